@@ -74,7 +74,7 @@ mod disk;
 mod error;
 mod file_digest_list;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
+pub mod fuzz_checks;
 mod gzip;
 mod http_message_block;
 mod line_sorter;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::repeating_request_handler::RepeatingRequestHandler;
+use crate::replaying_request_handler::ReplayingRequestHandler;
 use crate::running_browser::RunningBrowser;
 use crate::{
     BrowserConfig, BrowserError, ExceededLimit, PageRequestHandler, PageToRender, RenderError,
@@ -72,7 +72,7 @@ impl Browser {
             let _tab = tabs.acquire().await;
             return self.try_once(page, requests).await.0;
         }
-        let requests = Arc::new(RepeatingRequestHandler::new(requests));
+        let requests = Arc::new(ReplayingRequestHandler::new(requests));
         // Acquiring can't fail, because the semaphore is never closed.
         let tab = tabs.acquire().await;
         let (rendered, was_alone) = self.try_once(page.clone(), requests.clone()).await;

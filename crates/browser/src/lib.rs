@@ -20,7 +20,7 @@ mod process_memory;
 mod refusing_proxy;
 mod render_page;
 mod rendering_interface;
-mod repeating_request_handler;
+mod replaying_request_handler;
 mod running_browser;
 
 pub use browser::Browser;

@@ -12,7 +12,7 @@ use crawl_weburl::canonicalize;
 
 use crate::archive_check::{check_lists, check_warc, warc_names};
 use crate::cross_check::CrossCheck;
-use crate::digest_check::check_digests;
+use crate::directory_digest_check::check_digests;
 use crate::error::VerifyError;
 use crate::report_check::check_report;
 use crate::row_check::{SampleColumnCheck, check_rows, missing_column};

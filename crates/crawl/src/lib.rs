@@ -43,7 +43,7 @@ mod control {
 #[cfg(fuzzing)]
 mod error;
 #[cfg(fuzzing)]
-pub mod fuzzed;
+pub mod fuzz_checks;
 #[cfg(fuzzing)]
 mod identity;
 #[cfg(fuzzing)]

@@ -12,7 +12,7 @@ mod commands;
 mod control;
 mod error;
 #[cfg(test)]
-mod fuzzed;
+mod fuzz_checks;
 mod identity;
 mod input_file_reader;
 #[cfg(feature = "mcp")]

@@ -21,7 +21,7 @@
 #[cfg(feature = "docx")]
 mod docx;
 #[cfg(all(any(test, fuzzing), feature = "docx", feature = "pdf"))]
-pub mod fuzzed;
+pub mod fuzz_checks;
 mod html_writer;
 mod kind;
 mod limits;

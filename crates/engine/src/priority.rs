@@ -52,13 +52,13 @@ impl Priority {
 
     /// Returns the priority of the sitemaps listed in a sitemap index, and whether they are nested
     /// too deeply to be followed. `self` is the priority of the index.
-    pub(crate) fn of_named_sitemaps(self) -> (Priority, SitemapDepthVerdict) {
+    pub(crate) fn of_named_sitemaps(self) -> (Priority, SitemapNesting) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
-        let is_too_deep = match level > MAX_SITEMAP_LEVELS {
-            true => SitemapDepthVerdict::Yes,
-            false => SitemapDepthVerdict::No,
+        let nesting = match level > MAX_SITEMAP_LEVELS {
+            true => SitemapNesting::TooDeep,
+            false => SitemapNesting::Followed,
         };
-        (Priority(Priority::SITEMAP.0 + level), is_too_deep)
+        (Priority(Priority::SITEMAP.0 + level), nesting)
     }
 
     /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. A page with
@@ -94,11 +94,11 @@ impl Priority {
     }
 }
 
-/// Whether a sitemap is nested in too many sitemap indexes to be followed.
+/// Whether the sitemaps that a sitemap index names are followed, or nested too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SitemapDepthVerdict {
-    Yes,
-    No,
+pub(crate) enum SitemapNesting {
+    Followed,
+    TooDeep,
 }
 
 /// Returns whether the URL is a guessed `/sitemap.xml`. If it does not exist, no row is written, as
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn each_kind_has_its_own_range() {
         let levels = (1..=MAX_SITEMAP_LEVELS).scan(Priority::SITEMAP, |at, _| {
-            let (next, is_too_deep) = at.of_named_sitemaps();
-            assert_eq!(is_too_deep, SitemapDepthVerdict::No);
+            let (next, nesting) = at.of_named_sitemaps();
+            assert_eq!(nesting, SitemapNesting::Followed);
             *at = next;
             Some(next)
         });
         let deepest = levels.last().unwrap();
-        assert_eq!(deepest.of_named_sitemaps().1, SitemapDepthVerdict::Yes);
+        assert_eq!(deepest.of_named_sitemaps().1, SitemapNesting::TooDeep);
         let entries = [
             Some(1.0),
             Some(0.5),

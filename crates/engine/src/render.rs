@@ -80,7 +80,7 @@ impl Default for RenderLimits {
     }
 }
 
-/// A browser that renders pages and sends no requests.
+/// A browser that renders pages, and has no network of its own: it passes each request of a page on.
 pub trait Renderer: Send + Sync {
     /// Renders a page. All its requests go to `requests`.
     fn render(&self, page: PageToRender, requests: ResourceRequestSender) -> RenderFuture;

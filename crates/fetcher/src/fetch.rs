@@ -189,8 +189,8 @@ impl Fetcher {
         self.rules.note_address(host, address);
     }
 
-    /// Returns the hosts typed by the operator that are known to have had a public address, in this
-    /// run or an earlier one.
+    /// Returns the hosts that the operator typed and that had a public address, in this run or an
+    /// earlier one.
     #[must_use]
     pub fn public_names(&self) -> Vec<String> {
         self.rules.public_names_seen()

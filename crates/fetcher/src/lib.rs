@@ -27,7 +27,7 @@ mod failure;
 mod failure_kind;
 mod fetch;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
+pub mod fuzz_checks;
 mod host_request_headers;
 #[cfg_attr(not(feature = "http2"), path = "http2_limits_left_out.rs")]
 mod http2_limits;

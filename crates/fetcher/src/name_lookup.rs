@@ -47,9 +47,8 @@ pub(crate) struct NameLookupResult {
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The unfinished part of a look-up: resolves to the answer for both address families once the
-/// slower one is known.
-pub(crate) type UnfinishedLookup = Pin<Box<dyn Future<Output = NameLookupResult> + Send>>;
+/// A look-up in progress, of one address family or of both.
+pub(crate) type LookupFuture = Pin<Box<dyn Future<Output = NameLookupResult> + Send>>;
 
 /// Why a name has no addresses, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +96,7 @@ impl NameServerResolver {
 
     /// Returns the addresses of a name, IPv4 first. If the answer for one address family is still
     /// missing, also returns a future for the complete answer.
-    pub(crate) async fn look_up(&self, name: &str) -> (NameLookupResult, Option<UnfinishedLookup>) {
+    pub(crate) async fn look_up(&self, name: &str) -> (NameLookupResult, Option<LookupFuture>) {
         // Create the resolver on first use, when an async runtime is certain to exist.
         let resolver = self
             .resolver
@@ -193,11 +192,7 @@ impl NameServers {
         }
     }
 
-    async fn look_up(
-        &self,
-        hosts: &Hosts,
-        name: &str,
-    ) -> (NameLookupResult, Option<UnfinishedLookup>) {
+    async fn look_up(&self, hosts: &Hosts, name: &str) -> (NameLookupResult, Option<LookupFuture>) {
         let query_name = match query_name(name) {
             Ok(query_name) => query_name,
             Err(error) => return (answer_of(name, Err(error.into())), None),
@@ -206,7 +201,7 @@ impl NameServers {
             return (answer, None);
         }
         self.wait().await;
-        let family = |record_type| -> UnfinishedLookup {
+        let family = |record_type| -> LookupFuture {
             let (resolver, query_name) = (self.resolver.clone(), query_name.clone());
             let name = name.to_owned();
             Box::pin(
@@ -271,10 +266,10 @@ fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameLookupResult> {
 /// the AAAA query doesn't end it, because some servers give it for names that have only A records
 /// (RFC 4074 section 4.2).
 async fn join_families(
-    mut v4: UnfinishedLookup,
-    mut v6: UnfinishedLookup,
+    mut v4: LookupFuture,
+    mut v6: LookupFuture,
     delay: impl Future<Output = ()>,
-) -> (NameLookupResult, Option<UnfinishedLookup>) {
+) -> (NameLookupResult, Option<LookupFuture>) {
     let (first, mut other, is_v4_first) = tokio::select! {
         biased;
         first = &mut v4 => (first, v6, true),
@@ -486,11 +481,11 @@ mod tests {
         }
     }
 
-    fn answers(addresses: Result<&str, FailureKind>) -> UnfinishedLookup {
+    fn answers(addresses: Result<&str, FailureKind>) -> LookupFuture {
         Box::pin(ready(answer(addresses)))
     }
 
-    fn silent() -> UnfinishedLookup {
+    fn silent() -> LookupFuture {
         Box::pin(pending())
     }
 
@@ -520,7 +515,7 @@ mod tests {
     #[test]
     fn rfc8305_3_the_slower_family_is_added_behind_ipv4() {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        let v4: UnfinishedLookup = Box::pin(async move { receiver.await.unwrap() });
+        let v4: LookupFuture = Box::pin(async move { receiver.await.unwrap() });
         let v6 = Ok("2001:db8::1");
         let (_, rest) = now(join_families(v4, answers(v6), ready(()))).unwrap();
         sender.send(answer(Ok("192.0.2.1"))).unwrap();

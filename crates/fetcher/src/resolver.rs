@@ -15,7 +15,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::address_checker::{AddressChecker, AddressRefused, HostDiscoverySource};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_lookup::NameLookupError;
-use crate::name_lookup::{NameLookupResult, NameServerResolver, UnfinishedLookup};
+use crate::name_lookup::{LookupFuture, NameLookupResult, NameServerResolver};
 
 /// Maximum cached names, found or not. An entry takes some 200 bytes.
 /// Beyond the limit: looked up again.
@@ -162,7 +162,7 @@ impl CheckedResolver {
     ///
     /// The new addresses are not checked here: each connection checks the addresses that it takes
     /// from the cache.
-    async fn add_late(self, key: String, partial: Entry, rest: UnfinishedLookup) {
+    async fn add_late(self, key: String, partial: Entry, rest: LookupFuture) {
         let Ok(_room) = self.late.try_acquire() else {
             self.one_family.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(name = %key, "too many look-ups: one address family is given up");

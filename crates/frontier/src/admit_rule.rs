@@ -2,9 +2,9 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 use crate::exclusion::NotFetchedReason;
 use crate::url_state::UnsettledUrl;
+use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 
 /// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
@@ -270,8 +270,8 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuedUrlFields, capped, meet};
-    use crate::admission::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops, distance};
     use crate::exclusion::{NotFetchedReason, Reason};
+    use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops, distance};
 
     /// A page at depth 3 behind two redirects, of priority 9.
     const OLD: QueuedUrlFields = QueuedUrlFields {

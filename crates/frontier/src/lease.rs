@@ -2,9 +2,9 @@
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use crate::admission::{UrlKind, depth_and_hops, distance};
 use crate::admit_rule::{QueuedUrl, QueuedUrlFields};
 use crate::exclusion::NotFetchedReason;
+use crate::url_to_admit::{UrlKind, depth_and_hops, distance};
 
 /// A URL handed out to be fetched.
 ///

@@ -38,7 +38,6 @@
 //! # }
 //! ```
 
-mod admission;
 mod admit_rule;
 pub mod conformance;
 mod crawl_transfer_item;
@@ -56,13 +55,13 @@ mod store;
 mod transaction;
 mod url_record;
 mod url_state;
+mod url_to_admit;
 mod visit;
 pub mod worker_frontier;
 
 /// The parts that implementations of [`Frontier`] share: the admission rule, the queue order, and
 /// the lease table.
 pub mod parts {
-    pub use crate::admission::{depth_and_hops, distance};
     pub use crate::admit_rule::{
         AdmitAction, CurrentState, QueueRank, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
         meet,
@@ -73,10 +72,10 @@ pub mod parts {
         QueueEntryChange, QueueReadResult, QueueReader,
     };
     pub use crate::url_record::{UrlRecord, UrlRecordState};
+    pub use crate::url_to_admit::{depth_and_hops, distance};
     pub use crate::visit::StoredVisit;
 }
 
-pub use admission::{AdmissionResult, RequestedState, UrlKind, UrlToAdmit};
 pub use error::{DiskOpenError, FrontierError};
 pub use exclusion::{NotFetchedReason, Reason};
 pub use file_lock::FileLock;
@@ -86,11 +85,12 @@ pub use lease::{Lease, LeaseOutcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
 pub use sieve::{DiskFile, RunDisk, SystemDisk};
 #[cfg(any(test, fuzzing))]
-pub use store::fuzzed;
+pub use store::fuzz_checks;
 pub use store::{
     Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrlCounts,
     RemovalFilter,
 };
 pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
+pub use url_to_admit::{AdmissionResult, RequestedState, UrlKind, UrlToAdmit};
 pub use visit::LastVisit;

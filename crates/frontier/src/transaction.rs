@@ -2,9 +2,9 @@
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use crate::admission::{AdmissionResult, UrlToAdmit};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
+use crate::url_to_admit::{AdmissionResult, UrlToAdmit};
 use crate::visit::LastVisit;
 
 /// A set of changes that takes effect as a whole or not at all.
@@ -119,7 +119,7 @@ pub trait Transaction {
     fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
 }
 
-/// The result of a commit.
+/// The result of a commit: the new numbers of pending URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitResult {
     /// Each origin whose queue changed, with the number of its pending URLs, sorted by origin text.

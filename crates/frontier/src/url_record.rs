@@ -2,11 +2,11 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{RequestedState, UrlToAdmit, depth_and_hops, distance};
 use crate::admit_rule::{CurrentState, QueueRank, QueuedUrlFields, capped, capped_exclusion};
 use crate::exclusion::NotFetchedReason;
 use crate::lease::LeaseOutcome;
 use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::url_to_admit::{RequestedState, UrlToAdmit, depth_and_hops, distance};
 
 /// Everything that a frontier stores about one URL, except its visits.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::distance;
 use crate::admit_rule::{QueuedUrl, QueuedUrlFields};
 use crate::lease::Lease;
+use crate::url_to_admit::distance;
 
 /// The last visit of a settled URL, stored for its next visit.
 ///

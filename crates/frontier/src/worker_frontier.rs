@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crawl_weburl::{HostKey, Origin};
 
-use crate::admission::UrlToAdmit;
 use crate::error::FrontierError;
 pub use crate::error::{BoxError, SharedFrontierError};
 use crate::frontier::Frontier;
 use crate::parts::{CommittedUrlCounts, CrawlTransferItem};
 use crate::transaction::Transaction;
+use crate::url_to_admit::UrlToAdmit;
 
 /// The deadline of a worker's requests to its hosts. At the deadline the fetcher aborts requests
 /// that are still in flight.

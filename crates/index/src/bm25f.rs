@@ -64,7 +64,7 @@ pub(crate) struct Bm25fQueryDefinition {
     /// The number of occurrences of a word that yields half of the maximum score.
     pub(crate) saturation: f32,
     /// How much plain BM25 of title and text adds to the score.
-    pub(crate) text_alone: Bm25Parameters,
+    pub(crate) text_alone: PlainBm25Parameters,
     /// How much the score rises if the query's words are near each other in the main text.
     pub(crate) passage: ProximityBoost,
     /// How much the score rises if the query's words are near each other in the title, in one
@@ -81,7 +81,7 @@ pub(crate) struct Bm25fQueryDefinition {
 
 /// The parameters of plain BM25 of title and text.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Bm25Parameters {
+pub(crate) struct PlainBm25Parameters {
     /// The maximum that plain BM25 adds, relative to the maximum score of BM25F.
     pub(crate) weight: f32,
     /// The `k1` of BM25.

@@ -58,16 +58,16 @@ fn is_shown(page: &IndexedPage, now: i64) -> bool {
 type WritePage<W> = fn(&mut W, &IndexedPage) -> Result<u64, ExportError>;
 
 /// Writes pages as JSON lines, in a format of another search engine.
-pub struct JsonLinesExporter<W> {
+pub struct SearchEngineJsonExporter<W> {
     out: W,
     now: i64,
     write: WritePage<W>,
     done: JsonExportReport,
 }
 
-impl<W: Write> JsonLinesExporter<W> {
-    fn new(out: W, now: i64, write: WritePage<W>) -> JsonLinesExporter<W> {
-        JsonLinesExporter {
+impl<W: Write> SearchEngineJsonExporter<W> {
+    fn new(out: W, now: i64, write: WritePage<W>) -> SearchEngineJsonExporter<W> {
+        SearchEngineJsonExporter {
             out,
             now,
             write,

@@ -17,7 +17,7 @@ pub mod export;
 mod facets;
 mod file_check;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
+pub mod fuzz_checks;
 mod index_document;
 mod index_entry_applier;
 mod index_searcher;

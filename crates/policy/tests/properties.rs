@@ -2,11 +2,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod checks;
-#[path = "../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
-use exercise::exercise;
 use proptest::prelude::*;
+use run_without_fuzzer::run_without_fuzzer;
 
 /// Texts that resemble robots.txt, with the oddities of real ones.
 fn file() -> impl Strategy<Value = Vec<u8>> {
@@ -59,8 +59,8 @@ proptest! {
 
 #[test]
 fn inputs_of_the_fuzzer() {
-    exercise("robots_parse", 1_000, checks::parse);
-    exercise("robots_match", 1_000, checks::matching);
-    exercise("robots_dialects", 1_000, checks::dialects);
-    exercise("directives", 1_000, checks::headers);
+    run_without_fuzzer("robots_parse", 1_000, checks::parse);
+    run_without_fuzzer("robots_match", 1_000, checks::matching);
+    run_without_fuzzer("robots_dialects", 1_000, checks::dialects);
+    run_without_fuzzer("directives", 1_000, checks::headers);
 }

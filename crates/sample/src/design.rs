@@ -17,7 +17,7 @@ pub enum SampleMethod {
     Walk(WalkDesign),
 }
 
-/// How many pages to draw, and the frame that contains them.
+/// The design of a sample: how many pages to draw from which strata of which frame, and the seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleDesign {
     /// The number of pages to draw per stratum. A stratum with fewer pages is drawn completely.

@@ -29,7 +29,7 @@ mod database_password;
 mod error;
 mod frontier;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
+pub mod fuzz_checks;
 mod import;
 mod lost_worker;
 mod message_guard;

@@ -88,7 +88,7 @@ pub enum BucketMoveProgress {
     },
 }
 
-/// The result of a move.
+/// The result of moving buckets to another server group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketMoveResult {
     /// The number of the target server group.

@@ -63,7 +63,7 @@ const PARTS: [Part; 7] = [
 /// Paths of test code, which is not mutated.
 const EXCLUDED: [&str; 2] = [
     "crates/frontier/src/conformance/**",
-    "crates/*/src/**/fuzzed.rs",
+    "crates/*/src/**/fuzz_checks.rs",
 ];
 
 const fn part(

@@ -141,7 +141,7 @@ impl Workspace {
         std::fs::write(&list, &names).with_context(|| format!("cannot write {}", list.display()))
     }
 
-    /// Returns the folder of the Python tools' programs.
+    /// Returns the folder with the executables of the Python tools.
     pub fn python_bin(&self) -> PathBuf {
         self.target.join("venv/bin")
     }

@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, class_of_host, 
 
 use crate::error::CommandError;
 
-/// A parsed seed.
+/// A seed as parsed from what the operator typed: its URL, and another to fall back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParsedSeed {
     /// The URL where the crawl starts.

@@ -6,10 +6,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod concurrent_workers;
+mod database_server_groups;
 mod export_to_directory;
 mod import;
 mod lost_directory;
-mod server_groups;
 mod shared_crawl_harness;
 mod worker_error_messages;
 mod worker_failover;

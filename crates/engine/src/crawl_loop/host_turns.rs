@@ -22,7 +22,7 @@ pub(super) const MAX_JUDGED: u64 = 64;
 /// effects.
 ///
 /// A replay calls [`repeat`](Self::repeat) before each turn that it repeats, and
-/// [`repeat_no_more`](Self::repeat_no_more) after the last.
+/// [`stop_repeating`](Self::stop_repeating) after the last.
 #[derive(Debug)]
 pub(super) struct TurnTracker {
     current: CurrentTurn,
@@ -73,7 +73,7 @@ impl TurnTracker {
     }
 
     /// Ends the repetition of recorded turns.
-    pub(super) fn repeat_no_more(&mut self) {
+    pub(super) fn stop_repeating(&mut self) {
         self.max_passed = None;
     }
 
@@ -233,7 +233,7 @@ mod tests {
                 count += 1;
             }
             assert_eq!((count, turns.is_cut_short()), (passed, is_cut_short));
-            turns.repeat_no_more();
+            turns.stop_repeating();
             assert!(!turns.are_repeated());
         }
     }

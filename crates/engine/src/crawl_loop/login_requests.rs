@@ -10,7 +10,7 @@ use super::Coordinator;
 use super::logins::{LoggedOutPageRetry, LoginPermitDecision, LoginReaction, LoginTracker};
 use super::robots::RobotsAvailability;
 use crate::login::learn_passwords;
-use crate::messages::login::{LoginStepRequest, PageSession};
+use crate::messages::login::{LoginStepRequest, PageLoginSession};
 use crate::messages::{Effect, Job};
 
 /// What a permit for a page is used for. A login takes precedence over the page.
@@ -133,7 +133,7 @@ impl Coordinator {
     pub(super) fn session_shown(
         &mut self,
         now: Tick,
-        session: &PageSession,
+        session: &PageLoginSession,
         url: &CanonicalUrl,
         result: &mut Result<Box<Exchange>, ExchangeFailure>,
         out: &mut Vec<Effect>,

@@ -15,7 +15,7 @@ use crate::login::refused_credentials::{digest_of, is_same, refused_before};
 use crate::login::{
     LoginFailure, LoginForm, LoginMethod, SessionStatus, SiteLogin, decoded, judge, login_form,
 };
-use crate::messages::login::{LoginStep, LoginStepRequest, PageSession};
+use crate::messages::login::{LoginStep, LoginStepRequest, PageLoginSession};
 
 /// Maximum redirects in a login.
 /// Beyond the limit: the login fails, and its hosts are parked.
@@ -197,12 +197,12 @@ impl LoginTracker {
     }
 
     /// Returns the session to judge a page by. `None` if its site needs no login.
-    pub(super) fn page_session(&self, url: &CanonicalUrl) -> Option<PageSession> {
+    pub(super) fn page_session(&self, url: &CanonicalUrl) -> Option<PageLoginSession> {
         if self.is_empty() {
             return None;
         }
         let state = self.state(&url.host_key())?;
-        Some(PageSession {
+        Some(PageLoginSession {
             login: Arc::clone(&state.login),
             generation: state.generation,
             shown: SessionStatus::Unknown,
@@ -270,7 +270,7 @@ impl LoginTracker {
     /// Records whether a page looks logged in or logged out, judging by its response.
     pub(super) fn page_ended(
         &mut self,
-        session: &PageSession,
+        session: &PageLoginSession,
         url: &CanonicalUrl,
     ) -> LoginReaction {
         let site = session.login.site.clone();

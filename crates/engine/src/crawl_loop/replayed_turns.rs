@@ -25,8 +25,8 @@ pub(crate) enum TurnAttempt {
 impl Coordinator {
     /// Ends the repetition of recorded turns (uses of permits): from now on, the scheduler chooses
     /// the hosts.
-    pub(crate) fn lead_no_more(&mut self) {
-        self.turns.repeat_no_more();
+    pub(crate) fn stop_leading(&mut self) {
+        self.turns.stop_repeating();
     }
 
     /// Repeats a recorded turn (use of a permit), with the host that the record names.

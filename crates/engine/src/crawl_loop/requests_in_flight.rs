@@ -14,7 +14,7 @@ use crawl_scheduler::Permit;
 /// [`put_back`](Self::put_back). Each request sent is reported with [`sent`](Self::sent), and its
 /// end with [`ended`](Self::ended).
 #[derive(Debug, Default)]
-pub(super) struct InFlightRequestCounter {
+pub(super) struct InFlightRequests {
     /// The number of requests in flight, address look-ups, and permits in `found`.
     count: u32,
     /// Permits whose address look-up ended, oldest first. Each comes with the address, if one was
@@ -24,7 +24,7 @@ pub(super) struct InFlightRequestCounter {
     ended: u64,
 }
 
-impl InFlightRequestCounter {
+impl InFlightRequests {
     /// Counts an address look-up that began, for a permit that was set aside.
     pub(super) fn look_up_began(&mut self) {
         self.count += 1;
@@ -101,7 +101,7 @@ mod tests {
     use crawl_weburl::Origin;
 
     use super::super::fixtures::{at, config};
-    use super::InFlightRequestCounter;
+    use super::InFlightRequests;
 
     #[test]
     fn permits_are_used_in_the_order_of_their_look_ups() {
@@ -115,7 +115,7 @@ mod tests {
             }
         });
         let mut permit = |at: usize| permits[at].take().unwrap();
-        let mut requests = InFlightRequestCounter::default();
+        let mut requests = InFlightRequests::default();
         assert!(requests.is_empty() && requests.next_found().is_none());
         requests.look_up_began();
         requests.look_up_began();
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_request_is_in_flight_until_it_ends() {
-        let mut requests = InFlightRequestCounter::default();
+        let mut requests = InFlightRequests::default();
         requests.sent();
         requests.sent();
         requests.ended();

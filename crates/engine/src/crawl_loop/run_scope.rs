@@ -135,8 +135,8 @@ impl RunScope {
                 rule: Some(rule),
                 ..NotFetchedReason::of(Reason::Scope)
             }),
-            // The URL is only too deep. It stays pending, since a later run may go deeper, but
-            // would not reconsider a settled URL.
+            // In scope, or out of it only because of its depth. A URL that is too deep stays pending:
+            // a later run may go deeper, but never reconsiders a settled URL.
             _ => None,
         }
     }

@@ -267,7 +267,7 @@ impl WorkerCoordination {
         // Hosts that must be handed over may still have pending URLs. So this worker can't report
         // that it has nothing to do before the hand-over.
         if self.leaving.is_empty() && !self.rests() {
-            // Let other workers have the pages that this worker has not used.
+            // Give unused page allowance back to the other workers.
             self.allowed = self.allowed.map(|_| pages);
             self.cancel_request_for_pages();
             self.rests += 1;

@@ -58,7 +58,7 @@ impl LoginStepRequest {
 
 /// The login session under which a page is fetched.
 #[derive(Clone, Debug)]
-pub(crate) struct PageSession {
+pub(crate) struct PageLoginSession {
     pub(crate) login: Arc<SiteLogin>,
     /// The number of the login that created the session.
     pub(crate) generation: u32,

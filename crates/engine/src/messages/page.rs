@@ -16,7 +16,7 @@ use crawl_traps::PageFingerprint;
 use crawl_weburl::CanonicalUrl;
 
 use super::HostState;
-use super::login::PageSession;
+use super::login::PageLoginSession;
 use super::render::PageSourceToRead;
 use crate::crawl_totals::PageChange;
 use crate::revisit::visit::{PreviousVisit, RevisitRules, VisitResult};
@@ -38,7 +38,7 @@ pub(crate) struct FetchContext {
     /// stored like other pages.
     pub(crate) is_only_checked: bool,
     /// The session of a site that needs a login.
-    pub(crate) session: Option<PageSession>,
+    pub(crate) session: Option<PageLoginSession>,
 }
 
 impl FetchContext {

@@ -29,7 +29,7 @@ use crate::field_extraction::rows_of_text;
 use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
-use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapDepthVerdict, may_list};
+use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapNesting, may_list};
 use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::secret_redaction::redacted_entry;
 use crate::time_conversions::seconds_of;
@@ -38,7 +38,7 @@ use crate::time_conversions::seconds_of;
 /// pages.
 const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
 
-/// Bytes above which a sitemap is long. Its entries take several times as much memory.
+/// A sitemap with more bytes than this is long. Its entries take several times as much memory.
 /// Beyond the limit: only one such sitemap is parsed at a time.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
@@ -361,9 +361,9 @@ impl PageReader {
         if sitemap.kind == SitemapKind::Index {
             discovery.kind = UrlKind::Sitemap;
             // A sitemap's priority encodes how many sitemap indexes led to the sitemap.
-            let (priority, is_too_deep) = Priority::of(from).of_named_sitemaps();
+            let (priority, nesting) = Priority::of(from).of_named_sitemaps();
             discovery.priority = priority;
-            too_deep = (is_too_deep == SitemapDepthVerdict::Yes).then(|| NotFetchedReason {
+            too_deep = (nesting == SitemapNesting::TooDeep).then(|| NotFetchedReason {
                 rule: Some(format!(
                     "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
                 )),

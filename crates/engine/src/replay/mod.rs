@@ -7,7 +7,7 @@ mod order_follower;
 mod page_commit_queue;
 mod recorded_crawl;
 mod recorded_order;
-mod replay_render_tracker;
+mod replayed_renderings;
 mod rerender;
 mod run_transitions;
 
@@ -33,7 +33,7 @@ use self::page_commit_queue::PageCommitQueue;
 pub use self::recorded_crawl::RecordedCrawl;
 use self::recorded_crawl::tick;
 use self::recorded_order::RecordedOrderReader;
-use self::replay_render_tracker::ReplayRenderTracker;
+use self::replayed_renderings::ReplayedRenderings;
 use self::rerender::Rerenderer;
 pub use self::rerender::{DifferentlyRenderedPage, RerenderResult};
 use crate::config::Config;
@@ -192,7 +192,7 @@ struct Replay {
     coordinator: Coordinator,
     answers: ArchivedAnswers,
     rerender: Rerenderer,
-    renders: ReplayRenderTracker,
+    renders: ReplayedRenderings,
     reader: PageReader,
     encoder: PageEncoder,
     writer: Writer,
@@ -322,7 +322,7 @@ impl Replay {
             passed: 0,
             answers,
             rerender,
-            renders: ReplayRenderTracker::default(),
+            renders: ReplayedRenderings::default(),
         })
     }
 

@@ -115,7 +115,7 @@ impl Replay {
     /// Continues without the logged order. From here on, the replay's own clock decides when the
     /// requests in flight end.
     fn go_free(&mut self, under_way: Vec<InFlightRequest>, held: Vec<WriterMessage>) {
-        self.coordinator.lead_no_more();
+        self.coordinator.stop_leading();
         self.items.extend(held);
         for request in under_way {
             self.fly(request);

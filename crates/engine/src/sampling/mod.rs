@@ -9,7 +9,7 @@ use crawl_frontier::{
 };
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
-use self::frame_sample::DrawnSample;
+use self::frame_sample::CrawlSample;
 use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
@@ -23,7 +23,7 @@ const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
 #[derive(Clone, Debug)]
 pub(crate) enum SampleState {
     /// A sample drawn from a frame.
-    Draw(DrawnSample),
+    Draw(CrawlSample),
     /// The pages reached by a random walk.
     Walk(RandomWalk),
 }
@@ -53,7 +53,7 @@ impl SampleState {
         match &config.sample {
             None => Ok(None),
             Some(SampleMethod::Draw(design)) => {
-                DrawnSample::open(design, frontier).map(|drawn| Some(SampleState::Draw(drawn)))
+                CrawlSample::open(design, frontier).map(|drawn| Some(SampleState::Draw(drawn)))
             }
             Some(SampleMethod::Walk(design)) => {
                 RandomWalk::open(design, frontier).map(|walk| Some(SampleState::Walk(walk)))

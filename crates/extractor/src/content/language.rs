@@ -125,8 +125,8 @@ impl Language {
 }
 
 /// Detects the language of `text` from its beginning. `None` if the text is short or ambiguous.
-/// `declared` is the declared language: less text proves that a page is in English if the page
-/// says so too.
+/// `declared` is the language that the page declares: if it is English, a shorter text is enough to
+/// detect English.
 pub(super) fn detect<'a>(
     mut text: impl Iterator<Item = &'a str>,
     declared: Option<&DeclaredLanguage>,

@@ -171,8 +171,8 @@ pub(crate) fn compare(html: &str) {
 }
 
 #[cfg(test)]
-#[path = "../../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the pages lie in files")]
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn inputs_of_the_fuzzer_give_the_tokens_of_html5ever() {
-        super::exercise::exercise("tokens", 1_000, |html| {
+        super::run_without_fuzzer::run_without_fuzzer("tokens", 1_000, |html| {
             compare(&String::from_utf8_lossy(html));
         });
     }

@@ -1,4 +1,4 @@
-//! Tests of document kinds.
+//! Tests how the content type and the first bytes decide a document's kind.
 
 use crawl_extractor::{ContentKind, document_kind, is_html, may_be_read};
 

@@ -6,9 +6,7 @@ mod charset;
 mod checks;
 mod css;
 mod document_kinds;
-#[path = "../../../fuzz/src/exercise.rs"]
-mod exercise;
-mod fuzzed;
+mod fuzz_checks;
 mod golden_files;
 mod hostile;
 mod html;
@@ -17,6 +15,8 @@ mod limits;
 mod link_headers;
 mod links;
 mod property;
+#[path = "../../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 mod sitemap;
 mod visible_text_reader;
 mod xhtml;

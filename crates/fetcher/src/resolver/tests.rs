@@ -138,7 +138,7 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     names.known.insert(key.clone(), Arc::clone(&partial));
     assert!(names.look_up("seed.example").await.is_ok());
 
-    let rest = || -> UnfinishedLookup { Box::pin(std::future::ready(answer(&[private, public]))) };
+    let rest = || -> LookupFuture { Box::pin(std::future::ready(answer(&[private, public]))) };
     let late = |partial| names.clone().add_late(key.clone(), partial, rest());
     late(Arc::new(Known::of(answer(&[private])).into())).await;
     let current = names.known.get(&key).unwrap();

@@ -23,11 +23,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::contract_clauses::CLAUSES;
 pub use self::faulty_disk::FaultyDisk;
-use crate::admission::UrlToAdmit;
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
 use crate::memory::MemoryFrontier;
 use crate::transaction::Transaction;
+use crate::url_to_admit::UrlToAdmit;
 
 /// A frontier that can crash and restart.
 pub trait RestartableFrontier {

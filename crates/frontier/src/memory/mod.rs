@@ -14,7 +14,6 @@ use foldhash::{HashMap, HashSet};
 use self::records::MemoryRecords;
 use self::transaction::MemoryTransaction;
 pub use self::workers::{MemoryCrawl, MemoryWorker};
-use crate::admission::UrlToAdmit;
 use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, meet};
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
@@ -22,6 +21,7 @@ use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_record::UrlRecord;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::url_to_admit::UrlToAdmit;
 use crate::visit::{LastVisit, StoredVisit};
 
 /// A [`Frontier`] that lives as long as the process.

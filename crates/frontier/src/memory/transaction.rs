@@ -7,12 +7,12 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Shared, lock};
-use crate::admission::{AdmissionResult, UrlToAdmit};
 use crate::admit_rule::{AdmitAction, CurrentState, QueuedUrlFields, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::{UrlRecord, UrlRecordState};
+use crate::url_to_admit::{AdmissionResult, UrlToAdmit};
 use crate::visit::{LastVisit, StoredVisit};
 
 /// A transaction. Changes are collected here until the commit.

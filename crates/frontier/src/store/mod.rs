@@ -3,7 +3,7 @@
 mod crawl_transfer;
 mod due_visit_rows;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
+pub mod fuzz_checks;
 mod meta_keys;
 mod note_number_cache;
 mod open;
@@ -32,7 +32,6 @@ use self::note_number_cache::NoteNumberCache;
 use self::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use self::tables::StoreTables;
 use self::transaction::FjallTransaction;
-use crate::admission::{UrlToAdmit, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::{DiskOpenError, FrontierError};
 use crate::file_lock::FileLock;
@@ -43,6 +42,7 @@ use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, RunDisk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::url_to_admit::{UrlToAdmit, depth_and_hops};
 use crate::visit::{LastVisit, StoredVisit};
 
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.

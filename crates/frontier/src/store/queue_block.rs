@@ -250,8 +250,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{FULL_BYTES, MAX_BLOCK_ENTRIES, QueueBlock, row_of, seq_of};
-    use crate::admission::UrlToAdmit;
     use crate::admit_rule::{QueueRank, QueuedUrl, QueuedUrlFields};
+    use crate::url_to_admit::UrlToAdmit;
 
     fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> QueuedUrl {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();

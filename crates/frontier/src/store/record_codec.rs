@@ -7,11 +7,11 @@ use super::queue_block::MAX_BLOCK;
 use super::record_primitives::{
     ByteReader, VIA_FLAGS, put_exclusion, put_number, put_text, put_via, via_flags,
 };
-use crate::admission::UrlKind;
 use crate::admit_rule::{CurrentState, DeferredUrl, QueueRank, QueuedUrlFields};
 use crate::exclusion::NotFetchedReason;
 use crate::lease_table::CommittedUrlCounts;
 use crate::sieve::{PackedState, RunManifest, RunManifestEntry, STATE_BYTES};
+use crate::url_to_admit::UrlKind;
 
 /// The state of a URL in the sieve (the set of known URLs). A failed or excluded URL has the number
 /// of a note in the `notes` table, which has the reason.
@@ -363,10 +363,10 @@ mod tests {
         CommittedUrlCounts, FailureOrExclusionNote, IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN,
         SieveUrlState, StoreCounters, decode_origin, encode_origin,
     };
-    use crate::admission::{UrlKind, UrlToAdmit};
     use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
     use crate::exclusion::{NotFetchedReason, Reason};
     use crate::sieve::{RunManifest, RunManifestEntry};
+    use crate::url_to_admit::{UrlKind, UrlToAdmit};
     use crate::visit::StoredVisit;
     use crawl_weburl::{CanonicalUrl, canonicalize};
 

@@ -5,9 +5,9 @@
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::admission::UrlKind;
 use crate::admit_rule::QueuedUrlFields;
 use crate::exclusion::{NotFetchedReason, Reason};
+use crate::url_to_admit::UrlKind;
 
 const RETRIED: u8 = 1;
 const SEED: u8 = 2;

@@ -321,11 +321,11 @@ mod tests {
     use fjall::Readable as _;
 
     use super::StoredVisit;
-    use crate::admission::UrlKind;
     use crate::admit_rule::QueuedUrlFields;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
     use crate::crawl_transfer_item::CrawlTransferItem;
     use crate::url_record::UrlRecord;
+    use crate::url_to_admit::UrlKind;
     use crate::visit::LastVisit;
     use crate::{FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError};
 

@@ -14,7 +14,6 @@ use self::commit_batch::CommitBatch;
 use super::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use super::url_changes::{FullUrlState, TransactionUrlChanges, UrlStateChange};
 use super::{FjallFrontier, Writer, meta_keys};
-use crate::admission::{AdmissionResult, RequestedState, UrlToAdmit};
 use crate::admit_rule::{
     AdmitAction, CurrentState, DeferredUrl, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
     meet,
@@ -23,6 +22,7 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
+use crate::url_to_admit::{AdmissionResult, RequestedState, UrlToAdmit};
 use crate::visit::{LastVisit, StoredVisit};
 
 /// Maximum number of URLs for which a transaction reserves memory at its beginning.

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_fetcher::fuzzed::answers(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_fetcher::fuzz_checks::answers(data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl::fuzzed::config(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl::fuzz_checks::config(data));

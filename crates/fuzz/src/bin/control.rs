@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl::fuzzed::control(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl::fuzz_checks::control(data));

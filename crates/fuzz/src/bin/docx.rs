@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_documents::fuzzed::docx(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_documents::fuzz_checks::docx(data));

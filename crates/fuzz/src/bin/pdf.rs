@@ -10,5 +10,5 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     // the target doesn't catch still end the process.
     static HOOK: Once = Once::new();
     HOOK.call_once(|| std::panic::set_hook(Box::new(|_| {})));
-    crawl_documents::fuzzed::pdf(data);
+    crawl_documents::fuzz_checks::pdf(data);
 });

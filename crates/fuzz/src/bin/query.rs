@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_index::fuzzed::query(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_index::fuzz_checks::query(data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_archive::fuzzed::row_files(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_archive::fuzz_checks::row_files(data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_shared_frontier::fuzzed::shared_rows(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_shared_frontier::fuzz_checks::shared_rows(data));

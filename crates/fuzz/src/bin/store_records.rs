@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_frontier::fuzzed::store_records(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_frontier::fuzz_checks::store_records(data));

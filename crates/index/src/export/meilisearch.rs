@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::page_id::hash_id;
 use super::page_record::{ExportedPageMetadata, ExportedSection, sections};
-use super::{ExportError, JsonLinesExporter, line};
+use super::{ExportError, SearchEngineJsonExporter, line};
 use crawl_index_entry::IndexedPage;
 
 /// Maximum length of a document's text in bytes. A longer text is split, because Meilisearch
@@ -44,8 +44,8 @@ struct Document<'p> {
 
 /// Returns a sink that writes a line for each section of a page. Pages that have expired at the
 /// time `now` (seconds since 1970 UTC) are left out. The primary key of the documents is `id`.
-pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLinesExporter<W> {
-    JsonLinesExporter::new(out, now, write_sections)
+pub fn meilisearch<W: Write>(out: W, now: i64) -> SearchEngineJsonExporter<W> {
+    SearchEngineJsonExporter::new(out, now, write_sections)
 }
 
 fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, ExportError> {

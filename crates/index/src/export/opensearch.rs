@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::page_id::url_id;
 use super::page_record::{ExportedPageMetadata, sections};
-use super::{JsonLinesExporter, line};
+use super::{SearchEngineJsonExporter, line};
 use crawl_index_entry::IndexedPage;
 
 /// Maximum length in characters of a string that is also indexed unsplit, as a keyword for
@@ -50,8 +50,8 @@ struct Anchor<'p> {
 ///
 /// The lines don't contain the name of an index. Send them to a URL that does, such as `POST
 /// /pages/_bulk`.
-pub fn opensearch<W: Write>(out: W, now: i64) -> JsonLinesExporter<W> {
-    JsonLinesExporter::new(out, now, |out, page| {
+pub fn opensearch<W: Write>(out: W, now: i64) -> SearchEngineJsonExporter<W> {
+    SearchEngineJsonExporter::new(out, now, |out, page| {
         let id = url_id(&page.url);
         line(
             out,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::bm25f::{Bm25Parameters, ProximityBoost, WeightedField};
+use crate::bm25f::{PlainBm25Parameters, ProximityBoost, WeightedField};
 use crate::schema::TextFields;
 
 /// The weights that decide the ranking of pages. A field has two numbers: its weight, and how much
@@ -25,7 +25,7 @@ pub(crate) struct RankingWeights {
     /// The factor for the score of a page with only one word of a two-word query. The factor is so
     /// small that pages with both words come first.
     pub(crate) one_of_pair: f32,
-    pub(crate) text_alone: Bm25Parameters,
+    pub(crate) text_alone: PlainBm25Parameters,
     pub(crate) passage: ProximityBoost,
     pub(crate) heading: ProximityBoost,
     /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
@@ -81,7 +81,7 @@ pub(crate) const WEIGHTS: RankingWeights = RankingWeights {
     saturation: 9.0,
     whole: 0.25,
     one_of_pair: 0.001,
-    text_alone: Bm25Parameters {
+    text_alone: PlainBm25Parameters {
         weight: 0.27,
         saturation: 1.2,
         length: 0.75,

@@ -159,7 +159,7 @@ impl WordCache {
         self.words[word.0 as usize].parts.len()
     }
 
-    /// Returns the byte range of a part in the word as written.
+    /// Returns the byte range of the `n`th part within the word as written.
     pub(super) fn part(&self, word: CachedWordHandle, n: usize) -> Range<usize> {
         let first = self.words[word.0 as usize].parts.start as usize;
         let part = &self.parts[first + n];

@@ -15,7 +15,7 @@ use crawl_shared_frontier::{
     SharedFrontier, move_buckets,
 };
 
-use crate::server_groups::{FETCHED, TwoGroups, link_to, url_in};
+use crate::database_server_groups::{FETCHED, TwoGroups, link_to, url_in};
 
 /// The bucket that the tests move from server group 1 to group 0.
 const MOVED: i32 = 3;

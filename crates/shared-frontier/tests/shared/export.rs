@@ -16,9 +16,9 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::crash_harness::new_crawl;
+use crate::database_server_groups::{TwoGroups, link_to, url_in};
 use crate::postgres::Served;
 use crate::random_steps::{all_urls, run, step};
-use crate::server_groups::{TwoGroups, link_to, url_in};
 
 /// A frontier on disk. At each crash it is moved into a database server, and from there to another
 /// directory.

@@ -8,13 +8,13 @@
 mod bucket_moves;
 mod conforms;
 mod crash_harness;
+mod database_server_groups;
 mod export;
 mod faulty_proxy;
 mod lost_directory;
 mod postgres;
 mod security;
-mod server_groups;
-mod workers;
+mod several_workers;
 
 #[path = "../../../frontier/tests/frontier/random_steps.rs"]
 mod random_steps;

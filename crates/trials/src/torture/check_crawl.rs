@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::check_pace::CrawlDisturbances;
 use super::check_results::{Breaches, CheckedCounts};
 use super::leftover_browsers::BrowserProcessGroups;
-use super::program_run::{CrawlCommand, KillTimeBounds};
+use super::program_run::{CrawlCommand, ObservedKillTime};
 use super::random_web::{RandomWeb, settles};
 use super::{check_archive, check_index, check_pace, check_rendered};
 
@@ -28,7 +28,7 @@ pub(super) struct CrawlRows {
 pub(super) fn finished(
     web: &RandomWeb,
     program: &CrawlCommand,
-    deaths: &[KillTimeBounds],
+    deaths: &[ObservedKillTime],
 ) -> Result<CheckedCounts> {
     let output = program.output();
     let log = web.web.log();
@@ -122,7 +122,7 @@ pub(super) fn after_power_cut(
 pub(super) fn rounds(
     web: &RandomWeb,
     program: &CrawlCommand,
-    deaths: &[KillTimeBounds],
+    deaths: &[ObservedKillTime],
 ) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
@@ -325,7 +325,7 @@ fn log_has_its_rows(
     web: &RandomWeb,
     log: &[LogEntry],
     rows: &[RequestRow],
-    deaths: &[KillTimeBounds],
+    deaths: &[ObservedKillTime],
     breaches: &mut Breaches,
 ) {
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();

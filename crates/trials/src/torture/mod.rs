@@ -32,7 +32,7 @@ use anyhow::{Result, bail, ensure};
 
 use self::check_results::CheckedCounts;
 use self::leftover_browsers::BrowserProcessGroups;
-use self::program_run::{CrawlCommand, KillPlan, KillTimeBounds, KillTrigger, ProgramEnd};
+use self::program_run::{CrawlCommand, KillPlan, KillTrigger, ObservedKillTime, ProgramEnd};
 use self::random::SeededRandom;
 use self::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
@@ -187,7 +187,7 @@ impl Rack<'_> {
         let program = CrawlCommand::new(self.program, dir, &web);
         let program = program.with(self.browser.as_deref().unwrap_or_default());
         let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
-        let mut deaths: Vec<KillTimeBounds> = Vec::new();
+        let mut deaths: Vec<ObservedKillTime> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
         let mut tally = check_crawl::finished(&web, &program, &deaths)?;
         if dice.below(2) == 0 {
@@ -215,7 +215,7 @@ impl Rack<'_> {
         program: &CrawlCommand,
         web: &RandomWeb,
         dice: &mut SeededRandom,
-        deaths: &mut Vec<KillTimeBounds>,
+        deaths: &mut Vec<ObservedKillTime>,
     ) -> Result<()> {
         loop {
             let kill = self.kill(dice);

@@ -93,9 +93,9 @@ impl KillTrigger {
     }
 }
 
-/// The time of a kill, by the web's clock in microseconds.
+/// The times just before and just after a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KillTimeBounds {
+pub(super) struct ObservedKillTime {
     /// A time shortly before the kill, when the program was still running, in microseconds.
     pub(super) before: u64,
     /// A time shortly after the kill, when the program had ended, in microseconds.
@@ -105,7 +105,7 @@ pub(super) struct KillTimeBounds {
 /// How a run of the program ended.
 pub(super) enum ProgramEnd {
     /// The trial killed the program.
-    Killed(KillTimeBounds),
+    Killed(ObservedKillTime),
     /// The program ended on its own.
     Finished,
 }
@@ -294,7 +294,7 @@ impl CrawlCommand {
             BrowserProcessGroups::below(&self.temporary()).wait()?;
         }
         match status.signal() {
-            Some(9) => Ok(ProgramEnd::Killed(KillTimeBounds { before, after })),
+            Some(9) => Ok(ProgramEnd::Killed(ObservedKillTime { before, after })),
             _ => self.finished(status),
         }
     }

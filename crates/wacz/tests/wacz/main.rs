@@ -10,8 +10,8 @@ mod odd_captures;
 #[path = "../../../archive/tests/archive/sample_captures.rs"]
 mod sample;
 
+mod external_tools;
 mod killed_crawl;
 mod single_round;
 mod test_crawl;
-mod validators;
 mod whole_crawl;

@@ -6,8 +6,8 @@ mod crawler_about_page;
 mod directory;
 mod log_line;
 mod logged_request;
+mod logged_signature_counts;
 mod new;
-mod signature_verdict_counts;
 mod verify;
 
 use crate::cli::identity::{CrawlerIdentityArgs, IdentityArgs, IdentityCommand};

@@ -14,7 +14,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::log_line;
 use super::logged_request::LoggedRequest;
-use super::signature_verdict_counts::SignatureVerdictCounts;
+use super::logged_signature_counts::LoggedSignatureCounts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
 use crate::identity::{PublishedKeysArgument, published_keys};
 use crate::terminal::print;
@@ -48,7 +48,7 @@ struct Verifier {
     max_lifetime: u64,
     clock_tolerance: u64,
     seen: SeenNonces,
-    found: SignatureVerdictCounts,
+    found: LoggedSignatureCounts,
 }
 
 pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandError> {
@@ -62,7 +62,7 @@ pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandErro
         max_lifetime: request.max_lifetime.get().as_secs(),
         clock_tolerance: request.clock_tolerance.get().as_secs(),
         seen: SeenNonces::default(),
-        found: SignatureVerdictCounts::new(request.as_json, !request.hosts.is_empty()),
+        found: LoggedSignatureCounts::new(request.as_json, !request.hosts.is_empty()),
     };
     let keys = verifier.keys.iter().flat_map(KeyDirectory::keys);
     let keys: Vec<PublicKey> = keys.cloned().collect();

@@ -255,8 +255,8 @@ mod tests {
         assert_eq!(wake, at(29));
     }
 
-    /// The run after the power loss sends no request, so no waits of hosts are stored. The end of
-    /// this run must not count as clean, or the next start would not wait.
+    /// A run that follows a power loss and sends no request stores no waits of hosts. If its end
+    /// counted as clean, the run after it would not wait.
     #[test]
     fn unknown_requests_are_waited_for_as_long_as_robots_txt_requires() {
         for (rule, seconds) in [

@@ -25,7 +25,7 @@ pub(super) use self::operator_commands::MAX_DELAYS;
 use self::residency::ResidentHosts;
 use super::host_budgets::HostBudgetTracker;
 use super::host_locks::HostLocks;
-use super::requests_in_flight::InFlightRequestCounter;
+use super::requests_in_flight::InFlightRequests;
 use super::retries::RetryTracker;
 use crate::config::Config;
 use crate::messages::HostState;
@@ -70,7 +70,7 @@ pub(crate) struct Hosts {
     residents: ResidentHosts,
     budgets: HostBudgetTracker,
     retries: RetryTracker,
-    requests: InFlightRequestCounter,
+    requests: InFlightRequests,
     /// The start of this run, if the log may lack requests of an earlier run. The missing requests
     /// ended before this time. `None` if the log is complete.
     unknown_before: Option<Tick>,
@@ -92,7 +92,7 @@ impl Hosts {
             residents: ResidentHosts::new(config),
             budgets: HostBudgetTracker::new(&config.budgets),
             retries: RetryTracker::new(config.retries),
-            requests: InFlightRequestCounter::default(),
+            requests: InFlightRequests::default(),
             unknown_before: None,
             unknown_until: Tick::ZERO,
             parked: BTreeSet::new(),
@@ -262,7 +262,7 @@ impl Hosts {
     }
 
     /// Returns the requests in flight, look-ups included.
-    pub(super) fn requests(&self) -> &InFlightRequestCounter {
+    pub(super) fn requests(&self) -> &InFlightRequests {
         &self.requests
     }
 

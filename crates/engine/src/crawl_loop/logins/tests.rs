@@ -11,7 +11,7 @@ use super::{
 use crate::login::{
     CredentialSource, LoginFailure, LoginMethod, PageSign, SessionStatus, SiteLogin, fixtures,
 };
-use crate::messages::login::{LoginStep, LoginStepRequest, PageSession};
+use crate::messages::login::{LoginStep, LoginStepRequest, PageLoginSession};
 
 const FORM: &str = "<form method=post action=/in><input name=user><input name=pass></form>";
 const NOW: Tick = Tick::from_micros(1_800_000_000_000_000);
@@ -115,8 +115,8 @@ fn submit(logins: &mut LoginTracker) -> LoginStepRequest {
     request
 }
 
-fn page(logins: &LoginTracker, shown: SessionStatus) -> PageSession {
-    PageSession {
+fn page(logins: &LoginTracker, shown: SessionStatus) -> PageLoginSession {
+    PageLoginSession {
         shown,
         ..logins.page_session(&url("https://a.example/")).unwrap()
     }

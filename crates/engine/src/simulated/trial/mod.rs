@@ -11,7 +11,7 @@
 
 mod invariants;
 mod life;
-mod settings;
+mod random_draws;
 mod shared_crawl;
 mod simulated_disk;
 mod web;
@@ -30,7 +30,7 @@ use crawl_scheduler::Tick;
 
 use self::invariants::{InvariantChecker, LifeEndCause};
 use self::life::{EndedLife, LifeEnd, PersistentTrialState, live};
-use self::settings::TrialSettings;
+use self::random_draws::TrialSettings;
 use self::simulated_disk::{DiskFault, SimulatedDisk};
 use self::web::TrialWeb;
 use super::START;

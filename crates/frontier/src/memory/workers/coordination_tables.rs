@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::admission::UrlToAdmit;
 use crate::error::BoxError;
+use crate::url_to_admit::UrlToAdmit;
 use crate::worker_frontier::SharedCrawlStatus;
 
 /// The buckets, workers and waiting links of a crawl.

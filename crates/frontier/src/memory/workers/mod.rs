@@ -14,13 +14,13 @@ use foldhash::{HashMap, HashMapExt};
 use self::coordination_tables::CoordinationTables;
 use self::transaction::MemoryWorkerTransaction;
 use super::{MemoryFrontier, lock};
-use crate::admission::UrlToAdmit;
 use crate::admit_rule::CurrentState;
 use crate::error::{BoxError, FrontierError, SharedFrontierError};
 use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::url_to_admit::UrlToAdmit;
 use crate::visit::LastVisit;
 use crate::worker_frontier::{SendDeadline, SharedCrawlStatus, WorkerFrontier, WorkerTransaction};
 

@@ -7,13 +7,13 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::super::transaction::MemoryTransaction;
 use super::{MemoryWorker, meta_owner, own};
-use crate::admission::{AdmissionResult, RequestedState, UrlToAdmit};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::memory::lock;
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::UrlRecord;
+use crate::url_to_admit::{AdmissionResult, RequestedState, UrlToAdmit};
 use crate::visit::LastVisit;
 use crate::worker_frontier::{ReopenLostResult, WorkerFrontier as _, WorkerTransaction};
 

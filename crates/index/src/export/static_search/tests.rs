@@ -307,7 +307,7 @@ fn links_raise_the_prior_of_a_page_as_in_the_index() {
     let mut pages: Vec<IndexedPage> = (0..6)
         .map(|n| page(&format!("http://a.example/{n}"), "Tea", "kettle"))
         .collect();
-    // A prior counts the links in binary digits: two or three links have two digits, 200 have
+    // A prior depends on the number of binary digits of the link count: 2 and 3 have two, 200 has
     // eight.
     for (page, links) in pages.iter_mut().zip([2, 0, 200, 3, 0, 200]) {
         page.linked_from = links;

@@ -33,7 +33,7 @@ use self::network_proxy::{NetworkState, ServerPorts};
 use self::postgres_pair::{PostgresInstallation, PostgresPair};
 use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
 use super::check_results::CheckedCounts;
-use super::program_run::KillTimeBounds;
+use super::program_run::ObservedKillTime;
 use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 use super::{Args, build};
@@ -139,7 +139,7 @@ struct Rack<'a> {
     dice: SeededRandom,
     faults: Vec<InjectedFault>,
     /// Kills of workers, and ends of workers that failed but can be resumed.
-    deaths: Vec<KillTimeBounds>,
+    deaths: Vec<ObservedKillTime>,
     /// Number of times a worker ended in such a way that the same command resumes it.
     ends: u32,
 }
@@ -326,7 +326,7 @@ impl Rack<'_> {
                     // ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
-                        self.deaths.push(KillTimeBounds { before, after });
+                        self.deaths.push(ObservedKillTime { before, after });
                         worker.starts_at = now + Duration::from_millis(100);
                     }
                     _ => bail!(
@@ -454,7 +454,7 @@ impl Rack<'_> {
                     lost = self.crawl.lose(worker)?;
                 }
                 over = self.crawl.web.web.now_us();
-                self.deaths.push(KillTimeBounds {
+                self.deaths.push(ObservedKillTime {
                     before: from,
                     after: over,
                 });

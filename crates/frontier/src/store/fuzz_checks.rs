@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
 #[cfg(test)]
-#[path = "../../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 use std::fmt::Debug;
 
@@ -147,10 +147,10 @@ fn block(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::exercise::exercise;
+    use super::run_without_fuzzer::run_without_fuzzer;
 
     #[test]
     fn any_record_is_decoded() {
-        exercise("store_records", 4_000, super::store_records);
+        run_without_fuzzer("store_records", 4_000, super::store_records);
     }
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
 #[cfg(test)]
-#[path = "../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 use crate::limits::{DocumentConversionError, DocumentLimits};
 
@@ -136,15 +136,15 @@ fn check_tags(html: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::exercise::exercise;
+    use super::run_without_fuzzer::run_without_fuzzer;
 
     #[test]
     fn any_docx_is_read() {
-        exercise("docx", 500, super::docx);
+        run_without_fuzzer("docx", 500, super::docx);
     }
 
     #[test]
     fn any_pdf_is_read() {
-        exercise("pdf", 200, super::pdf);
+        run_without_fuzzer("pdf", 200, super::pdf);
     }
 }

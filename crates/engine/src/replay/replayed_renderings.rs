@@ -28,14 +28,14 @@ use crate::messages::render::{
 };
 use crate::render::{EncodedResponse, RenderFailure, RenderedPage, ResourceKind, ResourceRequest};
 
-/// Maximum times that a replay with other settings renders a page.
+/// Maximum number of times that a replay with other settings renders a page.
 /// Beyond the limit: the last DOM is taken.
 const MAX_RENDERINGS: u32 = 4;
 
 /// The pages that a reader returned because scripts seem to build them, and the pages in the
 /// browser.
 #[derive(Default)]
-pub(super) struct ReplayRenderTracker {
+pub(super) struct ReplayedRenderings {
     pub(super) scripted: Vec<(Box<FetchedPage>, UnrenderedPageSummary)>,
     open: BTreeMap<RenderId, OpenPage>,
 }
@@ -66,7 +66,7 @@ impl Draft {
     }
 }
 
-impl ReplayRenderTracker {
+impl ReplayedRenderings {
     /// Adds a page that the loop passed to the browser.
     pub(super) fn open(
         &mut self,
@@ -178,7 +178,7 @@ impl Replay {
 
     /// Gives up the pages in the browser, at the end of a run that was not killed.
     pub(super) fn give_up_renders(&mut self) {
-        self.renders = ReplayRenderTracker::default();
+        self.renders = ReplayedRenderings::default();
         self.coordinator
             .give_up_renders(self.now, &mut self.effects);
     }

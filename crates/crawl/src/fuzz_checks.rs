@@ -5,8 +5,8 @@
 #![allow(unreachable_pub, reason = "public in the library, for fuzz targets")]
 
 #[cfg(test)]
-#[path = "../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 use crate::control::protocol::{ControlCommand, ControlMessage};
 use crate::error::ErrorCollector;
@@ -71,15 +71,15 @@ pub fn control(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::exercise::exercise;
+    use super::run_without_fuzzer::run_without_fuzzer;
 
     #[test]
     fn any_settings_file_is_read() {
-        exercise("config", 500, super::config);
+        run_without_fuzzer("config", 500, super::config);
     }
 
     #[test]
     fn any_line_on_the_socket_is_read() {
-        exercise("control", 2_000, super::control);
+        run_without_fuzzer("control", 2_000, super::control);
     }
 }

@@ -15,7 +15,7 @@ const MAX_PIECE: usize = 24;
 
 /// Calls `check` for each input in the target's corpus, and then for `changed` randomly changed
 /// inputs. The changes are the same in each run.
-pub(crate) fn exercise(target: &str, changed: usize, check: fn(&[u8])) {
+pub(crate) fn run_without_fuzzer(target: &str, changed: usize, check: fn(&[u8])) {
     let inputs = corpus(target);
     for input in &inputs {
         shown_if_it_fails(input, check);

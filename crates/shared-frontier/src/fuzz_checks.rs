@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
 #[cfg(test)]
-#[path = "../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 use crawl_frontier::FingerprintKey;
 use crawl_frontier::parts::{QueuedUrlFields, UrlRecord};
@@ -278,12 +278,12 @@ fn connection_string(data: &[u8]) {
 mod tests {
     use tokio_postgres::types::Type;
 
-    use super::exercise::exercise;
+    use super::run_without_fuzzer::run_without_fuzzer;
     use super::{ColumnReader, RECORD, SentRow, sum};
 
     #[test]
     fn anything_that_a_server_sends_is_read() {
-        exercise("shared_rows", 4_000, super::shared_rows);
+        run_without_fuzzer("shared_rows", 4_000, super::shared_rows);
     }
 
     /// Returns whether the columns of a pending URL can be read as a record.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
 #[cfg(test)]
-#[path = "../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -195,8 +195,8 @@ fn row<T: Serialize + DeserializeOwned>(line: &[u8]) -> Option<T> {
     Some(row)
 }
 
-/// Checks that the serialised line of a page equals the line of its row, although the file and
-/// offset of the record are filled in last.
+/// Checks that [`SerializedPageRow`], which fills in the record's file and offset last, writes the
+/// same line as serde_json for the whole row.
 fn check_page(mut row: PageRow) {
     let _ = row.dom();
     let place = row.warc.take().unwrap_or(WarcRecordLocation {
@@ -216,15 +216,15 @@ fn check_page(mut row: PageRow) {
 
 #[cfg(test)]
 mod tests {
-    use super::exercise::exercise;
+    use super::run_without_fuzzer::run_without_fuzzer;
 
     #[test]
     fn any_warc_is_read() {
-        exercise("warc", 2_000, super::warc);
+        run_without_fuzzer("warc", 2_000, super::warc);
     }
 
     #[test]
     fn any_row_file_is_read() {
-        exercise("row_files", 2_000, super::row_files);
+        run_without_fuzzer("row_files", 2_000, super::row_files);
     }
 }

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
 #[cfg(test)]
-#[path = "../../fuzz/src/exercise.rs"]
-mod exercise;
+#[path = "../../fuzz/src/run_without_fuzzer.rs"]
+mod run_without_fuzzer;
 
 use std::io;
 use std::pin::Pin;
@@ -301,10 +301,10 @@ fn check_cookies(exchange: &Exchange) {
 
 #[cfg(test)]
 mod tests {
-    use super::exercise::exercise;
+    use super::run_without_fuzzer::run_without_fuzzer;
 
     #[test]
     fn any_answer_is_read() {
-        exercise("answers", 1_000, super::answers);
+        run_without_fuzzer("answers", 1_000, super::answers);
     }
 }

@@ -21,7 +21,7 @@ const MAX_SIGNERS: usize = 1000;
 
 /// Numbers of requests and signatures in the logs, by verdict.
 #[derive(Default)]
-pub(super) struct SignatureVerdictCounts {
+pub(super) struct LoggedSignatureCounts {
     pub(super) requests: u64,
     unsigned: u64,
     /// Number of signatures that hold, by agent and key.
@@ -45,12 +45,12 @@ pub(super) struct SignatureVerdictCounts {
     hosts_given: bool,
 }
 
-impl SignatureVerdictCounts {
-    pub(super) fn new(as_json: bool, hosts_given: bool) -> SignatureVerdictCounts {
-        SignatureVerdictCounts {
+impl LoggedSignatureCounts {
+    pub(super) fn new(as_json: bool, hosts_given: bool) -> LoggedSignatureCounts {
+        LoggedSignatureCounts {
             as_json,
             hosts_given,
-            ..SignatureVerdictCounts::default()
+            ..LoggedSignatureCounts::default()
         }
     }
 
