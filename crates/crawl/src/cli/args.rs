@@ -90,7 +90,6 @@ pub(crate) struct JobArgs {
 /// The other commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CrawlSubcommand {
-    /// Estimate what a crawl would cost its hosts, from robots.txt and sitemaps alone
     Plan(PlanArgs),
     /// Crawl a site, check its links to other sites too, and list the broken ones
     ///
@@ -105,7 +104,6 @@ pub(crate) enum CrawlSubcommand {
     /// seed could be fetched; 2: the command line is wrong; 3: the disk failed; 130: interrupted,
     /// and the list has what was checked until then.
     Check(CheckArgs),
-    /// Write a config file by asking what to crawl
     Init(InitArgs),
     /// Print the robots.txt verdict for URLs, and the rule that decides
     Robots(RobotsArgs),
@@ -121,7 +119,6 @@ pub(crate) enum CrawlSubcommand {
     Explain(ExplainArgs),
     /// Check from its records that a crawl respected delays, waits and robots.txt
     Audit(AuditArgs),
-    /// Judge whether a crawler, this or any other, keeps the rules of the web
     Conformance(ConformanceArgs),
     /// Extract fields from the archived pages of a crawl again, with new rules
     Extract(ExtractArgs),
