@@ -162,7 +162,7 @@ fn check_line(line: &[u8]) {
     row::<rows::LinkRow>(line);
     row::<rows::ReplayOrderRow>(line);
     row::<rows::RandomWalkStep>(line);
-    row::<rows::RecheckRow>(line);
+    row::<rows::RulesRecheckRow>(line);
     row::<rows::RenderStatistics>(line);
     row::<rows::RereadExclusionChanges>(line);
     row::<rows::TombstoneRow>(line);

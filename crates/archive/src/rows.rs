@@ -704,7 +704,7 @@ pub struct ExtractRow {
 /// A line of `recheck.jsonl`, written by `crawl recheck`: how today's rules apply to a crawled
 /// page. The first line is about the recheck itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecheckRow {
+pub struct RulesRecheckRow {
     /// When the rules were fetched.
     pub at: Timestamp,
     /// `rechecked` (the first line), `excluded` (a page that the rules exclude now), or `unknown`
@@ -779,8 +779,9 @@ mod tests {
 
     use super::{
         DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow,
-        PageSampleMembership, PageUsagePermissions, RandomWalkStep, RecheckRow, ReplayOrderRow,
-        RequestRow, RobotsVerdict, TombstoneRow, UsageStatement, WaitingRow, WarcRecordLocation,
+        PageSampleMembership, PageUsagePermissions, RandomWalkStep, ReplayOrderRow, RequestRow,
+        RobotsVerdict, RulesRecheckRow, TombstoneRow, UsageStatement, WaitingRow,
+        WarcRecordLocation,
     };
     use crate::Timestamp;
 
@@ -819,7 +820,7 @@ mod tests {
         check("extracts.jsonl", columns::<ExtractRow>());
         check("walk.jsonl", columns::<RandomWalkStep>());
         check("waiting.jsonl", columns::<WaitingRow>());
-        check("recheck.jsonl", columns::<RecheckRow>());
+        check("recheck.jsonl", columns::<RulesRecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());
         check("workers.jsonl", columns::<GatheredWorkerRow>());
         check("state/delays.jsonl", columns::<DelayRow>());

@@ -20,8 +20,8 @@ mod process_memory;
 mod refusing_proxy;
 mod render_page;
 mod rendering_interface;
-mod replaying_request_handler;
 mod running_browser;
+mod second_rendering_answers;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;

@@ -114,7 +114,7 @@ pub enum ClauseOutcome {
 /// The outcome of judging a clause, with its reason and evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClauseVerdict {
-    /// Whether the crawler keeps the clause, if the log shows it.
+    /// Whether the crawler complies with the clause, or that the log doesn't show it.
     pub outcome: ClauseOutcome,
     /// A description of the behaviour that decides the outcome.
     pub reason: String,

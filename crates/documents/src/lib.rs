@@ -18,12 +18,12 @@
 //! assert!(html.contains("<h1>Tea</h1>\n<p>Pour <em>slowly</em>.</p>"));
 //! ```
 
+mod document_kind;
 #[cfg(feature = "docx")]
 mod docx;
 #[cfg(all(any(test, fuzzing), feature = "docx", feature = "pdf"))]
 pub mod fuzz_checks;
 mod html_writer;
-mod kind;
 mod limits;
 #[cfg(feature = "markdown")]
 mod markdown_to_html;
@@ -31,5 +31,5 @@ mod markdown_to_html;
 mod pdf;
 mod plain_text;
 
-pub use kind::DocumentKind;
+pub use document_kind::DocumentKind;
 pub use limits::{DocumentConversionError, DocumentLimits};

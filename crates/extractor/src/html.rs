@@ -1,7 +1,6 @@
 //! Reads an HTML page: decodes the bytes, tokenizes the text, and builds an
 //! [`ExtractedPage`](crate::ExtractedPage).
 
-mod declared_media_type;
 mod decoded_page;
 pub(crate) mod element_name;
 mod foreign_elements;
@@ -13,6 +12,7 @@ mod html5lib_cases;
 mod image_and_language_audit;
 mod link_attributes;
 mod link_reader;
+mod link_target_type;
 mod page_address_rewriter;
 mod page_builder;
 mod post_forms;

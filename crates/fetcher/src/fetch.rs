@@ -36,7 +36,7 @@ use crate::host_request_headers::RequestHeadersByHost;
 use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
-use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveSlot};
+use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequest};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time};
@@ -479,7 +479,7 @@ impl Fetcher {
         judged.err().map(|why| refusal(why.to_string()))
     }
 
-    fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveSlot<'_>>) -> &Client {
+    fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequest<'_>>) -> &Client {
         if let Some(client) = self.overridden(url) {
             return client;
         }

@@ -26,7 +26,7 @@ pub trait QueueReader {
     /// [`FrontierError`] if the store fails.
     fn read_behind(
         &self,
-        queue: OriginQueueId<'_>,
+        queue: OriginWithQueueId<'_>,
         after: Option<QueueRank>,
         leased: &BTreeSet<QueueRank>,
         wanted: usize,
@@ -35,7 +35,7 @@ pub trait QueueReader {
 
 /// An origin and the number of its queue in the store.
 #[derive(Clone, Copy, Debug)]
-pub struct OriginQueueId<'a> {
+pub struct OriginWithQueueId<'a> {
     /// The origin.
     pub origin: &'a Origin,
     /// The number of the origin's queue.
@@ -294,7 +294,7 @@ impl LeaseTable {
                 FirstEntryLookup::Nothing => return Ok(None),
                 FirstEntryLookup::Unknown(after) => {
                     let wanted = self.heads.wanted(origin);
-                    let id = OriginQueueId {
+                    let id = OriginWithQueueId {
                         origin,
                         id: queue.id,
                     };

@@ -68,7 +68,7 @@ pub mod parts {
     };
     pub use crate::crawl_transfer_item::CrawlTransferItem;
     pub use crate::lease_table::{
-        CommittedUrlCounts, LeaseChanges, LeaseTable, OriginQueueChanges, OriginQueueId,
+        CommittedUrlCounts, LeaseChanges, LeaseTable, OriginQueueChanges, OriginWithQueueId,
         QueueEntryChange, QueueReadResult, QueueReader,
     };
     pub use crate::url_record::{UrlRecord, UrlRecordState};

@@ -12,7 +12,7 @@ mod cross_page_update;
 mod error;
 mod excerpt;
 mod exclusion_operator;
-mod exclusion_query;
+mod exclusion_workaround;
 pub mod export;
 mod facets;
 mod file_check;

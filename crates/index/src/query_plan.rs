@@ -2,7 +2,7 @@
 
 mod index_queries;
 mod marked_words;
-mod phrase_word_choice;
+mod phrase_ranking_words;
 mod ranking_weights;
 mod suggestion;
 
@@ -13,7 +13,7 @@ use tantivy::schema::Field;
 
 use self::index_queries::clause;
 pub(crate) use self::marked_words::{MarkedWords, MatchedTerm};
-use self::phrase_word_choice::has_parts;
+use self::phrase_ranking_words::has_parts;
 pub(crate) use self::ranking_weights::WEIGHTS;
 use self::suggestion::MaybeCorrectedTerm;
 use crate::bm25f::{MIN_SITE, SameStemTerms};

@@ -39,7 +39,6 @@ mod header_fields;
 mod histograms;
 mod host_coverage;
 mod host_reports;
-mod html;
 mod number_format;
 mod page_outcome;
 mod plan;
@@ -57,6 +56,7 @@ mod row_file_reader;
 mod row_token_wording;
 mod rules_recheck;
 mod sample_report;
+mod self_contained_page;
 mod site_fix_checks;
 mod site_report;
 #[cfg(test)]
@@ -86,7 +86,6 @@ pub use host_coverage::{HostCoverage, HostOutcomeCounts, MissingReason, MissingU
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
-pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use number_format::{counted, grouped, size};
 pub use page_outcome::outcome;
 pub use plan::{
@@ -116,6 +115,7 @@ pub use rules_recheck::{
     RECHECK, RecheckTotals, page_urls, recheck_file, recheck_rows, write_recheck,
 };
 pub use sample_report::{SampleEstimates, SampleReport, sample};
+pub use self_contained_page::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use site_report::{
     ImageOccurrences, MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement,
     PageWithoutAltTexts, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,
@@ -124,6 +124,6 @@ pub use site_report::{
 pub use walk_report::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RecheckRow, RequestRow,
-    RobotsVerdict, WaitingRow, WarcRecordLocation,
+    ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RequestRow, RobotsVerdict,
+    RulesRecheckRow, WaitingRow, WarcRecordLocation,
 };

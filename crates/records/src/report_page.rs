@@ -18,7 +18,6 @@ use maud::{Markup, html};
 use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
 use crate::host_reports::HostReport;
-use crate::html::{HtmlTable, MAX_LISTED_HOSTS, TableCell, fold, link, page, scrolling_table};
 use crate::number_format::{counted, grouped, size};
 use crate::plot_data::PlotData;
 use crate::report::{BrokenPageSummary, CrawlReport};
@@ -28,6 +27,9 @@ use crate::report_text::{
 };
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_token_wording::{answer_words, failure_words, outcome_words, status_words};
+use crate::self_contained_page::{
+    HtmlTable, MAX_LISTED_HOSTS, TableCell, fold, link, page, scrolling_table,
+};
 
 use owner_questions::verdict;
 use time_format::{moment, span};

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::LatestRows;
 use crate::error::RecordsError;
-use crate::html::{SiteOrigin, link};
 use crate::number_format::{counted, grouped};
 use crate::report::CrawlSettings;
 use crate::row_file_reader::{pages, waiting};
+use crate::self_contained_page::{SiteOrigin, link};
 
 /// The crawl that a report is about.
 ///

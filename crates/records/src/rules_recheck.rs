@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::RecheckRow;
+use crawl_archive::rows::RulesRecheckRow;
 use crawl_archive::{Timestamp, replace_file};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -114,7 +114,7 @@ pub fn write_recheck(
 ///
 /// # Errors
 /// As for [`FileRows`].
-pub fn recheck_rows(dir: &Path) -> Result<Option<FileRows<RecheckRow>>, RecordsError> {
+pub fn recheck_rows(dir: &Path) -> Result<Option<FileRows<RulesRecheckRow>>, RecordsError> {
     match dir.join(RECHECK).is_file() {
         true => FileRows::open(dir, RECHECK).map(Some),
         false => Ok(None),
@@ -146,7 +146,7 @@ impl RecheckTotals {
         purpose: Option<String>,
         out: &mut impl Write,
     ) -> Result<std::io::Result<()>, RecordsError> {
-        let row = RecheckRow {
+        let row = RulesRecheckRow {
             at: self.at,
             verdict: RECHECKED.to_owned(),
             url: None,
@@ -162,7 +162,7 @@ impl RecheckTotals {
             if written.is_ok() && matches!(excluded_row.reason.as_str(), "robots" | "usage") {
                 written = put(
                     out,
-                    &RecheckRow {
+                    &RulesRecheckRow {
                         verdict: EXCLUDED.to_owned(),
                         origin: Some(origin_of(&excluded_row.url)),
                         url: Some(excluded_row.url),
@@ -179,7 +179,7 @@ impl RecheckTotals {
             if written.is_ok() {
                 written = put(
                     out,
-                    &RecheckRow {
+                    &RulesRecheckRow {
                         verdict: UNKNOWN.to_owned(),
                         origin: Some(origin.clone()),
                         urls: *urls,
@@ -193,7 +193,7 @@ impl RecheckTotals {
     }
 }
 
-fn put(out: &mut impl Write, row: &RecheckRow) -> std::io::Result<()> {
+fn put(out: &mut impl Write, row: &RulesRecheckRow) -> std::io::Result<()> {
     serde_json::to_writer(&mut *out, row)?;
     out.write_all(b"\n")
 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_sample::{InclusionProbability, IntervalEstimate, RatioEstimator};
+use crawl_sample::{InclusionProbability, IntervalEstimate, SubsetEstimator};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
@@ -190,10 +190,10 @@ impl LastSampledRows {
     }
 
     fn estimates(&self) -> SampleEstimates {
-        let mut answered = RatioEstimator::default();
+        let mut answered = SubsetEstimator::default();
         // `every` has the weights of all URLs, and `kind` those of the URLs that lead to a page.
-        let (mut every, mut kind) = (RatioEstimator::default(), RatioEstimator::default());
-        let mut bytes = RatioEstimator::default();
+        let (mut every, mut kind) = (SubsetEstimator::default(), SubsetEstimator::default());
+        let mut bytes = SubsetEstimator::default();
         let mut statuses: BTreeMap<String, Vec<InclusionProbability<'_>>> = BTreeMap::new();
         let mut types: BTreeMap<String, Vec<InclusionProbability<'_>>> = BTreeMap::new();
         for page in self.by_url.values() {
@@ -219,7 +219,7 @@ impl LastSampledRows {
                 }
             }
         }
-        let shares = |of: &RatioEstimator,
+        let shares = |of: &SubsetEstimator,
                       parts: BTreeMap<String, Vec<InclusionProbability<'_>>>| {
             let share = |(name, pages): (String, Vec<InclusionProbability<'_>>)| {
                 let mut part = of.clone();

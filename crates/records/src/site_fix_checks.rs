@@ -10,8 +10,8 @@ use maud::{Markup, html};
 
 use crate::broken::key;
 use crate::faults::{FaultKind, FaultReport, MOVED_TO, PageFault};
-use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::{counted, grouped};
+use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::site_report::{RedirectChain, SiteReport};
 
 pub(crate) use page_checks::of_pages;

@@ -100,7 +100,7 @@ impl IntervalEstimate {
 /// mean is that of its residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5), with the
 /// finite population correction. Memory: about 100 bytes per stratum.
 #[derive(Clone, Debug, Default)]
-pub struct RatioEstimator {
+pub struct SubsetEstimator {
     /// Sums over the pages that were not drawn at random, because the crawl always reads them.
     certain: Sums,
     strata: BTreeMap<String, (u64, u64, Sums)>,
@@ -149,7 +149,7 @@ impl Sums {
     }
 }
 
-impl RatioEstimator {
+impl SubsetEstimator {
     /// Adds a page of the sample. `kind` is 1 if the page is of the chosen kind, else 0. `value`
     /// must be 0 if `kind` is 0. In `probability`, at least one page must be drawn, and at most as
     /// many as the stratum has; other numbers are clamped.
@@ -335,7 +335,7 @@ impl RatioEstimator {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{InclusionProbability, IntervalEstimate, RatioEstimator};
+    use super::{InclusionProbability, IntervalEstimate, SubsetEstimator};
 
     fn drawn(stratum: &str, drawn: u64, of: u64) -> InclusionProbability<'_> {
         InclusionProbability::Drawn { stratum, drawn, of }
@@ -358,7 +358,7 @@ mod tests {
     /// The expected values were computed by hand, for two strata and a page that is always read.
     #[test]
     fn a_total_is_that_of_horvitz_and_thompson() {
-        let mut estimate = RatioEstimator::default();
+        let mut estimate = SubsetEstimator::default();
         estimate.add(InclusionProbability::Certain, 7.0, 1.0);
         for value in [1.0, 3.0, 5.0] {
             estimate.add(drawn("a", 3, 9), value, 1.0);
@@ -383,7 +383,7 @@ mod tests {
     /// computed one is only 1,078.
     #[test]
     fn a_rare_value_in_a_small_stratum_gives_a_wide_interval() {
-        let mut estimate = RatioEstimator::default();
+        let mut estimate = SubsetEstimator::default();
         for value in [0.0, 0.0, 0.0] {
             estimate.add(drawn("large", 3, 900), value, 1.0);
         }
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_page_that_did_not_answer_counts_as_none_of_the_kind() {
-        let (mut told, mut untold) = (RatioEstimator::default(), RatioEstimator::default());
+        let (mut told, mut untold) = (SubsetEstimator::default(), SubsetEstimator::default());
         for value in [1.0, 0.0, 1.0, 1.0] {
             told.add(drawn("a", 6, 60), value, 1.0);
             untold.add(drawn("a", 6, 60), value, 1.0);
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn strata_drawn_whole_are_known_exactly() {
-        let mut estimate = RatioEstimator::default();
+        let mut estimate = SubsetEstimator::default();
         assert_eq!(estimate.share(), None);
         assert_eq!(estimate.mean(), None);
         for value in [0.0, 1.0] {
@@ -433,7 +433,7 @@ mod tests {
     fn pages_that_are_alike_give_no_interval_without_width() {
         for certain in 1..40 {
             for strata in [&["a"][..], &["a", "b", "c"]] {
-                let mut estimate = RatioEstimator::default();
+                let mut estimate = SubsetEstimator::default();
                 for number in 0..certain {
                     estimate.add(
                         InclusionProbability::Certain,
@@ -454,7 +454,7 @@ mod tests {
             }
         }
         // The interval is bounded if the values vary in at least one stratum.
-        let mut estimate = RatioEstimator::default();
+        let mut estimate = SubsetEstimator::default();
         for value in [1_000_000.0, 1_000_010.0] {
             estimate.add(drawn("a", 2, 3), value, 1.0);
             estimate.add(drawn("b", 2, 3), 7.0, 1.0);
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_single_page_gives_no_variance_for_its_stratum() {
-        let mut estimate = RatioEstimator::default();
+        let mut estimate = SubsetEstimator::default();
         for value in [0.0, 1.0, 1.0] {
             estimate.add(drawn("a", 3, 30), value, 1.0);
         }
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn numbers_that_no_draw_has_are_taken_for_the_nearest() {
         for (of_drawn, of) in [(0, 0), (0, 5), (u64::MAX, 1), (1, u64::MAX)] {
-            let mut estimate = RatioEstimator::default();
+            let mut estimate = SubsetEstimator::default();
             estimate.add(drawn("a", of_drawn, of), 1.0, 1.0);
             estimate.add(drawn("b", 0, 5), 1.0, 1.0);
             let share = estimate.share().unwrap();
@@ -490,14 +490,14 @@ mod tests {
 
     #[test]
     fn a_share_of_none_has_an_upper_end() {
-        let mut estimate = RatioEstimator::default();
+        let mut estimate = SubsetEstimator::default();
         let page = drawn("a", 50, 5000);
         for _ in 0..50 {
             estimate.add(page, 0.0, 1.0);
         }
         let mut marked = estimate.clone();
         marked.mark(page);
-        let mut added = RatioEstimator::default();
+        let mut added = SubsetEstimator::default();
         for number in 0..50 {
             added.add(page, f64::from(u8::from(number == 7)), 1.0);
         }
@@ -514,7 +514,7 @@ mod tests {
             pages in prop::collection::vec((0_u8..3, any::<bool>(), any::<bool>()), 1..60),
             more in 0_u64..100,
         ) {
-            let mut estimate = RatioEstimator::default();
+            let mut estimate = SubsetEstimator::default();
             let count = |stratum: u8| pages.iter().filter(|page| page.0 == stratum).count() as u64;
             for (stratum, is_part, is_kind) in &pages {
                 let name = stratum.to_string();

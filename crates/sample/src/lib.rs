@@ -4,7 +4,7 @@
 //! to a [`SamplingFrame`] one by one. From each [stratum](StratumRule) it draws the URLs with the
 //! lowest [`rank`]. This is simple random sampling without replacement. For a given seed, the
 //! result doesn't depend on the order of the URLs. A [`SampleDrawResult`] knows whether a URL is in
-//! the sample, and a [`RatioEstimator`] computes estimates for the frame.
+//! the sample, and a [`SubsetEstimator`] computes estimates for the frame.
 //!
 //! If no list of URLs is available, a random walk can be used: a [`WalkDesign`] chooses the next
 //! link to follow. The probability that the walk visits a page is unknown.
@@ -12,7 +12,7 @@
 //! The crate does no I/O and reads no clock. All randomness comes from the seed.
 //!
 //! ```
-//! use crawl_sample::{SamplingFrame, InclusionProbability, RatioEstimator, SampleDesign};
+//! use crawl_sample::{SamplingFrame, InclusionProbability, SubsetEstimator, SampleDesign};
 //! use crawl_weburl::canonicalize;
 //!
 //! let design = SampleDesign { pages: 40, ..SampleDesign::default() };
@@ -24,7 +24,7 @@
 //! let draw = frame.draw();
 //!
 //! // What share of the pages has an even number?
-//! let mut share = RatioEstimator::default();
+//! let mut share = SubsetEstimator::default();
 //! for number in 0..1000 {
 //!     if let Some(stratum) = draw.stratum_of(&page(number)) {
 //!         let part = f64::from(u8::from(number % 2 == 0));
@@ -42,7 +42,7 @@ mod sample_draw;
 mod student_t_quantile;
 
 pub use self::design::{SampleDesign, SampleMethod, StratumRule, rank};
-pub use self::estimate::{InclusionProbability, IntervalEstimate, RatioEstimator};
+pub use self::estimate::{InclusionProbability, IntervalEstimate, SubsetEstimator};
 pub use self::random_walk::{NOT_WALKED, WALK_KEY, WalkDesign};
 pub use self::sample_draw::{
     DRAW_KEY, NOT_DRAWN, SampleDrawResult, SamplingFrame, StratumDrawCounts,

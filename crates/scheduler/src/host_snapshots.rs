@@ -6,10 +6,10 @@ use std::time::Duration;
 use crawl_weburl::{HostKey, Origin};
 
 use crate::backoff::{Backoff, MAX_PAUSE};
-use crate::gate::GateKey;
 use crate::host::{NO_GATE, ScheduledHost};
 use crate::permit::{GapReason, HostRequestSlot, RequestPurpose};
 use crate::scheduler::Scheduler;
+use crate::shared_limit_gate::GateKey;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 

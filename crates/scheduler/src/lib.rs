@@ -54,7 +54,6 @@
 
 mod backoff;
 mod daily_hours;
-mod gate;
 mod host;
 mod host_snapshots;
 mod hosts_summary;
@@ -71,6 +70,7 @@ mod request_gap;
 mod request_outcome;
 mod robots_pace;
 mod scheduler;
+mod shared_limit_gate;
 mod slab;
 mod snapshot_format;
 mod tick;

@@ -120,7 +120,8 @@ impl Politeness {
         std::iter::once(self.clone()).chain(of_patterns).collect()
     }
 
-    /// Returns the index of each pattern in `of_all_patterns`.
+    /// Returns, for each pattern, the index of its politeness in
+    /// [`of_all_patterns`](Self::of_all_patterns).
     pub(crate) fn by_pattern(&self) -> HashMap<Box<str>, u32, RandomState> {
         let patterns = self.sites.iter().zip(1..);
         patterns

@@ -9,12 +9,12 @@
 //! `later` until it opens, and then in `ready` with the key of its first host. So no decision
 //! iterates over blocked hosts, and a host that waited at a gate does not lose its position.
 
-use crate::gate::{Gate, GateReadyQueuePosition};
 use crate::host::{HostQueueMembership, NO_GATE};
 use crate::origin::{FEW_ORIGINS, OriginEntry};
 use crate::permit::{GateCharge, Permit, PermitData, RequestPurpose};
 use crate::ready_key::{ReadyKey, ReadyQueueEntry};
 use crate::scheduler::Scheduler;
+use crate::shared_limit_gate::{Gate, GateReadyQueuePosition};
 use crate::tick::Tick;
 
 /// How often a host may find the gate (shared limit) of its site open but the gate of its address

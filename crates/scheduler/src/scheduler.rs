@@ -7,7 +7,6 @@ use std::time::Duration;
 use crawl_weburl::{HostKey, Origin, Site};
 use foldhash::fast::RandomState;
 
-use crate::gate::{Gate, GateKey, Gates};
 use crate::host::{HostQueueMembership, NO_GATE, ScheduledHost};
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
 use crate::permit::{
@@ -19,6 +18,7 @@ use crate::rate_limits::MaxRateLimiter;
 use crate::ready_key::{ReadyKey, ReadyQueueEntry};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
 use crate::robots_pace::RobotsPace;
+use crate::shared_limit_gate::{Gate, GateKey, Gates};
 use crate::slab::Slab;
 use crate::tick::Tick;
 
@@ -375,7 +375,8 @@ impl Scheduler {
         };
         let host = &mut self.hosts[id];
         let limits = &self.limits[host.limits as usize];
-        // The server may listen on the port of another origin, so the host isn't blamed yet.
+        // No connection to this port doesn't mean that the host is down: it may still answer on the
+        // port of another origin.
         let is_of_origin =
             signal.kind == OutcomeKind::NoConnection && host.may_answer_elsewhere(&data.purpose);
         let wait_asked = match is_of_origin {

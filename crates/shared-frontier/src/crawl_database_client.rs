@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use crawl_frontier::parts::{OriginQueueId, QueueRank, QueueReadResult, QueueReader, UrlRecord};
+use crawl_frontier::parts::{
+    OriginWithQueueId, QueueRank, QueueReadResult, QueueReader, UrlRecord,
+};
 use crawl_frontier::{Fingerprint, FrontierError};
 use crawl_weburl::CanonicalUrl;
 use tokio_postgres::Row;
@@ -275,7 +277,7 @@ impl QueueReader for CrawlDatabaseClient {
 
     fn read_behind(
         &self,
-        queue: OriginQueueId<'_>,
+        queue: OriginWithQueueId<'_>,
         after: Option<QueueRank>,
         leased: &BTreeSet<QueueRank>,
         wanted: usize,

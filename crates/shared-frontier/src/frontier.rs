@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::{
-    AdmitAction, CommittedUrlCounts, CurrentState, LeaseTable, OriginQueueId, QueueRank,
+    AdmitAction, CommittedUrlCounts, CurrentState, LeaseTable, OriginWithQueueId, QueueRank,
     QueueReader as _, StoredVisit, meet,
 };
 use crawl_frontier::worker_frontier::WorkerTransaction as _;
@@ -158,7 +158,7 @@ impl SharedFrontier {
     /// `leased`.
     fn each_of_origin(
         &self,
-        queue: OriginQueueId<'_>,
+        queue: OriginWithQueueId<'_>,
         leased: &BTreeSet<QueueRank>,
         visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, FrontierError> {
@@ -374,7 +374,7 @@ impl Frontier for SharedFrontier {
         let mut queues = self.memory().leases.queues();
         queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (origin, id, leased) in queues {
-            let queue = OriginQueueId {
+            let queue = OriginWithQueueId {
                 origin: &origin,
                 id,
             };

@@ -19,8 +19,8 @@
 //! If groups contradict each other, the bucket's home is the group with the highest epoch that
 //! considers itself the home.
 
-mod bucket_move_steps;
 mod copied_tables;
+mod server_group_move_steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::CommittedUrlCounts;
 
-use self::bucket_move_steps::{BucketInTransit, BucketRow, GroupConnection};
+use self::server_group_move_steps::{BucketInTransit, BucketRow, GroupConnection};
 use crate::connection_string::ConnectionString;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;

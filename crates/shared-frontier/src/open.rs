@@ -21,7 +21,7 @@ use crate::recent_urls::RecentUrls;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
 use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
-use crate::worker_homes::{FIRST_GROUP, HomeAndOtherGroups, find_home, is_anybody_elsewhere};
+use crate::worker_homes::{FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere};
 
 /// Minimum duration of a lease, as a multiple of the server's response time. A worker sends its
 /// first heartbeat after a third of the lease, and before that waits for five replies.
@@ -50,7 +50,7 @@ impl SharedFrontier {
         urls: &[String],
         options: &SharedFrontierOptions,
     ) -> Result<SharedFrontier, SharedCrawlError> {
-        let HomeAndOtherGroups {
+        let HomeAndOtherServerGroups {
             crawl,
             thread,
             config,

@@ -24,7 +24,7 @@ pub(crate) const FIRST_GROUP: i32 = 0;
 const MAX_TRIES: usize = 1_000;
 
 /// A worker's home (the server group that it works in), and the other groups.
-pub(crate) struct HomeAndOtherGroups {
+pub(crate) struct HomeAndOtherServerGroups {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: DatabaseThread,
     pub(crate) config: ServerConfig,
@@ -60,7 +60,7 @@ struct WorkerHome {
 pub(crate) fn find_home(
     groups: Vec<ServerGroup>,
     options: &SharedFrontierOptions,
-) -> Result<HomeAndOtherGroups, SharedCrawlError> {
+) -> Result<HomeAndOtherServerGroups, SharedCrawlError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
     let mut known_groups: Vec<OtherGroup> =
         groups.into_iter().map(ServerGroup::into_other).collect();
@@ -89,7 +89,7 @@ pub(crate) fn find_home(
     };
     let own = known_groups.remove(at);
     let (thread, config) = own.into_parts();
-    Ok(HomeAndOtherGroups {
+    Ok(HomeAndOtherServerGroups {
         crawl: rows[at].clone(),
         thread,
         config,

@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod compare_with_rows;
 mod csv_file_writer;
 #[cfg(test)]
 mod docs_page_check;
@@ -40,17 +41,16 @@ mod parquet_file_writer;
 mod record_length_reader;
 mod row_tables;
 mod spilled_map;
-mod table_check;
 mod table_checksums;
 mod table_definition;
 mod url_parts;
 
+pub use compare_with_rows::{
+    ColumnDocumentation, TableDifference, TableDocumentation, check_tables, table_columns,
+};
 pub use export::{ReadRowCounts, TableFormat, TablesError, WrittenTable, export};
 pub use extract_table_writer::{WrittenRuleTable, export_extracts};
 pub use link_graph::{WrittenGraph, export_graph};
-pub use table_check::{
-    ColumnDocumentation, TableDefect, TableDocumentation, check_tables, table_columns,
-};
 pub use table_definition::ColumnKind;
 
 pub use crawl_records::RoundSelection;

@@ -42,14 +42,17 @@ pub(super) struct SeenText {
     pub(super) pages: u32,
     /// The URLs found on the barren pages (pages with nothing new) with this text. `None` if no
     /// such page was barren, which is usual.
-    pub(super) followed: Option<Box<SameTextBarrenPages>>,
+    pub(super) followed: Option<Box<UrlsFromBarrenPages>>,
 }
 
 /// The URLs found on the barren pages (pages with nothing new) with one text.
 #[derive(Debug, Default)]
-pub(super) struct SameTextBarrenPages {
+pub(super) struct UrlsFromBarrenPages {
+    /// The highest level of these pages.
     pub(super) level: u8,
+    /// The number of URLs that were first found on these pages.
     pub(super) children: u32,
+    /// The keys of the first of these pages with new URLs.
     pub(super) members: Vec<u64>,
 }
 

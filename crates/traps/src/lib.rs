@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
 use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
-use self::host_memory::{HostMemories, HostMemory, SameTextBarrenPages, SeenText};
+use self::host_memory::{HostMemories, HostMemory, SeenText, UrlsFromBarrenPages};
 use self::mirrored_origins::MirrorTracker;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
@@ -462,7 +462,7 @@ impl TrapDetector {
         if new > 0 && followed.members.len() < MAX_MEMBERS {
             followed.members.push(via_key(visit.url));
         }
-        let SameTextBarrenPages {
+        let UrlsFromBarrenPages {
             level,
             children,
             members,

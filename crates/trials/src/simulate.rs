@@ -29,7 +29,7 @@ mod known_bugs;
 #[path = "../../scheduler/tests/world/mod.rs"]
 mod world;
 
-/// The size of a web.
+/// Arguments of the simulation: the size of the web, what goes wrong in it, and the random seeds.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Number of hosts

@@ -93,6 +93,7 @@ const MAX_CORPUS_BYTES: usize = 100 << 10;
 const MAX_SECONDS: u32 = 5;
 const MAX_MEMORY: u32 = 2048;
 
+/// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Targets [default: all]

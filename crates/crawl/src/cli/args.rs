@@ -161,7 +161,7 @@ pub(crate) enum CrawlSubcommand {
 /// Estimate what a crawl would cost its hosts, from robots.txt and sitemaps alone
 ///
 /// Takes the flags of the crawl, and is as polite. Prints for each host and in total: known pages,
-/// exclusions by rule, Crawl-delay, hours, bytes, and usage preferences against --purpose. If
+/// exclusions by rule, Crawl-delay, time, bytes, and usage preferences against --purpose. If
 /// --output holds a crawl, page sizes are those it measured. Nothing is written to disk. Exit code
 /// 0: at least one host responded; 1: none did; 2: the command line is wrong; 3: the disk failed;
 /// 130: interrupted.
@@ -456,7 +456,8 @@ pub(crate) struct ExplainArgs {
     /// Directory of the crawl; the directories of all its workers are combined
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The directory to read, after those of several workers were combined.
+    /// The directory to read: the only one of `dirs`, or the one that combines them. Set after
+    /// parsing.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// URL to explain
@@ -583,7 +584,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) what: Option<String>,
     /// Erase the pages that the last `crawl recheck` found excluded
     #[arg(long, value_name = "robots", value_enum, hide_possible_values = true)]
-    pub(crate) because: Option<ErasureReason>,
+    pub(crate) because: Option<PagesToErase>,
     /// Finish an interrupted erasure whose list of files isn't signed with this user's key
     #[arg(long, conflicts_with_all = ["what", "because", "reason", "dry_run", "json"])]
     pub(crate) finish: bool,
@@ -600,7 +601,7 @@ pub(crate) struct ForgetArgs {
 
 /// A reason that selects which pages to erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ErasureReason {
+pub(crate) enum PagesToErase {
     /// Exclusion by the rules that the last recheck fetched
     Robots,
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crawl_records::{
-    RecheckRow, RecheckTotals, counted, evidence_words, recheck_file, recheck_rows,
+    RecheckTotals, RulesRecheckRow, counted, evidence_words, recheck_file, recheck_rows,
 };
 
 use crate::error::records::of_records;
@@ -73,7 +73,7 @@ fn summary(dir: &Path, counts: &RecheckTotals) -> String {
 }
 
 /// Appends a line for a page, or for an origin whose rules are unknown.
-fn push_line(text: &mut String, row: &RecheckRow) {
+fn push_line(text: &mut String, row: &RulesRecheckRow) {
     let reason = row.reason.as_deref().unwrap_or_default();
     let _ = match (&row.url, &row.origin) {
         (Some(url), _) => {

@@ -526,9 +526,9 @@ tables! {
         /// Minimum delay between requests to one site (registrable domain)
         #[arg(value_name = "DURATION")]
         site_delay: DurationSetting = DurationSetting::ZERO, GoesOn;
-        /// Lengthen each delay by a random fraction of up to this, at most 1%
+        /// Lengthen each delay by a random fraction between 0 and this
         ///
-        /// 0.01 is one percent; 0, the default, turns it off.
+        /// At most 0.01, which is one percent; 0, the default, turns it off.
         #[arg(value_name = "X")]
         jitter: NonNegativeNumber = NonNegativeNumber(0.0), GoesOn;
         /// Maximum Retry-After to respect in full

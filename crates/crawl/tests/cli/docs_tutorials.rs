@@ -70,7 +70,8 @@ fn mask(text: &str) -> String {
             _ => word,
         });
         let masked = words.collect::<Vec<_>>().join(" ");
-        // Skip a repeated line: a URL is leased and judged again if a commit came in between.
+        // Skip a repeated line: if a commit ends between a URL's lease and its request, the URL is
+        // leased and checked again.
         let is_lease =
             masked.contains("TRACE leased") || masked.contains("TRACE robots.txt allows");
         if is_lease && mask.lines().rev().take(2).any(|earlier| earlier == masked) {

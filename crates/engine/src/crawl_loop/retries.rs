@@ -11,16 +11,16 @@ use foldhash::{HashSet, HashSetExt as _};
 /// [`is_tried_again`](Self::is_tried_again), and evicted hosts, in [`forget`](Self::forget). Emits
 /// no effects.
 #[derive(Debug)]
-pub(super) struct RetryTracker {
+pub(super) struct RetryDecider {
     /// Maximum retries of a URL.
     max_retries: u32,
     /// Hosts whose last answer to a page request was a 429 or 503.
     silent_hosts: HashSet<HostKey>,
 }
 
-impl RetryTracker {
-    pub(super) fn new(max_retries: u32) -> RetryTracker {
-        RetryTracker {
+impl RetryDecider {
+    pub(super) fn new(max_retries: u32) -> RetryDecider {
+        RetryDecider {
             max_retries,
             silent_hosts: HashSet::new(),
         }
@@ -77,11 +77,11 @@ mod tests {
     use crawl_weburl::HostKey;
 
     use super::super::fixtures::at;
-    use super::RetryTracker;
+    use super::RetryDecider;
 
     #[test]
     fn a_429_settles_no_url_of_a_silent_host() {
-        let mut retries = RetryTracker::new(3);
+        let mut retries = RetryDecider::new(3);
         let host = HostKey::parse("a.example").unwrap();
         let failure = ExchangeFailure {
             kind: FailureKind::Timeout,

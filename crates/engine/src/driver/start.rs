@@ -41,7 +41,7 @@ use crate::sharing::{SharingThread, WorkerHostOwnership};
 use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
-use crate::state::parked_hosts::parked;
+use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::Writer;
 /// Maximum rows to read from the end of `requests.jsonl` at a start. No more requests than that can

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RecheckRow,
-    ReplayOrderRow, RequestRow, WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, ReplayOrderRow,
+    RequestRow, RulesRecheckRow, WaitingRow,
 };
 use crawl_archive::{
     RemovalSelection, RewrittenArchive, RowRewriteCounts, RowRewriteDecision, rewrite_rows,
@@ -111,7 +111,7 @@ pub(super) fn rewrite_file(
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| {
             RowRewriteDecision::Drop
         }),
-        RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
+        RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RulesRecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
             keep_unless(names.any(|name| removal.holds_text(name)))
         }),

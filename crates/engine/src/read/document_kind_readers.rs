@@ -30,7 +30,7 @@ use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pai
 use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapNesting, may_list};
-use crate::revisit::declared_change_rate::DeclaredChangeRate;
+use crate::revisit::meta_document_state::DeclaredChangeRate;
 use crate::secret_redaction::redacted_entry;
 use crate::time_conversions::seconds_of;
 

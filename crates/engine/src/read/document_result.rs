@@ -12,7 +12,7 @@ use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
 use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
-use crate::revisit::declared_change_rate::DeclaredChangeRate;
+use crate::revisit::meta_document_state::DeclaredChangeRate;
 use crate::revisit::visit::PreviousVisit;
 use crate::secret_redaction::REDIRECT_SECRET;
 

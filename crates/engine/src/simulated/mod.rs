@@ -60,7 +60,7 @@ use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
-use crate::state::parked_hosts::parked;
+use crate::state::stored_parked_hosts::parked;
 use crate::summary::EndReason;
 use crate::write::Writer;
 

@@ -10,7 +10,7 @@ pub(crate) mod frontier_move_counts;
 pub(crate) mod move_from_shared_frontier;
 pub(crate) mod move_to_shared_frontier;
 pub(crate) mod order_log;
-pub(crate) mod parked_hosts;
 pub(crate) mod remove_unanswered_run;
 pub(crate) mod stopped_crawl;
+pub(crate) mod stored_parked_hosts;
 mod worker_state_folder;

@@ -19,7 +19,7 @@ use crawl_weburl::HostKey;
 use super::directory::{self, STATE};
 use super::extracted_field_files::EXTRACTS;
 use super::frontier_move_counts::{MovedRecordCounts, states};
-use super::parked_hosts::listed;
+use super::stored_parked_hosts::listed;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;

@@ -9,7 +9,7 @@ use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
 
 use super::directory;
-use super::parked_hosts::{listed, parked};
+use super::stored_parked_hosts::{listed, parked};
 use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::error::EngineError;
 use crate::meta_keys::{META_PARKED, META_SESSION};

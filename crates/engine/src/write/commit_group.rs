@@ -49,7 +49,7 @@ use crate::scope_seeds::ScopeSeeds;
 use crate::seed_and_sitemap_admissions::admission_of;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
-use crate::state::parked_hosts;
+use crate::state::stored_parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
 use crate::trace_events::TraceEventEmitter;
@@ -326,7 +326,7 @@ impl CommitGroup<'_> {
                 // Keep the stored list if it is newer, because messages may overtake each other.
                 if number > *self.newest_parked {
                     *self.newest_parked = number;
-                    let hosts = parked_hosts::listed(hosts.iter());
+                    let hosts = stored_parked_hosts::listed(hosts.iter());
                     self.transaction.keep_meta(META_PARKED, &hosts);
                 }
                 Ok(CommandAnswer::Done)

@@ -66,7 +66,8 @@ mod tests {
 
     use super::SettledRedirects;
 
-    /// Settles redirects in one group. Returns the URLs reported as closing a loop.
+    /// Settles redirects in order, in one commit group. Returns the URLs whose redirect closes a
+    /// loop.
     fn loops(redirects: &[(&str, &str)]) -> Vec<String> {
         let url = |name: &str| canonicalize(None, &format!("http://{name}.example/")).unwrap();
         let frontier = MemoryFrontier::new();

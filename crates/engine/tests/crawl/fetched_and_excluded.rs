@@ -560,7 +560,7 @@ fn hosts_on_one_address_share_its_limit_from_the_first_request() {
 #[test]
 fn hosts_resolved_by_a_name_server_share_the_limit_of_their_address() {
     let runtime = Runtime::new().unwrap();
-    // This keeps the name server running until the end of the crawl.
+    // Holds the name server that the closure starts, so that it runs until the end of the crawl.
     let mut names = None;
     crawl_hosts_of_one_address(|web, crawl| {
         let home = web.address(0).ip();

@@ -1,8 +1,8 @@
 //! Reads the links in the tags of a page.
 
-use super::declared_media_type::{below, kind_of_object, typed};
 use super::element_name::{self, ElementName};
 use super::link_attributes::{LinkAttributeSyntax, holders};
+use super::link_target_type::{below, kind_of_object, typed};
 use super::srcset;
 use super::tag_consumer::{Namespace, TagContext};
 use super::tag_kinds::TagKinds;

@@ -18,7 +18,7 @@ mod property;
 #[path = "../../../fuzz/src/run_without_fuzzer.rs"]
 mod run_without_fuzzer;
 mod sitemap;
-mod visible_text_reader;
+mod visible_page_summary;
 mod xhtml;
 
 use std::fmt::Write as _;

@@ -29,7 +29,7 @@ use super::record_codec::{FailureOrExclusionNote, RANK_BYTES, decode_origin};
 use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
-use crate::lease_table::{OriginQueueId, QueueReadResult, QueueReader};
+use crate::lease_table::{OriginWithQueueId, QueueReadResult, QueueReader};
 use crate::sieve::{RunListStore, RunManifest, SortedRunError};
 
 /// The maximum number of rows of `fresh` (one per commit) that are removed in one batch.
@@ -223,7 +223,7 @@ impl QueueReader for StoreTables {
 
     fn read_behind(
         &self,
-        queue: OriginQueueId<'_>,
+        queue: OriginWithQueueId<'_>,
         after: Option<QueueRank>,
         leased: &BTreeSet<QueueRank>,
         wanted: usize,

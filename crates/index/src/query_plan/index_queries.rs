@@ -12,7 +12,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use super::ranking_weights::{WEIGHTS, weighted_fields};
 use super::{MarkedWords, MatchStrictness, MatchedTerm, QueryPlanner, Unit};
 use crate::bm25f::{self, Bm25fQuery, ScoredQueryWord, WeightedField};
-use crate::exclusion_query::ExclusionQuery;
+use crate::exclusion_workaround::ExclusionQuery;
 use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 

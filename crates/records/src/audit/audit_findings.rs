@@ -147,8 +147,8 @@ impl AuditFindings {
         count(&mut self.by_rule, rule);
         if self.breaches.len() < MAX_LISTED {
             let mut rows = rows.to_vec();
-            // A row may be cited twice, because the response that demands a delay may also be the
-            // previous request.
+            // A row may be cited twice: as the previous request, and as the response that demands
+            // the delay.
             rows.dedup();
             self.breaches.push(Breach {
                 rule: rule.to_owned(),

@@ -15,9 +15,9 @@ use super::robots_responses::{MAX_HOPS, target};
 use super::text::undecided_words;
 use super::{AuditReport, ROUNDING_MS, readable};
 use crate::error::RecordsError;
-use crate::html::{HtmlTable, TableCell, fold, page};
 use crate::number_format::{counted, grouped, size};
 use crate::row_file_reader::{excluded, pages, requests};
+use crate::self_contained_page::{HtmlTable, TableCell, fold, page};
 
 /// Everything that the page about a host shows.
 struct Conduct<'a> {

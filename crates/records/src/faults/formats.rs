@@ -7,9 +7,9 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{FaultKind, FaultReport, PageFault, UncheckedLink};
-use crate::html::{HtmlTable, TableCell, checks, page};
 use crate::number_format::{counted, grouped};
 use crate::reported_crawl::ReportedCrawlSummary;
+use crate::self_contained_page::{HtmlTable, TableCell, checks, page};
 use crate::site_fix_checks::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.

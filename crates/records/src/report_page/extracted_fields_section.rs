@@ -4,8 +4,8 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::extraction_report::{ExtractionReport, FieldCounts, RuleCounts};
-use crate::html::{HtmlTable, TableCell, link};
 use crate::number_format::counted;
+use crate::self_contained_page::{HtmlTable, TableCell, link};
 
 const COLUMNS: [&str; 6] = [
     "field",

@@ -6,11 +6,11 @@ use maud::{Markup, html};
 
 use crate::host_coverage::HostCoverage;
 use crate::host_reports::HostReport;
-use crate::html::link;
 use crate::number_format::{counted, grouped, size};
 use crate::plot_data::{HostPlotData, PlotData, PolitenessSettings, ResponseClass};
 use crate::report::CrawlReport;
 use crate::report_text::{coverage_words, kept, robots_line};
+use crate::self_contained_page::link;
 
 use super::time_format::{moment, span};
 

@@ -4,10 +4,10 @@ use crawl_sample::IntervalEstimate;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::html::link;
 use crate::number_format::{counted, grouped};
 use crate::report::SampleSettings;
 use crate::sample_report::{SampleReport, length_words, share_words};
+use crate::self_contained_page::link;
 use crate::walk_report::WalkReport;
 
 use super::svg_plots::{PlotFigure, bars, rows_height, shares};

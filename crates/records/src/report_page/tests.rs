@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::html::SORT_SCRIPT;
 use crate::report::CrawlReport;
 use crate::report_files::report_page;
+use crate::self_contained_page::SORT_SCRIPT;
 
 /// A text from a hostile server, used in place of a URL or a content type.
 const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";

@@ -4,8 +4,8 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{MAX_ROWS, left_out, page_links, template_note, url_table};
-use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::counted;
+use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::site_report::{ImageOccurrences, SiteReport};
 
 pub(super) fn images_without_text(site: &SiteReport) -> SiteCheckResult {

@@ -7,8 +7,8 @@ use super::element_checks::{
     compression, images_without_size, images_without_text, language, vague_links, viewport,
 };
 use super::{MAX_ROWS, left_out, page_links, url_table};
-use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::{counted, grouped, size};
+use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::site_report::{
     LARGE_FROM, PageWithMeasurement, SLOW_FROM, SharedText, SiteReport, times_median,
 };

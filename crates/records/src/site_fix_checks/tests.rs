@@ -3,7 +3,7 @@
 use super::{of_links, reason, template_note};
 use crate::broken::key;
 use crate::faults::{FaultKind, FaultReport, PageFault};
-use crate::html::{SiteOrigin, TableCell, checks};
+use crate::self_contained_page::{SiteOrigin, TableCell, checks};
 
 fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> PageFault {
     PageFault {

@@ -143,7 +143,7 @@ fn a_wrong_clock_blocks_no_host_for_years() {
 }
 
 proptest! {
-    /// A wait stored by a clock that was ahead counts from now.
+    /// If the clock was ahead when a wait was stored, the wait starts when the snapshot is restored.
     #[test]
     fn a_clock_that_was_ahead_makes_no_wait_longer(
         ahead in 1_u64..200_000_000_000,

@@ -26,7 +26,7 @@ use self::residency::ResidentHosts;
 use super::host_budgets::HostBudgetTracker;
 use super::host_locks::HostLocks;
 use super::requests_in_flight::InFlightRequests;
-use super::retries::RetryTracker;
+use super::retries::RetryDecider;
 use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
@@ -69,7 +69,7 @@ pub(crate) struct Hosts {
     scheduler: Scheduler,
     residents: ResidentHosts,
     budgets: HostBudgetTracker,
-    retries: RetryTracker,
+    retries: RetryDecider,
     requests: InFlightRequests,
     /// The start of this run, if the log may lack requests of an earlier run. The missing requests
     /// ended before this time. `None` if the log is complete.
@@ -91,7 +91,7 @@ impl Hosts {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             residents: ResidentHosts::new(config),
             budgets: HostBudgetTracker::new(&config.budgets),
-            retries: RetryTracker::new(config.retries),
+            retries: RetryDecider::new(config.retries),
             requests: InFlightRequests::default(),
             unknown_before: None,
             unknown_until: Tick::ZERO,

@@ -38,7 +38,7 @@ pub(crate) struct Gate {
     hosts: u32,
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
-    /// The gate's position in the ready queue, on behalf of its first waiting host.
+    /// The gate's position in the ready queue, where it stands in for its first waiting host.
     pub(crate) wake: Option<GateReadyQueuePosition>,
 }
 

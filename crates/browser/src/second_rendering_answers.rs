@@ -13,7 +13,7 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// Passes on the requests of a page and keeps the answers to GET requests. After a call of
 /// [`repeat`](Self::repeat), a GET request that was made before gets the kept answer. Requests with
 /// other methods are refused, because the server may already have processed them.
-pub(crate) struct ReplayingRequestHandler {
+pub(crate) struct SecondRenderingAnswers {
     requests: Arc<dyn PageRequestHandler>,
     answers: Arc<Mutex<KeptAnswers>>,
     is_repeat: AtomicBool,
@@ -40,9 +40,9 @@ impl KeptAnswers {
     }
 }
 
-impl ReplayingRequestHandler {
-    pub(crate) fn new(requests: Arc<dyn PageRequestHandler>) -> ReplayingRequestHandler {
-        ReplayingRequestHandler {
+impl SecondRenderingAnswers {
+    pub(crate) fn new(requests: Arc<dyn PageRequestHandler>) -> SecondRenderingAnswers {
+        SecondRenderingAnswers {
             requests,
             answers: Arc::default(),
             is_repeat: AtomicBool::new(false),
@@ -56,7 +56,7 @@ impl ReplayingRequestHandler {
     }
 }
 
-impl PageRequestHandler for ReplayingRequestHandler {
+impl PageRequestHandler for SecondRenderingAnswers {
     fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
         let (is_get, is_repeat) = (
             wanted.method == "GET",
@@ -96,7 +96,7 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::{MAX_KEPT_BYTES, ReplayingRequestHandler};
+    use super::{MAX_KEPT_BYTES, SecondRenderingAnswers};
     use crate::{
         PageRequestFuture, PageRequestHandler, PageRequestResult, RequestKind, WantedRequest,
     };
@@ -135,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn a_second_rendering_repeats_answers_to_get_and_posts_nothing() {
         let counted = Arc::new(Counted::default());
-        let requests = ReplayingRequestHandler::new(counted.clone());
+        let requests = SecondRenderingAnswers::new(counted.clone());
         let long = format!("/long/{}", MAX_KEPT_BYTES);
         for (method, url) in [("GET", "/a/1"), ("POST", "/post/1"), ("GET", &long)] {
             requests.request(wanted(method, url)).await;

@@ -12,7 +12,7 @@ use crate::table_definition::{ColumnKind, TableDefinition};
 
 /// A difference between an exported table and the row files of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableDefect {
+pub struct TableDifference {
     /// The path of the file, relative to the folder of tables.
     pub file: String,
     /// A description of the difference.
@@ -78,7 +78,7 @@ fn columns<R>(table: &TableDefinition<R>) -> TableDocumentation {
 /// # Errors
 /// [`TablesError`] if the rows can't be read. A table that can't be read is reported as a
 /// defect.
-pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
+pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDifference>, TablesError> {
     let expected = sums_of_rows(dir, RoundSelection::All)?;
     let tables = table_columns();
     let mut defects = Vec::new();
@@ -110,7 +110,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 }
             }
         };
-        defects.extend(problem.map(|what| TableDefect { file, what }));
+        defects.extend(problem.map(|what| TableDifference { file, what }));
     }
     Ok(defects)
 }
