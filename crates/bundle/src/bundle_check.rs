@@ -32,7 +32,8 @@ const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 /// Temporary files for sorting are written to the folder `scratch`.
 ///
 /// # Errors
-/// [`VerifyError`] if something could not be checked. Defects are reported in the [`VerificationResult`].
+/// [`VerifyError`] if something could not be checked. Defects are reported in the
+/// [`VerificationResult`].
 pub fn verify(path: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
     let is_bundle = [BAG, TAG_MANIFEST]
         .iter()

@@ -14,6 +14,7 @@ use http::header::{
     CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     REFERER,
 };
+use reqwest::dns::Resolve;
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
 use rustls::ClientConfig;
@@ -67,8 +68,8 @@ pub struct Fetcher {
     /// private address, but only on the typed port. These clients have a resolver of their own,
     /// because a resolver doesn't know the port.
     typed: Option<Clients>,
-    /// For each overridden host and port, a client that resolves to the override's addresses.
-    overridden: HashMap<(String, u16), Client>,
+    /// For each overridden host and port, clients that resolve to the override's addresses.
+    overridden: HashMap<(String, u16), Clients>,
 }
 
 /// Two clients that resolve names the same way.
@@ -83,7 +84,7 @@ impl Clients {
     fn new(
         config: &FetchConfig,
         tls: &ClientConfig,
-        names: CheckedResolver,
+        names: impl Resolve + 'static,
     ) -> Result<Clients, FetcherSetupError> {
         Ok(Clients {
             keeping: client(config, tls, names)?,
@@ -91,11 +92,11 @@ impl Clients {
         })
     }
 
-    fn closing(
+    fn closing<R: Resolve + 'static>(
         &self,
         config: &FetchConfig,
         tls: &ClientConfig,
-        names: impl FnOnce() -> CheckedResolver,
+        names: impl FnOnce() -> R,
     ) -> &Client {
         self.closing.get_or_init(|| {
             let config = FetchConfig {
@@ -136,7 +137,7 @@ impl Fetcher {
         for known in &config.resolve {
             let fixed = fixed(known, &names);
             let key = (known.host.clone(), known.port);
-            overridden.insert(key, client(&config, &tls, fixed)?);
+            overridden.insert(key, Clients::new(&config, &tls, fixed)?);
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
@@ -480,8 +481,13 @@ impl Fetcher {
     }
 
     fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequest<'_>>) -> &Client {
-        if let Some(client) = self.overridden(url) {
-            return client;
+        if let Some(clients) = self.overridden(url) {
+            return match (kept, self.resolve_override(url)) {
+                (None, Some(known)) => {
+                    clients.closing(&self.config, &self.tls, || fixed(known, &self.names))
+                }
+                _ => &clients.keeping,
+            };
         }
         let typed = self.typed.as_ref().filter(|_| self.rules.is_typed(url));
         match (kept, typed) {
@@ -504,7 +510,7 @@ impl Fetcher {
     }
 
     /// Returns the client of the override for this URL, if there is one.
-    fn overridden(&self, url: &CanonicalUrl) -> Option<&Client> {
+    fn overridden(&self, url: &CanonicalUrl) -> Option<&Clients> {
         if self.overridden.is_empty() {
             return None;
         }

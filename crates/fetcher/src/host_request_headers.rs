@@ -180,7 +180,7 @@ impl HostRequestHeaders {
 impl fmt::Debug for HostRequestHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.fields.keys().map(HeaderName::as_str).collect();
-        f.debug_struct("HostAccess")
+        f.debug_struct("HostRequestHeaders")
             .field("host", &self.host)
             .field("fields", &names)
             .field("plain_http", &self.plain_http)

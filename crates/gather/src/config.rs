@@ -85,8 +85,8 @@ fn differing_key(one: &Table, other: &Table) -> Option<String> {
 }
 
 /// Returns the text of the gathered `crawl.toml`: the first worker's configuration, with the
-/// earliest start and the latest restart of all workers. If `goes_on` (a crawl will resume in the gathered directory), the
-/// text contains no worker's name.
+/// earliest start and the latest restart of all workers. If `goes_on` (a crawl will resume in the
+/// gathered directory), the text contains no worker's name.
 pub(crate) fn gathered_config(workers: &[WorkerDirectory], goes_on: bool) -> String {
     let mut config = workers
         .first()

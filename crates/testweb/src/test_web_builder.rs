@@ -27,6 +27,9 @@ pub enum ConnectionBehaviour {
 
 pub(crate) type ReplyHandler = Arc<dyn Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync>;
 
+/// Maximum number of attempts to start a web whose ports are taken.
+const MAX_STARTS: u32 = 5;
+
 /// The settings of a web to start. Chain its methods, then call [`TestWebBuilder::start`].
 #[derive(Clone)]
 pub struct TestWebBuilder {
@@ -197,6 +200,14 @@ impl TestWebBuilder {
     /// # Errors
     /// If an address or port can't be bound, or there are too few file handles.
     pub fn try_start(self) -> io::Result<TestWeb> {
+        // The port of a host that refuses connections is free for a moment, while its listener is
+        // replaced by a socket that doesn't listen. Another process may take the port then.
+        for _ in 1..MAX_STARTS {
+            match TestWeb::try_start(self.clone()) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                started => return started,
+            }
+        }
         TestWeb::try_start(self)
     }
 

@@ -9,6 +9,8 @@ const RESERVED_DESCRIPTORS: u64 = 96;
 /// Descriptors per request: one for the socket, and one for the DNS lookup or for an attempt to
 /// connect to the host's second address.
 const PER_REQUEST: u64 = 2;
+/// Descriptors per DNS lookup ahead of requests: one for each address family.
+const PER_LOOK_UP: u64 = 2;
 
 /// The connections that a crawl may open with the available file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,8 @@ pub(crate) fn raise_limit() {
 pub(crate) fn connections(settings: &Settings) -> FetchConnectionLimits {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let concurrency = settings.politeness.concurrency;
-    let connections = within(limit, concurrency, settings.fetch.max_kept_connections);
+    let max_kept = settings.fetch.max_kept_connections;
+    let connections = within(limit, concurrency, settings.politeness.look_ups, max_kept);
     if connections.concurrency < concurrency {
         tracing::warn!(
             "limited to {} requests at once, since only {limit} files may be open\nhint: raise the \
@@ -42,12 +45,13 @@ pub(crate) fn connections(settings: &Settings) -> FetchConnectionLimits {
     connections
 }
 
-fn within(limit: u64, concurrency: u32, max_kept: u32) -> FetchConnectionLimits {
+fn within(limit: u64, concurrency: u32, look_ups: u32, max_kept: u32) -> FetchConnectionLimits {
     let free = limit.saturating_sub(RESERVED_DESCRIPTORS);
     let max = u32::try_from(free / PER_REQUEST).unwrap_or(u32::MAX);
     let concurrency = concurrency.min(max.max(1));
     // Any request may need descriptors beside the kept connections: to connect to another host.
-    let left = free.saturating_sub(PER_REQUEST * u64::from(concurrency));
+    let used = PER_REQUEST * u64::from(concurrency) + PER_LOOK_UP * u64::from(look_ups);
+    let left = free.saturating_sub(used);
     FetchConnectionLimits {
         concurrency,
         kept: max_kept.min(u32::try_from(left).unwrap_or(u32::MAX)),
@@ -63,13 +67,13 @@ mod tests {
         for (limit, asked, concurrency, kept) in [
             (u64::MAX, 256, 256, 1000),
             (2000, 256, 256, 1000),
-            (1024, 256, 256, 416),
-            (700, 256, 256, 92),
+            (1024, 256, 256, 216),
+            (700, 256, 256, 0),
             (256, 256, 80, 0),
             (40, 256, 1, 0),
         ] {
             let expect = FetchConnectionLimits { concurrency, kept };
-            assert_eq!(within(limit, asked, 1000), expect, "{limit}");
+            assert_eq!(within(limit, asked, 100, 1000), expect, "{limit}");
         }
     }
 }

@@ -795,8 +795,9 @@ tables! {
         keep_alive: DurationSetting = DurationSetting::from_secs(5), GoesOn;
         /// Maximum connections to keep open, including those in use
         ///
-        /// Each takes an open file and about 30 kB of memory, 60 kB over TLS. With thousands of
-        /// hosts, a higher limit saves handshakes.
+        /// Each takes an open file and about 30 kB of memory, 60 kB over TLS; fewer are kept if few
+        /// files may be open. With thousands of hosts, raising this and --keep-alive saves
+        /// handshakes.
         #[arg(value_name = "N")]
         max_kept_connections: u32 = 1024, GoesOn;
         /// Maximum body size, at most 255MiB; longer bodies are truncated and marked

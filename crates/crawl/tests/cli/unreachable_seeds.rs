@@ -1,16 +1,21 @@
 //! Crawls that can't reach their seeds: the message, and what is left on the disk.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 
 use crawl_testweb::{HttpAnswer, TestWeb};
+use tokio::net::TcpSocket;
 
 use crate::harness::setup;
 
-/// Returns a port of 127.0.0.1 without a listener.
+/// Returns a port of 127.0.0.1 that refuses connections. It stays reserved until this process ends,
+/// so that no other test listens on it.
 pub(crate) fn closed_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::mem::forget(socket);
+    port
 }
 
 #[test]

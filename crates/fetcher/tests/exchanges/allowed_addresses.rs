@@ -90,3 +90,19 @@ async fn a_typed_address_replaces_a_look_up() {
     assert!(fetcher.refusal(&other_port).is_some());
     assert!(fetcher.refusal(&server.url("/")).is_some());
 }
+
+#[tokio::test]
+async fn a_limit_of_kept_connections_covers_typed_addresses() {
+    for (max_kept_connections, connections) in [(0, 2), (1, 1)] {
+        let server = Server::answering(OK).await;
+        let fetcher = fetcher(FetchConfig {
+            resolve: vec![resolve_to_loopback("site.test", server.address.port())],
+            max_kept_connections,
+            ..stranger()
+        });
+        for _ in 0..2 {
+            fetch(&fetcher, &named(&server, "site.test")).await.unwrap();
+        }
+        assert_eq!(server.connections(), connections);
+    }
+}
