@@ -482,12 +482,12 @@ impl Fetcher {
 
     fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequest<'_>>) -> &Client {
         if let Some(clients) = self.overridden(url) {
-            return match (kept, self.resolve_override(url)) {
-                (None, Some(known)) => {
-                    clients.closing(&self.config, &self.tls, || fixed(known, &self.names))
-                }
-                _ => &clients.keeping,
-            };
+            if kept.is_none()
+                && let Some(known) = self.resolve_override(url)
+            {
+                return clients.closing(&self.config, &self.tls, || fixed(known, &self.names));
+            }
+            return &clients.keeping;
         }
         let typed = self.typed.as_ref().filter(|_| self.rules.is_typed(url));
         match (kept, typed) {
@@ -564,8 +564,8 @@ impl Fetcher {
         };
         let method = method(request);
         let message = signed_message(method.as_str(), &request.url, &sent.fields, &sent.own);
-        let asked = self.challenges.next_signature(&request.url);
-        let fields = signing.signer.sign(&message, &asked);
+        let demanded = self.challenges.next_signature(&request.url);
+        let fields = signing.signer.sign(&message, &demanded);
         let usual = AcceptSignature::default();
         let fields = fields.or_else(|_| signing.signer.sign(&message, &usual));
         sent.fields.extend(fields.unwrap_or_default());

@@ -21,7 +21,7 @@ enum RequestStage {
     Answer(Instant),
 }
 
-/// The phase in which the time for a request ran out.
+/// The phase of a request that ran out of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutPhase {
     /// The time for the whole exchange ran out before a connection was established.

@@ -27,8 +27,8 @@ pub(crate) enum ContinuationCommand {
     Temporary,
 }
 
-/// A crawl that is ready to start: its output directory, its checked settings, and the sources from
-/// which they can be reloaded.
+/// A crawl that is ready to start, with its output directory, its checked settings, and the files
+/// and flags to reload them from.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// The settings at the start. `in_force` has the current ones.

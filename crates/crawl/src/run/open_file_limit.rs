@@ -49,12 +49,12 @@ fn within(limit: u64, concurrency: u32, look_ups: u32, max_kept: u32) -> FetchCo
     let free = limit.saturating_sub(RESERVED_DESCRIPTORS);
     let max = u32::try_from(free / PER_REQUEST).unwrap_or(u32::MAX);
     let concurrency = concurrency.min(max.max(1));
-    // Any request may need descriptors beside the kept connections: to connect to another host.
+    // Requests and look-ups take precedence over idle connections.
     let used = PER_REQUEST * u64::from(concurrency) + PER_LOOK_UP * u64::from(look_ups);
-    let left = free.saturating_sub(used);
+    let rest = free.saturating_sub(used);
     FetchConnectionLimits {
         concurrency,
-        kept: max_kept.min(u32::try_from(left).unwrap_or(u32::MAX)),
+        kept: max_kept.min(u32::try_from(rest).unwrap_or(u32::MAX)),
     }
 }
 

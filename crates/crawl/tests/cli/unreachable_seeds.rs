@@ -8,8 +8,8 @@ use tokio::net::TcpSocket;
 
 use crate::harness::setup;
 
-/// Returns a port of 127.0.0.1 that refuses connections. It stays reserved until this process ends,
-/// so that no other test listens on it.
+/// Returns a port of 127.0.0.1 that refuses connections, and reserves it until this process ends, so
+/// that no other test listens on it.
 pub(crate) fn closed_port() -> u16 {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();

@@ -89,7 +89,7 @@ impl ReplayDifference {
     }
 }
 
-/// The archived answers of a recorded crawl, from which a replay's requests are answered.
+/// The archived answers of a recorded crawl, for the requests of a replay.
 pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGapCounts,

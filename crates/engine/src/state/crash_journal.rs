@@ -75,8 +75,8 @@ fn deaths(bytes: &[u8]) -> UrlCrashCounts {
     deaths
 }
 
-/// The file `state/reading`, in which each reader thread notes the URL that it reads, with the URLs
-/// that crashed the process before.
+/// The file `state/reading`. Each reader thread notes there which URL it reads. URLs that crashed
+/// the process before are also kept.
 pub(crate) struct CrashJournal {
     path: PathBuf,
     readers: usize,

@@ -49,8 +49,7 @@ pub struct RobotsCopy {
     pub tdmrep: TdmReservationCopy,
 }
 
-/// Whether the last answer for robots.txt gave rules, said that there are none, or left them
-/// unknown.
+/// The result of the last request for robots.txt: rules, no rules, or unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RobotsRulesState {

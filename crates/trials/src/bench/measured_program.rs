@@ -33,7 +33,7 @@ impl BuildProfile {
     }
 }
 
-/// One of our programs, to be built and measured.
+/// A program of this workspace that benchmarks build and measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MeasuredProgram {
     /// The crawler.
