@@ -1,7 +1,7 @@
 //! Rewrites the archive of a crawl without the pages and hosts to be removed.
 //!
 //! Files without removed records are left unchanged. In other files, each kept record keeps its
-//! gzip member byte for byte. Exception: if the crawler itself wrote the URL of a removed page into
+//! compressed form byte for byte. Exception: if the crawler itself wrote the URL of a removed page into
 //! the record (as `Referer` of a request, or as `via` of the metadata), the URL is removed.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +16,7 @@ use crate::regular_file::{open_regular, replace_file};
 use crate::row_removal::RemovalSelection;
 use crate::rows::WarcRecordLocation;
 use crate::warc::CaptureEncoder;
+use crate::warc_compression::WarcCompression;
 use crate::warc_files::{mark, suited};
 use crate::warc_reader::{WarcReader, WarcRecord};
 
@@ -91,13 +92,16 @@ pub fn rewrite_archive(
         if name == CAPTURES {
             continue;
         }
+        let from = dir.join(FOLDER).join(name);
+        let compression =
+            WarcCompression::of_file(name).map_err(|why| ReadError::io(&from, why))?;
         let rewriting = Rewriting {
-            from: dir.join(FOLDER).join(name),
+            from,
             name: new_name(name, removal),
             is_renamed: new_name(name, removal) != name,
             length,
             removal,
-            encoder: CaptureEncoder::default(),
+            encoder: CaptureEncoder::new(compression.unwrap_or_default()),
         };
         let file = rewriting.run(to.as_deref(), &mut done)?;
         match file {
@@ -277,8 +281,8 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Decides whether to keep, change or drop a record. For a change, writes the new gzip member
-    /// to `member`.
+    /// Decides whether to keep, change or drop a record. For a change, writes the new compressed
+    /// record to `member`.
     fn fate(&mut self, record: &WarcRecord, member: &mut Vec<u8>) -> Result<Fate, ReadError> {
         let removal = self.removal;
         if record.url().is_some_and(|url| removal.holds_text(url)) {
@@ -359,6 +363,7 @@ mod tests {
     use crate::cdxj_index_rebuild::write_index;
     use crate::timestamp::Timestamp;
     use crate::warc::CaptureEncoder;
+    use crate::warc_compression::{WarcCompression, strip_warc_suffix};
     use crate::warc_files::{ArchiveOptions, ArchiveWriter, CaptureLocation};
     use crate::warc_reader::{WarcReader, read_record};
 
@@ -370,6 +375,7 @@ mod tests {
 
     fn append(
         archive: &mut ArchiveWriter,
+        compression: WarcCompression,
         target: &str,
         via: Option<&str>,
         number: u64,
@@ -403,7 +409,8 @@ mod tests {
                 ..CaptureMetadata::default()
             },
         };
-        let encoded = CaptureEncoder::default().encode(&capture, &RecordIds::numbered(number));
+        let ids = RecordIds::numbered(number);
+        let encoded = CaptureEncoder::new(compression).encode(&capture, &ids);
         archive.append(&encoded).unwrap()
     }
 
@@ -413,7 +420,7 @@ mod tests {
         for entry in fs::read_dir(dir.join("archive")).unwrap() {
             let path = entry.unwrap().path();
             text += &path.display().to_string();
-            if path.extension().is_none_or(|end| end != "gz") {
+            if strip_warc_suffix(&path.to_string_lossy()).is_none() {
                 text += &fs::read_to_string(&path).unwrap();
                 continue;
             }
@@ -427,25 +434,34 @@ mod tests {
         text
     }
 
-    fn check(removal: &RemovalSelection, name: &str) {
+    fn check(removal: &RemovalSelection, name: &str, compression: WarcCompression) {
         let (dir, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let options = ArchiveOptions {
             prefix: "b.example".to_owned(),
+            compression,
             ..ArchiveOptions::default()
         };
         let mut archive = ArchiveWriter::open(dir.path(), options, &BTreeMap::new()).unwrap();
-        append(&mut archive, GONE, None, 1);
-        append(&mut archive, "http://b.example/gone", None, 2);
+        append(&mut archive, compression, GONE, None, 1);
+        append(&mut archive, compression, "http://b.example/gone", None, 2);
         let places = [
-            append(&mut archive, "http://a.example/1", Some(GONE), 3),
             append(
                 &mut archive,
+                compression,
+                "http://a.example/1",
+                Some(GONE),
+                3,
+            ),
+            append(
+                &mut archive,
+                compression,
                 "http://a.example/2",
                 Some("http://b.example/gone"),
                 4,
             ),
             append(
                 &mut archive,
+                compression,
                 "http://a.example/3",
                 Some("http://a.example/1"),
                 5,
@@ -457,7 +473,13 @@ mod tests {
             .map(|(name, length)| (name.to_owned(), length));
         let marks: BTreeMap<String, u64> = marks.collect();
         // This record is not committed, so it must be missing from the result.
-        append(&mut archive, "http://a.example/uncommitted", None, 6);
+        append(
+            &mut archive,
+            compression,
+            "http://a.example/uncommitted",
+            None,
+            6,
+        );
         archive.sync().unwrap();
         let counted = rewrite_archive(dir.path(), None, removal, &marks).unwrap();
         let done = rewrite_archive(dir.path(), Some(to.path()), removal, &marks).unwrap();
@@ -492,18 +514,24 @@ mod tests {
         ArchiveWriter::open(to.path(), ArchiveOptions::default(), &done.marks).unwrap();
     }
 
+    fn check_all(removal: &RemovalSelection, name: &str) {
+        check(removal, name, WarcCompression::Gzip);
+        check(removal, name, WarcCompression::Zstd);
+        check(removal, name, WarcCompression::Plain);
+    }
+
     #[test]
     fn no_byte_of_a_removed_page_stays_in_the_archive() {
         let mut removal = RemovalSelection::default();
         removal.add_page(&url(GONE));
-        check(&removal, GONE);
+        check_all(&removal, GONE);
     }
 
     #[test]
     fn no_byte_of_a_removed_host_stays_in_the_archive_or_its_file_names() {
         let mut removal = RemovalSelection::default();
         removal.add_host(HostKey::parse("b.example").unwrap());
-        check(&removal, "b.example");
+        check_all(&removal, "b.example");
     }
 
     #[test]
@@ -511,7 +539,8 @@ mod tests {
         let (dir, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let options = ArchiveOptions::default();
         let mut archive = ArchiveWriter::open(dir.path(), options, &BTreeMap::new()).unwrap();
-        append(&mut archive, "http://a.example/1", None, 1);
+        let gzip = WarcCompression::Gzip;
+        append(&mut archive, gzip, "http://a.example/1", None, 1);
         archive.sync().unwrap();
         let marks = archive
             .marks()

@@ -19,9 +19,9 @@ use crate::timestamp::Timestamp;
 pub struct CaptureLine {
     /// The name of the file in the folder `archive`.
     pub file: Arc<str>,
-    /// Offset of the record's gzip member, in bytes.
+    /// Offset of the compressed record, in bytes.
     pub offset: u64,
-    /// Length of the gzip member, in bytes.
+    /// Length of the compressed record, in bytes.
     pub length: u64,
     /// The beginning of the index line: key, time, and all JSON fields before the length.
     pub(crate) head: Box<str>,

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use crate::archive_layout::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 use crate::error::ArchiveError;
+use crate::warc_compression::strip_warc_suffix;
 
 /// The folder of the crawl's state.
 const STATE: &str = "state";
@@ -115,7 +116,7 @@ fn check_folder(
 pub fn is_of_archive(name: &str) -> bool {
     name == CAPTURES
         || name.starts_with(INDEX)
-        || name.starts_with("crawl-") && name.ends_with(".warc.gz")
+        || name.starts_with("crawl-") && strip_warc_suffix(name).is_some()
 }
 
 fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {

@@ -89,24 +89,24 @@ pub enum ReadError {
         /// The I/O error.
         source: io::Error,
     },
-    /// The gzip member that begins at `offset` is cut short or damaged.
+    /// The compressed record that begins at `offset` is cut short or damaged.
     #[error("damaged record at offset {offset} of {}", file.display())]
     Torn {
         /// The file.
         file: PathBuf,
-        /// Offset of the member, in bytes.
+        /// Offset of the record, in bytes.
         offset: u64,
         /// The error of the decoder.
         source: io::Error,
     },
-    /// The member at `offset` doesn't contain exactly one WARC record.
+    /// The gzip member or Zstandard frame at `offset` doesn't contain exactly one WARC record.
     #[error("no WARC record at offset {offset} of {}: {what}", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// Offset of the member, in bytes.
+        /// Offset of the record, in bytes.
         offset: u64,
-        /// The defect of the member.
+        /// The defect.
         what: &'static str,
     },
     /// The record at `offset` is longer than the maximum, and was skipped.
@@ -114,7 +114,7 @@ pub enum ReadError {
     TooLong {
         /// The file.
         file: PathBuf,
-        /// Offset of the member, in bytes.
+        /// Offset of the record, in bytes.
         offset: u64,
         /// Length of the block, as the record declares it.
         bytes: u64,

@@ -21,6 +21,7 @@ use crate::bounded_read::{BoundedLine, LineReader};
 use crate::directory_safety::is_of_archive;
 use crate::regular_file::{open_regular, replace_file};
 use crate::rows::FileDigestRow;
+use crate::warc_compression::strip_warc_suffix;
 
 /// The list of digests in a crawl's directory.
 pub const DIGESTS: &str = "digests.jsonl";
@@ -29,8 +30,6 @@ pub const TEMPORARY_DIGESTS: &str = "digests.jsonl.new";
 /// Maximum length of a row in bytes. A row consists of a path that this program wrote, a length and
 /// a digest.
 const MAX_ROW_BYTES: usize = 64 * 1024;
-/// The suffix of files that only grow.
-const GROWING: &str = ".warc.gz";
 
 /// The files that may have changed, so that their digests must be computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +164,7 @@ pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
     let listed: BTreeMap<&str, &FileDigestRow> =
         rows.iter().map(|row| (row.file.as_str(), row)).collect();
     let has_changed = |path: &str| match changed {
-        FilesToRehash::All => !path.ends_with(GROWING),
+        FilesToRehash::All => !only_grows(path),
         FilesToRehash::Named(names) => names.iter().any(|name| {
             let rest = path.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -230,9 +229,14 @@ pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     if !list.faults.is_empty() {
         return fs::remove_file(dir.join(DIGESTS));
     }
-    list.rows.retain(|row| row.file.ends_with(GROWING));
+    list.rows.retain(|row| only_grows(&row.file));
     list.is_whole = false;
     list.write(dir)
+}
+
+/// Returns whether a file is never changed, except that it grows.
+fn only_grows(path: &str) -> bool {
+    strip_warc_suffix(path).is_some()
 }
 
 /// Returns the sorted paths of the files that a complete list of digests covers: all regular files

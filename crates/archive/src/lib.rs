@@ -1,9 +1,9 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
-//! A [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
-//! members. This does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the files in a
-//! crawl's `archive/` folder: it appends gzip members, begins new files, syncs them, and reports
-//! their lengths. The caller commits these lengths in a transaction. On open, files are truncated
+//! A [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished,
+//! compressed records. This does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the
+//! files in a crawl's `archive/` folder: it appends records, begins new files, syncs them, and
+//! reports their lengths. The caller commits these lengths in a transaction. On open, files are truncated
 //! to the committed lengths, so that no record is torn or listed twice. [`RowFileWriter`] and
 //! [`RowLogWriter`] do the same for JSON lines, [`rows`] defines the rows, and [`WarcReader`] reads
 //! records back.
@@ -75,7 +75,7 @@ mod error;
 mod file_digest_list;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
-mod gzip;
+mod gzip_compressor;
 mod http_message_block;
 mod line_sorter;
 mod regular_file;
@@ -89,8 +89,11 @@ mod surt;
 mod timestamp;
 mod url_file_paths;
 mod warc;
+mod warc_compression;
 mod warc_files;
 mod warc_reader;
+#[cfg_attr(not(feature = "zstd"), path = "zstd_frame_left_out.rs")]
+mod zstd_frame;
 
 pub use archive_layout::{CAPTURES, FOLDER, INDEX};
 pub use archive_removal::{RewrittenArchive, rewrite_archive};
@@ -125,6 +128,7 @@ pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};
 pub use warc::{CaptureEncoder, EncodedCapture, Warcinfo};
+pub use warc_compression::{WarcCompression, strip_warc_suffix};
 pub use warc_files::{ArchiveOptions, ArchiveWriter, CaptureLocation, marks_at_rest};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::error::ReadError;
 use crate::regular_file::{open_regular, replace_file};
 use crate::warc::CaptureEncoder;
+use crate::warc_compression::WarcCompression;
 use crate::warc_files::{serial, suited};
 use crate::warc_reader::read_record;
 
@@ -61,7 +62,8 @@ pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
         _ => (field.as_str(), value.as_str()),
     });
     let mut member = Vec::new();
-    CaptureEncoder::default().again(fields, &first.block, &mut member);
+    let compression = WarcCompression::of_file(&name).map_err(|why| ReadError::io(to, why))?;
+    CaptureEncoder::new(compression.unwrap_or_default()).again(fields, &first.block, &mut member);
     let copy = || -> io::Result<u64> {
         let mut input = open_regular(from)?;
         let length = input.metadata()?.len();

@@ -335,7 +335,7 @@ pub struct UsageStatement {
 pub struct WarcRecordLocation {
     /// The name of the file in the folder `archive`, as in the index.
     pub file: String,
-    /// Offset of the record's gzip member, in bytes.
+    /// Offset of the compressed record, in bytes.
     pub offset: u64,
 }
 

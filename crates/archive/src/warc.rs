@@ -8,9 +8,9 @@ use uuid::Uuid;
 use crate::capture::{Capture, RecordIds, RevisitOriginal, RevisitProfile, protocol_id};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
-use crate::gzip::RecordCompressor;
 use crate::http_message_block::{push_field, request_head, response_head};
 use crate::timestamp::Timestamp;
+use crate::warc_compression::{RecordCompressor, WarcCompression};
 
 const CONFORMS_TO: &str =
     "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
@@ -20,10 +20,6 @@ const FIELDS: &str = "application/warc-fields";
 /// The digest algorithm of payloads and blocks. Other archives use the same algorithm to compare
 /// payloads.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
-/// The deflate level of records that are not compressed yet. Level 1 takes half the time of the
-/// usual level 6, and about an eighth more space. This suits a crawl, where one processor must keep
-/// up with many hosts.
-const LEVEL: i32 = 1;
 
 /// The content of the record at the start of each file: who created the file and how (WARC 1.1
 /// section 6.2).
@@ -84,10 +80,10 @@ const PNG: &str = "image/png";
 /// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
-    /// The gzip members in order: response or revisit, the `conversion` of a rendered page, its
+    /// The compressed records in order: response or revisit, the `conversion` of a rendered page, its
     /// screenshot, request, metadata.
     pub(crate) members: Vec<u8>,
-    /// The range in `members` of the first member, to which the index refers.
+    /// The range in `members` of the first record, to which the index refers.
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
@@ -115,7 +111,7 @@ impl EncodedCapture {
         self.id
     }
 
-    /// Returns the total length of the gzip members, in bytes.
+    /// Returns the total length of the compressed records, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.members.len() as u64
@@ -134,22 +130,28 @@ impl EncodedCapture {
 /// Encodes captures as records. The encoder reuses its tables and buffers, so create one for each
 /// thread. A capture doesn't affect the output for later ones.
 pub struct CaptureEncoder {
-    gzip: RecordCompressor,
+    compressor: RecordCompressor,
     head: Vec<u8>,
     block: Vec<u8>,
 }
 
 impl Default for CaptureEncoder {
     fn default() -> CaptureEncoder {
-        CaptureEncoder {
-            gzip: RecordCompressor::new(LEVEL),
-            head: Vec::new(),
-            block: Vec::new(),
-        }
+        CaptureEncoder::new(WarcCompression::default())
     }
 }
 
 impl CaptureEncoder {
+    /// Creates an encoder of records for files with this compression.
+    #[must_use]
+    pub fn new(compression: WarcCompression) -> CaptureEncoder {
+        CaptureEncoder {
+            compressor: RecordCompressor::new(compression),
+            head: Vec::new(),
+            block: Vec::new(),
+        }
+    }
+
     /// Encodes the records of one capture. This takes only CPU time. The body is hashed and
     /// compressed without being copied.
     #[must_use]
@@ -242,7 +244,7 @@ impl CaptureEncoder {
         self.end(&[], out);
     }
 
-    /// Encodes the `warcinfo` record, which is the first member of a file.
+    /// Encodes the `warcinfo` record, which is the first record of a file.
     pub(crate) fn warcinfo(
         &mut self,
         info: &Warcinfo,
@@ -411,7 +413,7 @@ impl CaptureEncoder {
         push_field(name, value.as_bytes(), &mut self.head);
     }
 
-    /// Finishes the record and appends its gzip member to `out`. The block of the record is
+    /// Finishes the record, compresses it, and appends it to `out`. The block of the record is
     /// `self.block` followed by `body`.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let digest = DIGEST.of(&[&self.block, body]);
@@ -419,8 +421,8 @@ impl CaptureEncoder {
         let length = self.block.len() + body.len();
         self.field("Content-Length", &length.to_string());
         self.head.extend_from_slice(b"\r\n");
-        self.gzip
-            .member(&[&self.head, &self.block, body, b"\r\n\r\n"], out);
+        self.compressor
+            .append(&[&self.head, &self.block, body, b"\r\n\r\n"], out);
     }
 }
 

@@ -18,9 +18,9 @@ use crate::regular_file::replace_file;
 use crate::row_files::RowFileWriter;
 use crate::timestamp::Timestamp;
 use crate::warc::{CaptureEncoder, EncodedCapture, Warcinfo};
+use crate::warc_compression::{WarcCompression, strip_warc_suffix};
 use crate::warc_reader::read_record;
 
-const SUFFIX: &str = ".warc.gz";
 /// Maximum length of the prefix in a file name, in bytes. Even with this prefix, a date and a
 /// number, a name is far shorter than the 255 bytes that file systems allow.
 const MAX_PREFIX: usize = 64;
@@ -34,6 +34,8 @@ pub struct ArchiveOptions {
     /// Maximum file size in bytes; archives usually use 1 GB. Only a file with a single capture may
     /// exceed it.
     pub max_file_bytes: u64,
+    /// The compression of files that are created.
+    pub compression: WarcCompression,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
 }
@@ -43,6 +45,7 @@ impl Default for ArchiveOptions {
         ArchiveOptions {
             prefix: String::new(),
             max_file_bytes: 1_000_000_000,
+            compression: WarcCompression::default(),
             warcinfo: Warcinfo::default(),
         }
     }
@@ -53,9 +56,9 @@ impl Default for ArchiveOptions {
 pub struct CaptureLocation {
     /// The name of the file in the folder `archive`.
     pub file: String,
-    /// Offset of the gzip member of the response or revisit record, in bytes.
+    /// Offset of the compressed response or revisit record, in bytes.
     pub offset: u64,
-    /// Length of the gzip member, in bytes.
+    /// Length of the compressed record, in bytes.
     pub length: u64,
     /// The labelled payload digest, from [`EncodedCapture::digest`].
     pub digest: String,
@@ -93,9 +96,10 @@ impl ArchiveWriter {
     /// lengths, by path. Truncates the files to these lengths, and removes this program's WARC
     /// files that are not in `marks`, because they were never committed. Keeps other files.
     ///
-    /// The last file is continued, unless its warcinfo record would be different now, or the file
-    /// has a second name (a hard link, under which it must not change). In these cases a new file
-    /// begins with the next capture.
+    /// The last file is continued, unless its warcinfo record or its compression would be different
+    /// now, or the file has a second name (a hard link, under which it must not change). In these
+    /// cases a new file begins with the next capture. The captures to append must be encoded with
+    /// the compression of `options`.
     ///
     /// # Errors
     /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
@@ -129,7 +133,7 @@ impl ArchiveWriter {
         let mut archive = ArchiveWriter {
             disk: disk.clone(),
             dir: dir.to_owned(),
-            encoder: CaptureEncoder::default(),
+            encoder: CaptureEncoder::new(options.compression),
             options,
             captures,
             current: None,
@@ -224,7 +228,7 @@ impl ArchiveWriter {
     /// Begins a WARC file with its warcinfo record. The date in the file's name is the date of its
     /// first capture.
     fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
-        let name = file_name(&self.options.prefix, first.started, self.next_serial);
+        let name = file_name(&self.options, first.started, self.next_serial);
         let path = self.folder.join(&name);
         let id = warcinfo_id(first.id);
         let member = self
@@ -278,7 +282,9 @@ impl ArchiveWriter {
             }
         }
         self.current = last.filter(|file| {
-            file.appender.has_one_name().unwrap_or(false)
+            let stem = strip_warc_suffix(&file.name).unwrap_or_default();
+            file.name[stem.len()..] == *self.options.compression.suffix()
+                && file.appender.has_one_name().unwrap_or(false)
                 && read_record(file.appender.path(), 0)
                     .is_ok_and(|first| first.block == self.options.warcinfo.block())
         });
@@ -360,9 +366,10 @@ pub(crate) fn mark(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }
 
-/// Returns the name of a WARC file: `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`.
-fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
-    let prefix = suited(prefix);
+/// Returns the name of a WARC file: `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`, or with the suffix
+/// of another compression.
+fn file_name(options: &ArchiveOptions, date: Timestamp, serial: u64) -> String {
+    let prefix = suited(&options.prefix);
     let parts = [
         "crawl",
         &prefix,
@@ -370,7 +377,7 @@ fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
         &format!("{serial:05}"),
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join("-") + SUFFIX
+    parts.join("-") + options.compression.suffix()
 }
 
 /// Replaces the characters of a prefix that are unsuitable in a file name.
@@ -386,7 +393,7 @@ pub(crate) fn suited(prefix: &str) -> String {
 
 /// Returns the number in a name of the form that [`file_name`] returns. `None` for other names.
 pub(crate) fn serial(name: &str) -> Option<u64> {
-    let stem = name.strip_prefix("crawl-")?.strip_suffix(SUFFIX)?;
+    let stem = strip_warc_suffix(name.strip_prefix("crawl-")?)?;
     let (rest, serial) = stem.rsplit_once('-')?;
     let date = rest.rsplit('-').next()?;
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! Reads WARC records, each of which is one gzip member.
+//! Reads WARC records, each of which is one gzip member, one Zstandard frame, or not compressed.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
@@ -12,6 +12,7 @@ use crate::error::ReadError;
 use crate::regular_file::open_regular;
 use crate::rows::{PageRow, WarcRecordLocation};
 use crate::timestamp::Timestamp;
+use crate::zstd_frame::{FIRST_BYTE, FrameDecoder};
 
 /// Maximum length of a WARC record's block, in bytes. A record with a longer block is
 /// [`ReadError::TooLong`]. Beyond the limit: skipped, `record_too_long`.
@@ -24,12 +25,16 @@ const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 /// the maximum length.
 pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 
+/// The end of every record (WARC 1.1 section 4).
+const END: &[u8] = b"\r\n\r\n";
+const WRONG_LENGTH: &str = "its length differs from that of its block";
+
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarcRecord {
-    /// Offset of the gzip member, in bytes.
+    /// Offset of the compressed record, in bytes.
     pub offset: u64,
-    /// Length of the gzip member, in bytes.
+    /// Length of the compressed record, in bytes.
     pub length: u64,
     /// The named fields in order; a name may occur more than once.
     pub fields: Vec<(String, String)>,
@@ -154,7 +159,7 @@ impl<'a> HttpMessage<'a> {
 /// Maximum number of characters of a file name to show in an error message.
 const MAX_NAME_SHOWN: usize = 200;
 
-/// Reads the records of a `.warc.gz` file in order. A record that is too long is skipped. Reading
+/// Reads the records of a WARC file in order, whatever the file's name and compression. A record that is too long is skipped. Reading
 /// ends after any other error, because it is unknown where the next record begins.
 pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
@@ -175,7 +180,7 @@ impl WarcReader {
         WarcReader::open_at(path, 0)
     }
 
-    /// Opens a file for reading from `offset`, where a gzip member must begin.
+    /// Opens a file for reading from `offset`, where a record must begin.
     ///
     /// # Errors
     /// The errors of [`open_regular`].
@@ -263,7 +268,7 @@ pub fn dom_at(dir: &Path, url: &str, place: &WarcRecordLocation, bytes: u64) -> 
     is_it.then_some(record.block)
 }
 
-/// Reads the record whose gzip member begins at `offset`.
+/// Reads the record that begins at `offset`.
 ///
 /// # Errors
 /// [`ReadError`]. At the end of the file, where no record begins,
@@ -295,7 +300,7 @@ impl<R: BufRead> Iterator for WarcReader<R> {
                 self.ended = true;
                 return None;
             }
-            Ok(_) => read_member(&mut self.input, self.max_block_bytes, self.passes_over),
+            Ok(_) => read_compressed(&mut self.input, self.max_block_bytes, self.passes_over),
             Err(error) => Err(Fault::Io(error)),
         };
         let record = record.map(|(fields, block)| WarcRecord {
@@ -316,7 +321,12 @@ impl<R: BufRead> Iterator for WarcReader<R> {
 enum Fault {
     Io(io::Error),
     Malformed(&'static str),
-    TooLong { bytes: u64, max: u64 },
+    /// The data ends before the record does.
+    Short(&'static str),
+    TooLong {
+        bytes: u64,
+        max: u64,
+    },
 }
 
 impl From<io::Error> for Fault {
@@ -329,7 +339,9 @@ impl Fault {
     fn at(self, file: &Path, offset: u64) -> ReadError {
         let file = file.to_owned();
         match self {
-            Fault::Malformed(what) => ReadError::Malformed { file, offset, what },
+            Fault::Malformed(what) | Fault::Short(what) => {
+                ReadError::Malformed { file, offset, what }
+            }
             Fault::TooLong { bytes, max } => ReadError::TooLong {
                 file,
                 offset,
@@ -337,14 +349,14 @@ impl Fault {
                 max,
             },
             Fault::Io(source) => match source.kind() {
-                // The decoder returns these kinds if the bytes are not a whole gzip member.
-                io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::InvalidInput
-                | io::ErrorKind::InvalidData => ReadError::Torn {
-                    file,
-                    offset,
-                    source,
-                },
+                // The decoders return these kinds for damaged or truncated records.
+                ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+                    ReadError::Torn {
+                        file,
+                        offset,
+                        source,
+                    }
+                }
                 _ => ReadError::Io { file, source },
             },
         }
@@ -353,13 +365,47 @@ impl Fault {
 
 type Fields = Vec<(String, String)>;
 
-fn read_member(
+/// Reads the record at the position of `input`, up to its end.
+fn read_compressed(
     input: &mut impl BufRead,
     max: u64,
     passes_over: bool,
 ) -> Result<(Fields, Vec<u8>), Fault> {
-    let mut plain = BufReader::new(GzDecoder::new(input));
-    let fields = read_fields(&mut (&mut plain).take(MAX_HEAD_BYTES))?;
+    match input.fill_buf()?.first() {
+        Some(b'W') => read_plain(input, max, passes_over).map_err(|fault| match fault {
+            Fault::Short(_) => Fault::Io(ErrorKind::UnexpectedEof.into()),
+            fault => fault,
+        }),
+        Some(&FIRST_BYTE) => read_alone(FrameDecoder::new(input)?, max, passes_over),
+        _ => read_alone(GzDecoder::new(input), max, passes_over),
+    }
+}
+
+/// Reads the only record of a gzip member or a Zstandard frame, up to its end.
+fn read_alone(decoder: impl Read, max: u64, passes_over: bool) -> Result<(Fields, Vec<u8>), Fault> {
+    let mut plain = BufReader::new(decoder);
+    let record = match read_plain(&mut plain, max, passes_over) {
+        Err(Fault::Short(what)) => return Err(Fault::Malformed(what)),
+        record => record,
+    };
+    match record {
+        // Decodes the end of the member, which has a checksum of the record.
+        Ok(_) if !plain.fill_buf()?.is_empty() => Err(Fault::Malformed(WRONG_LENGTH)),
+        Err(Fault::TooLong { .. }) if passes_over => {
+            io::copy(&mut plain, &mut io::sink())?;
+            record
+        }
+        record => record,
+    }
+}
+
+/// Reads a record that is not compressed, up to its end.
+fn read_plain(
+    plain: &mut impl BufRead,
+    max: u64,
+    passes_over: bool,
+) -> Result<(Fields, Vec<u8>), Fault> {
+    let fields = read_fields(&mut (&mut *plain).take(MAX_HEAD_BYTES))?;
     let length = fields
         .iter()
         .find(|field| field.0.eq_ignore_ascii_case("Content-Length"))
@@ -367,35 +413,44 @@ fn read_member(
         .ok_or(Fault::Malformed("no length"))?;
     if length > max {
         if passes_over {
-            // Read to the end of this member, where the next record begins.
-            io::copy(&mut plain, &mut io::sink())?;
+            let rest = length.saturating_add(END.len() as u64);
+            io::copy(&mut plain.take(rest), &mut io::sink())?;
         }
         return Err(Fault::TooLong { bytes: length, max });
     }
     let mut block = Vec::new();
     // Allocate only for bytes that exist, because the declared length may be wrong.
-    let bytes_read = (&mut plain).take(length).read_to_end(&mut block)?;
+    let bytes_read = (&mut *plain).take(length).read_to_end(&mut block)?;
     let mut end = Vec::new();
-    (&mut plain).take(5).read_to_end(&mut end)?;
-    if bytes_read as u64 != length || end != b"\r\n\r\n" {
-        return Err(Fault::Malformed(
-            "its length differs from that of its block",
-        ));
+    plain.take(END.len() as u64).read_to_end(&mut end)?;
+    if bytes_read as u64 != length || end.len() < END.len() {
+        return Err(Fault::Short(WRONG_LENGTH));
     }
-    Ok((fields, block))
+    match end == END {
+        true => Ok((fields, block)),
+        false => Err(Fault::Malformed(WRONG_LENGTH)),
+    }
 }
 
-fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
+fn read_fields(plain: &mut Take<impl BufRead>) -> Result<Fields, Fault> {
     let mut bytes = Vec::new();
     plain.read_until(b'\n', &mut bytes)?;
+    // A line without an end has reached the end of the data, or the limit.
+    let cut = |what, limit| match limit {
+        0 => Fault::Malformed(what),
+        _ => Fault::Short(what),
+    };
     if !bytes.starts_with(b"WARC/1.") {
-        return Err(Fault::Malformed("no version"));
+        return Err(match bytes.ends_with(b"\n") {
+            true => Fault::Malformed("no version"),
+            false => cut("no version", plain.limit()),
+        });
     }
     let mut fields = Vec::new();
     loop {
         bytes.clear();
         plain.read_until(b'\n', &mut bytes)?;
-        let (field, _) = line(&bytes).ok_or(Fault::Malformed("its fields do not end"))?;
+        let (field, _) = line(&bytes).ok_or_else(|| cut("its fields do not end", plain.limit()))?;
         if field.is_empty() {
             return Ok(fields);
         }

@@ -1,5 +1,4 @@
-//! Checks the WARC files, the capture log and the index: every gzip member, record, digest and
-//! length.
+//! Checks the WARC files, the capture log and the index: every record, digest and length.
 
 use std::fs;
 use std::io::{self, BufReader, ErrorKind, Read as _};
@@ -8,6 +7,7 @@ use std::path::Path;
 use crawl_archive::{
     BoundedLine, CAPTURES, CaptureLine, FOLDER, HttpMessage, INDEX, LineReader, MAX_LINE_BYTES,
     ReadError, Timestamp, WarcReader, WarcRecord, index_line, is_of_archive, open_regular,
+    strip_warc_suffix,
 };
 use crawl_weburl::canonicalize;
 
@@ -18,6 +18,11 @@ use crate::verification::VerificationResult;
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
 /// next two bytes depend on the compressor, so they are not compared.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
+/// The magic number of a Zstandard frame (RFC 8878 section 3.1.1).
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The bits of the next byte that don't depend on the record's length, and their value in frames
+/// that the crawler writes: with a checksum, and without a dictionary.
+const ZSTD_FLAGS: (u8, u8) = (0b0001_1111, 0b0000_0100);
 
 /// Returns the sorted names of a crawl's WARC files. Ignores files of other programs in the folder.
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
@@ -30,7 +35,7 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     for entry in entries {
         let entry = entry.map_err(VerifyError::read(&folder))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if is_of_archive(&name) && name.ends_with(".warc.gz") {
+        if is_of_archive(&name) && strip_warc_suffix(&name).is_some() {
             names.push(name);
         }
     }
@@ -49,7 +54,7 @@ pub(crate) fn check_warc(
 ) -> Result<(), VerifyError> {
     let path = dir.join(FOLDER).join(name);
     let shown = format!("{FOLDER}/{name}");
-    let mut heads = match MemberHeads::open(&path) {
+    let mut heads = match RecordHeads::open(&path) {
         Err(error) if is_damage(&error) => {
             verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
@@ -71,8 +76,8 @@ pub(crate) fn check_warc(
         verification.checked.records += 1;
         let head = heads.at(record.offset).map_err(VerifyError::read(&path))?;
         let mut wrong = |what: &str| verification.record(&shown, record.offset, what);
-        if head != GZIP_HEAD {
-            wrong("its gzip header differs from the one that the crawl writes");
+        if !is_usual_head(name, head) {
+            wrong("its first bytes differ from those that the crawl writes");
         }
         if let Some(field) = record.wrong_digest() {
             wrong(&format!(
@@ -127,7 +132,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
             *offset,
-            format!("its gzip member is damaged ({source}); nothing after it was read"),
+            format!("it is damaged ({source}); nothing after it was read"),
         ),
         ReadError::Malformed { offset, what, .. } => (
             *offset,
@@ -217,17 +222,28 @@ fn about(record: &WarcRecord) -> MetadataRecordFields {
     }
 }
 
-/// Reads the first bytes of gzip members. Has a file handle of its own, so that reading doesn't
+/// Returns whether a record begins as the crawler begins records in a file of this name. Checksums
+/// don't cover these bytes.
+fn is_usual_head(name: &str, head: [u8; 8]) -> bool {
+    let stem = strip_warc_suffix(name).unwrap_or_default();
+    match &name[stem.len()..] {
+        ".warc" => head == *b"WARC/1.1",
+        ".warc.zst" => head.starts_with(&ZSTD_MAGIC) && head[4] & ZSTD_FLAGS.0 == ZSTD_FLAGS.1,
+        _ => head == GZIP_HEAD,
+    }
+}
+
+/// Reads the first bytes of records. Has a file handle of its own, so that reading doesn't
 /// move the position of the record reader.
-struct MemberHeads {
+struct RecordHeads {
     file: BufReader<fs::File>,
     at: u64,
 }
 
-impl MemberHeads {
-    fn open(path: &Path) -> io::Result<MemberHeads> {
+impl RecordHeads {
+    fn open(path: &Path) -> io::Result<RecordHeads> {
         let file = BufReader::with_capacity(64 * 1024, open_regular(path)?);
-        Ok(MemberHeads { file, at: 0 })
+        Ok(RecordHeads { file, at: 0 })
     }
 
     fn at(&mut self, offset: u64) -> io::Result<[u8; 8]> {

@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-use crawl_archive::{BoundedLine, FOLDER, LineReader, open_regular, read_text};
+use crawl_archive::{BoundedLine, FOLDER, LineReader, open_regular, read_text, strip_warc_suffix};
 use crawl_tables::{TablesError, check_tables};
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ fn name_records(
             .strip_prefix(DATA)
             .and_then(|path| path.strip_prefix('/'));
         let name = archived.and_then(|path| path.strip_prefix(FOLDER)?.strip_prefix('/'));
-        let Some(name) = name.filter(|name| name.ends_with(".warc.gz")) else {
+        let Some(name) = name.filter(|name| strip_warc_suffix(name).is_some()) else {
             continue;
         };
         let mut of_file = VerificationResult::default();

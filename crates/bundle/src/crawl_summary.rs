@@ -253,14 +253,13 @@ const NAMED: [(&str, &str, &str); 25] = [
         "a row for each gathered worker, with its counts",
     ),
 ];
+const WARC: &str = "application/warc";
+const EXCHANGES: &str = "every exchange with a server, as WARC 1.1";
 /// The folder, extension, media type and description of files without a fixed name.
-const ENDED: [(&str, &str, &str, &str); 2] = [
-    (
-        "archive/",
-        ".warc.gz",
-        "application/warc",
-        "every exchange with a server, as WARC 1.1",
-    ),
+const ENDED: [(&str, &str, &str, &str); 4] = [
+    ("archive/", ".warc.gz", WARC, EXCHANGES),
+    ("archive/", ".warc.zst", WARC, EXCHANGES),
+    ("archive/", ".warc", WARC, EXCHANGES),
     (
         "tables/",
         ".parquet",

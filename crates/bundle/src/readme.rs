@@ -30,7 +30,7 @@ const USE: &str = "\
 ## Use it
 
 - The tables: `SELECT * FROM 'data/tables/pages.parquet'` in DuckDB; `croissant.json` describes their columns.
-- The archive: each `archive/*.warc.gz` opens in ReplayWeb.page and in pywb.
+- The archive: each `archive/*.warc.gz` or `*.warc` opens in ReplayWeb.page and in pywb, a `*.warc.zst` in FastWARC.
 - Without a network: `ro-crate-context.json` is the document at the `@context` URL of `ro-crate-metadata.json`. Let
   your JSON-LD library or validator load it in place of that URL.
 - `data` is a crawl directory, so `crawl report data`, `crawl audit data` and

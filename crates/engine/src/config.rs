@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::Disk;
+use crawl_archive::{Disk, WarcCompression};
 use crawl_fetcher::robots::RobotsTimeLimits;
 use crawl_fetcher::{Contact, CookieFile, FetchConfig};
 use crawl_fields::CompiledRules;
@@ -131,8 +131,8 @@ pub struct Config {
     pub min_free: u64,
     /// The disk that records are written to.
     pub disk: Disk,
-    /// Whether exchanges are archived in WARC files.
-    pub warc: bool,
+    /// The compression of the WARC files in which exchanges are archived. `None` archives nothing.
+    pub warc: Option<WarcCompression>,
     /// Whether `links.jsonl` is written.
     pub links: bool,
     /// The rules for `extracts.jsonl`. Without rules, the file is not written.
@@ -212,7 +212,7 @@ impl Config {
             commit_within: Duration::from_secs(1),
             min_free: 0,
             disk: Disk::default(),
-            warc: true,
+            warc: Some(WarcCompression::default()),
             links: false,
             extract: Arc::default(),
             index: false,

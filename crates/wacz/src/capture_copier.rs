@@ -1,4 +1,7 @@
-//! Copies records from the crawl's WARC files to files of the same names in the package.
+//! Copies records from the crawl's WARC files to files in the package.
+//!
+//! The package always has gzip members, because ReplayWeb.page doesn't read Zstandard. So records
+//! from files with another compression are compressed again, and their files have other names.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read as _, Write};
@@ -6,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crawl_archive::{
-    CaptureLine, CaptureLogReader, ReadError, WarcReader, WarcRecord, archive_file, open_regular,
+    CaptureLine, CaptureLogReader, ReadError, WarcCompression, WarcReader, WarcRecord,
+    archive_file, open_regular, strip_warc_suffix,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -98,6 +102,11 @@ impl CaptureCopier<'_> {
         let mut at = 0;
         let mut warcinfo = None;
         let mut is_begun = false;
+        let target: Arc<str> = match strip_warc_suffix(&name) {
+            Some(stem) => format!("{stem}{}", WarcCompression::Gzip.suffix()).into(),
+            None => Arc::clone(&name),
+        };
+        let is_copied = target == name;
         let damages = copied.damages.len();
         for record in WarcReader::open(&path)? {
             let record = match record {
@@ -124,7 +133,7 @@ impl CaptureCopier<'_> {
                 .ends
                 .insert(Arc::clone(&name), record.offset + record.length);
             if record.kind() == "warcinfo" {
-                warcinfo = Some((record.offset, record.length));
+                warcinfo = Some(record);
                 continue;
             }
             if !record.date().is_some_and(|date| self.span.holds(date)) {
@@ -133,22 +142,27 @@ impl CaptureCopier<'_> {
             if !is_begun {
                 is_begun = true;
                 copied.files += 1;
-                zip.begin_stored(&format!("archive/{name}"))
+                zip.begin_stored(&format!("archive/{target}"))
                     .map_err(&unwritable)?;
             }
-            if let Some((offset, length)) = warcinfo.take() {
-                let member = member(&mut bytes, &mut at, offset, length).map_err(&unreadable)?;
+            let container = self.container(&record, copied);
+            let mut copy = |record: &WarcRecord, container: Option<&str>| {
+                let member = match is_copied && container.is_none() {
+                    true => member(&mut bytes, &mut at, record.offset, record.length),
+                    false => member_again(record, &target, container),
+                };
+                let member = member.map_err(&unreadable)?;
+                let offset = zip.entry_bytes();
                 zip.write_all(&member).map_err(&unwritable)?;
-            }
-            let offset = zip.entry_bytes();
-            let member = match self.container(&record, copied) {
-                Some(container) => with_container(&record, &container),
-                None => member(&mut bytes, &mut at, record.offset, record.length),
+                Ok::<_, WaczError>((offset, member.len() as u64))
             };
-            zip.write_all(&member.map_err(&unreadable)?)
-                .map_err(&unwritable)?;
-            if let Some(line) = line {
-                let line = line.moved_to(offset, zip.entry_bytes() - offset);
+            if let Some(record) = warcinfo.take() {
+                copy(&record, None)?;
+            }
+            let (offset, length) = copy(&record, container.as_deref())?;
+            if let Some(mut line) = line {
+                line.file = Arc::clone(&target);
+                let line = line.moved_to(offset, length);
                 index.write_all(line.as_bytes()).map_err(&unwritable)?;
                 copied.captures += 1;
             }
@@ -239,15 +253,22 @@ fn member(
     Ok(member)
 }
 
-/// Returns a copy of a revisit record as a gzip member, with an additional field that names the
-/// WACZ file with its payload.
-fn with_container(record: &WarcRecord, container: &str) -> io::Result<Vec<u8>> {
+/// Compresses a record to a gzip member for the file `target`. `container` becomes an additional
+/// field: the WACZ file with the payload of a revisit.
+fn member_again(record: &WarcRecord, target: &str, container: Option<&str>) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(b"WARC/1.1\r\n")?;
     for (name, value) in &record.fields {
+        let value = match &**name {
+            "WARC-Filename" => target,
+            _ => value,
+        };
         write!(gzip, "{name}: {value}\r\n")?;
     }
-    write!(gzip, "WARC-Refers-To-Container: {container}\r\n\r\n")?;
+    if let Some(container) = container {
+        write!(gzip, "WARC-Refers-To-Container: {container}\r\n")?;
+    }
+    gzip.write_all(b"\r\n")?;
     gzip.write_all(&record.block)?;
     gzip.write_all(b"\r\n\r\n")?;
     gzip.finish()

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    ArchiveError, ArchiveOptions, ArchiveWriter, CaptureEncoder, CaptureLocation, WarcReader,
-    Warcinfo,
+    ArchiveError, ArchiveOptions, ArchiveWriter, CaptureEncoder, CaptureLocation, WarcCompression,
+    WarcReader, Warcinfo, strip_warc_suffix,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ fn options(max_file_bytes: u64) -> ArchiveOptions {
             software: "crawl/0.1.0".into(),
             ..Warcinfo::default()
         },
+        ..ArchiveOptions::default()
     }
 }
 
@@ -53,7 +54,10 @@ fn names(dir: &Path) -> Vec<String> {
 /// Returns the URLs of all archived responses, in the order of files and records.
 fn archived(dir: &Path) -> Vec<String> {
     let mut urls = Vec::new();
-    for name in names(dir).iter().filter(|name| name.ends_with(".gz")) {
+    for name in names(dir)
+        .iter()
+        .filter(|name| strip_warc_suffix(name).is_some())
+    {
         for record in WarcReader::open(&dir.join("archive").join(name)).unwrap() {
             let record = record.unwrap();
             if record.kind() == "response" {
@@ -152,6 +156,49 @@ fn a_changed_warcinfo_begins_a_file() {
         crawl-1--80-20261120235959-00000.warc.gz
         crawl-1--80-20261121000000-00001.warc.gz"#]],
     );
+}
+
+#[test]
+fn a_changed_compression_begins_a_file_of_the_same_series() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut marks = Marks::new();
+    let changes = [
+        WarcCompression::Gzip,
+        WarcCompression::Zstd,
+        WarcCompression::Zstd,
+        WarcCompression::Plain,
+        WarcCompression::Gzip,
+    ];
+    for (number, compression) in (0..).zip(changes) {
+        let options = ArchiveOptions {
+            compression,
+            ..options(100_000)
+        };
+        let mut archive = ArchiveWriter::open(dir.path(), options, &marks).unwrap();
+        let mut encoder = CaptureEncoder::new(compression);
+        let encoded = Sample::page(number).encode(&mut encoder);
+        archive.append(&encoded).unwrap();
+        commit(&mut archive, &mut marks);
+        // This record is not committed, so it must be gone after the next start.
+        let encoded = Sample::page(number + 100).encode(&mut encoder);
+        archive.append(&encoded).unwrap();
+        archive.sync().unwrap();
+    }
+    let archive = ArchiveWriter::open(dir.path(), options(100_000), &marks).unwrap();
+    drop(archive);
+    check_names(
+        dir.path(),
+        expect![[r#"
+        captures.cdxj
+        crawl-1--80-20261120235959-00000.warc.gz
+        crawl-1--80-20261121000000-00001.warc.zst
+        crawl-1--80-20261121000002-00002.warc
+        crawl-1--80-20261121000003-00003.warc.gz"#]],
+    );
+    let pages: Vec<String> = (0..5)
+        .map(|number| Sample::page(number).url.to_string())
+        .collect();
+    assert_eq!(archived(dir.path()), pages);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::rows::WarcRecordLocation;
 use crawl_archive::{
-    ArchiveOptions, ArchiveWriter, CaptureEncoder, ReadError, RevisitProfile, WarcReader,
-    WarcRecord, WarcTruncation, Warcinfo, archive_file, read_place, read_record,
+    ArchiveOptions, ArchiveWriter, CaptureEncoder, ReadError, RevisitProfile, WarcCompression,
+    WarcReader, WarcRecord, WarcTruncation, Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
 use flate2::Compression;
@@ -477,16 +477,24 @@ fn the_same_captures_give_the_same_bytes() {
 
 #[test]
 fn a_record_that_is_too_long_is_reported_and_skipped() {
+    check_too_long(WarcCompression::Gzip);
+    check_too_long(WarcCompression::Zstd);
+    check_too_long(WarcCompression::Plain);
+}
+
+fn check_too_long(compression: WarcCompression) {
     let dir = tempfile::tempdir().unwrap();
-    let mut archive =
-        ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    let options = ArchiveOptions {
+        compression,
+        ..ArchiveOptions::default()
+    };
+    let mut archive = ArchiveWriter::open(dir.path(), options, &BTreeMap::new()).unwrap();
+    let mut encoder = CaptureEncoder::new(compression);
     // A record that is far longer than its row states is refused, and not decompressed to its end.
     let long = Sample::new(1, "http://e.example/", &[], &[b' '; 3 << 20]);
-    let long = archive
-        .append(&long.encode(&mut CaptureEncoder::default()))
-        .unwrap();
+    let long = archive.append(&long.encode(&mut encoder)).unwrap();
     let next = archive
-        .append(&Sample::page(2).encode(&mut CaptureEncoder::default()))
+        .append(&Sample::page(2).encode(&mut encoder))
         .unwrap();
     let read = |offset, bytes| {
         let file = long.file.clone();
@@ -506,11 +514,18 @@ fn a_record_that_is_too_long_is_reported_and_skipped() {
 
     // A header that never ends is read only up to a limit.
     let path = dir.path().join("archive").join(&long.file);
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(b"WARC/1.1\r\nContent-Length: 1\r\nX: ")
-        .unwrap();
-    gzip.write_all(&[b'x'; 3 << 20]).unwrap();
-    fs::write(&path, gzip.finish().unwrap()).unwrap();
+    let mut header = b"WARC/1.1\r\nContent-Length: 1\r\nX: ".to_vec();
+    header.resize(3 << 20, b'x');
+    let header = match compression {
+        WarcCompression::Gzip => {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(&header).unwrap();
+            gzip.finish().unwrap()
+        }
+        WarcCompression::Zstd => zstd::encode_all(&header[..], 1).unwrap(),
+        WarcCompression::Plain => header,
+    };
+    fs::write(&path, header).unwrap();
     let message = read_record(&path, 0).unwrap_err().to_string();
     assert!(message.ends_with("its fields do not end"), "{message}");
 }
@@ -545,35 +560,57 @@ fn a_name_in_a_row_never_leads_out_of_the_archive() {
     }
 }
 
-#[test]
-fn damage_is_an_error_that_names_the_place() {
+fn check_damage(compression: WarcCompression) {
     let dir = tempfile::tempdir().unwrap();
-    let mut archive =
-        ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
-    let encoded = Sample::page(1).encode(&mut CaptureEncoder::default());
+    let options = ArchiveOptions {
+        compression,
+        ..ArchiveOptions::default()
+    };
+    let mut archive = ArchiveWriter::open(dir.path(), options, &BTreeMap::new()).unwrap();
+    let encoded = Sample::page(1).encode(&mut CaptureEncoder::new(compression));
     let receipt = archive.append(&encoded).unwrap();
+    assert!(receipt.file.ends_with(compression.suffix()));
     let path = dir.path().join("archive").join(receipt.file);
     let whole = fs::read(&path).unwrap();
     let damage = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        WarcReader::open(&path)
-            .unwrap()
-            .filter_map(|record| match record {
-                Ok(_) => None,
+        let mut found = Vec::new();
+        for record in WarcReader::open(&path).unwrap() {
+            found.extend(match record {
+                Ok(record) => record.wrong_digest().map(|_| ("digest", record.offset)),
                 Err(ReadError::Torn { offset, .. }) => Some(("torn", offset)),
                 Err(ReadError::Malformed { offset, .. }) => Some(("malformed", offset)),
                 Err(error) => panic!("{error}"),
-            })
-            .collect::<Vec<_>>()
+            });
+        }
+        found
     };
     let at = receipt.offset as usize;
     assert_eq!(damage(&whole), []);
     assert_eq!(damage(&whole[..at + 30]), [("torn", receipt.offset)]);
     let mut flipped = whole.clone();
     flipped[at + receipt.length as usize - 6] ^= 1;
-    assert_eq!(damage(&flipped), [("torn", receipt.offset)]);
+    let fault = match compression {
+        WarcCompression::Plain => "digest",
+        _ => "torn",
+    };
+    assert_eq!(damage(&flipped), [(fault, receipt.offset)]);
     assert_eq!(damage(b"plain text"), [("torn", 0)]);
+    assert_eq!(damage(b"WAKE\r\n"), [("malformed", 0)]);
+    let mut whole_records = 0;
     for cut in 0..whole.len() {
-        assert!(damage(&whole[..cut]).len() <= 1);
+        match damage(&whole[..cut])[..] {
+            [] => whole_records += 1,
+            [("torn", _)] => {}
+            ref found => panic!("{cut}: {found:?}"),
+        }
     }
+    assert_eq!(whole_records, 4, "nothing, and one to three records");
+}
+
+#[test]
+fn damage_is_an_error_that_names_the_place() {
+    check_damage(WarcCompression::Gzip);
+    check_damage(WarcCompression::Zstd);
+    check_damage(WarcCompression::Plain);
 }

@@ -91,7 +91,10 @@ pub(super) fn engine_config(settings: &Settings, checked: &CheckedSettings) -> C
         commit_within: settings.output.commit_within.get(),
         min_free: settings.output.min_free.0,
         disk: Disk::default(),
-        warc: settings.output.warc.is_on(),
+        warc: match settings.output.warc.is_on() {
+            true => settings.output.warc_compression.meaning(),
+            false => None,
+        },
         links: settings.output.links.is_on(),
         extract: Arc::clone(&checked.extract),
         index: settings.output.index.is_on(),

@@ -58,7 +58,7 @@ impl TemporaryFolder {
             // No budgets are needed, because they limit pages and this run fetches none.
             budgets: CrawlBudgets::default(),
             recrawl: false,
-            warc: false,
+            warc: None,
             links: false,
             index: false,
             ..config

@@ -149,6 +149,9 @@ fn check_features(settings: &Settings, problems: &mut ErrorCollector) {
     if cfg!(not(feature = "search")) && settings.display.metrics.0.is_some() {
         lacks("--metrics", "search", "metrics");
     }
+    if settings.output.warc_compression.meaning().is_none() {
+        lacks("--warc-compression zstd", "zstd", "warc-compression");
+    }
     if cfg!(feature = "logins") {
         return;
     }

@@ -1,6 +1,7 @@
 //! Settings whose value is one of a few words.
 
 use clap::ValueEnum;
+use crawl_archive::WarcCompression;
 use crawl_engine::{EmbeddedResourcePolicy, ForbiddenRobotsPolicy, OffScopeMethod, RenderMode};
 use crawl_fetcher::SignWhen;
 use crawl_policy::RobotsProfile;
@@ -46,6 +47,14 @@ macro_rules! words {
     )+};
 }
 
+/// Returns Zstandard if this build has it.
+fn zstandard() -> Option<WarcCompression> {
+    #[cfg(feature = "zstd")]
+    return Some(WarcCompression::Zstd);
+    #[cfg(not(feature = "zstd"))]
+    None
+}
+
 words! {
     /// Which links to follow.
     ScopeName => ScopeMode {
@@ -65,6 +74,16 @@ words! {
         Get => OffScopeMethod::Get;
         /// Only checked.
         Head => OffScopeMethod::Head;
+    }
+
+    /// How WARC files are compressed. Without a meaning, this build can't compress so.
+    WarcCompressionName => Option<WarcCompression> {
+        /// One gzip member per record.
+        Gzip => Some(WarcCompression::Gzip);
+        /// One Zstandard frame per record.
+        Zstd => zstandard();
+        /// Uncompressed records.
+        None => Some(WarcCompression::Plain);
     }
 
     /// Which page resources to fetch.

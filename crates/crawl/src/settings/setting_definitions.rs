@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::choices::{
     CrawlKind, ForbiddenName, LogFormatChoice, OffScopeMethodName, ProfileName, ProgressMode,
     PurposeName, RenderName, RenderResourcesName, ResourcesName, ScopeName, SignatureName,
-    StratumName, WhenName,
+    StratumName, WarcCompressionName, WhenName,
 };
 use super::host_groups::HostGroups;
 use super::host_lists::HostListSetting;
@@ -875,6 +875,13 @@ tables! {
         /// Write WARC files of all exchanges, on or off
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         warc: Switch = Switch::On, Kept;
+        /// Compression of WARC files: gzip, zstd, none
+        ///
+        /// All tools for archives read gzip and, with larger files, none. With pages that arrive
+        /// uncompressed, zstd and none make a crawl faster, but few tools read zstd yet. A crawl
+        /// that resumes with another compression begins a new file.
+        #[arg(value_name = "FORMAT", value_enum, hide_possible_values = true)]
+        warc_compression: WarcCompressionName = WarcCompressionName::Gzip, Kept;
         /// Build a search index, on or off
         ///
         /// Used by `crawl search` and `crawl serve`, even while the crawl runs. If it is turned on

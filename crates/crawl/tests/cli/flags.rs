@@ -263,6 +263,10 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--allow-private"], "allow-private = \"on\""),
     (&["--output", "there"], "output = \"there\""),
     (&["--warc", "off"], "warc = \"off\""),
+    (
+        &["--warc-compression", "zstd"],
+        "warc-compression = \"zstd\"",
+    ),
     (&["--index", "on"], "index = \"on\""),
     (&["--links", "on"], "links = \"on\""),
     (&["--commit-within", "250ms"], "commit-within = \"250ms\""),

@@ -417,16 +417,25 @@ fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     );
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(record.as_bytes()).unwrap();
-    fs::write(dir.file("a.warc.gz"), gzip.finish().unwrap()).unwrap();
     let directory = format!("{URL}=www/keys.json");
-    let ran = cmd.run(&["identity", "verify", "a.warc.gz", "--keys", &directory]);
-    assert_eq!(ran.code, 4, "{}{}", ran.stdout, ran.stderr);
-    assert!(
-        ran.stdout
-            .contains("it was made for another host, `evil.example`"),
-        "{}",
-        ran.stdout
-    );
+    for (name, bytes) in [
+        ("a.warc.gz", gzip.finish().unwrap()),
+        (
+            "a.warc.zst",
+            zstd::encode_all(record.as_bytes(), 1).unwrap(),
+        ),
+        ("a.warc", record.into_bytes()),
+    ] {
+        fs::write(dir.file(name), bytes).unwrap();
+        let ran = cmd.run(&["identity", "verify", name, "--keys", &directory]);
+        assert_eq!(ran.code, 4, "{name}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stdout
+                .contains("it was made for another host, `evil.example`"),
+            "{name}: {}",
+            ran.stdout
+        );
+    }
 }
 
 /// A server chooses the label, the components and the nonce of the signature.

@@ -35,8 +35,9 @@ struct Capture {
 const ILLUSTRATED: usize = 50;
 
 /// Crawls more than a hundred unchanged pages twice, half of them with resources. The server is
-/// stopped afterwards, so everything shown comes from the archive.
-fn two_rounds() -> TwoRounds {
+/// stopped afterwards, so everything shown comes from the archive. The WARC files of the second
+/// round have the given compression.
+fn two_rounds(second: &str) -> TwoRounds {
     let html = "<title>packed</title><p>the same content in other bytes each time";
     let mut web = TestWeb::builder().seed(11).pages(60).gzip(false).script(
         0,
@@ -76,8 +77,8 @@ fn two_rounds() -> TwoRounds {
     args.extend(["--delay", "5ms", "--delay-factor", "0", "--progress", "off"]);
     args.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
     let (dir, cmd) = setup("replay");
-    for _ in 0..2 {
-        let ran = cmd.run(&args);
+    for compression in ["gzip", second] {
+        let ran = cmd.run(&[&args[..], &["--warc-compression", compression]].concat());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
     let rows: Vec<PageRow> = dir
@@ -127,7 +128,7 @@ fn two_rounds() -> TwoRounds {
 #[test]
 #[ignore = "needs pywb: cargo xtask test sets it up"]
 fn pywb_shows_every_page_of_a_second_round() {
-    let TwoRounds { dir, cmd, captures } = two_rounds();
+    let TwoRounds { dir, cmd, captures } = two_rounds("none");
     let captures_to_check: Vec<String> = captures
         .iter()
         .map(|capture| format!("{} {}", capture.timestamp, capture.url))
@@ -184,7 +185,7 @@ fn manage_pywb(python: &Path, dir: &Dir, args: &[&str]) {
 #[test]
 #[ignore = "needs Chromium and ReplayWeb.page: cargo xtask test sets them up"]
 fn replayweb_page_shows_every_page_of_a_second_round() {
-    let TwoRounds { dir, cmd, captures } = two_rounds();
+    let TwoRounds { dir, cmd, captures } = two_rounds("gzip");
     let archive = dir.file("c/archive");
     let mut files: Vec<PathBuf> = fs::read_dir(&archive)
         .unwrap()

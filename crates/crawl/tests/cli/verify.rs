@@ -10,6 +10,11 @@ use crate::harness::{Cmd, Dir, setup};
 /// Crawls two rounds of a site, whose pages stay, change or disappear. Some redirect, are
 /// disallowed or forbid archiving.
 fn crawl(cmd: &Cmd, output: &str) {
+    crawl_with(cmd, output, ["gzip", "gzip"]);
+}
+
+/// Crawls the site of [`crawl`], each round with another compression of WARC files.
+fn crawl_with(cmd: &Cmd, output: &str, compressions: [&str; 2]) {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>\
                  <a href=/same>d</a><a href=/kept-out>e</a><a href=/cut>f</a>";
     let unkept = HttpAnswer::html("<p>no copy").header("x-robots-tag", "noarchive");
@@ -30,10 +35,12 @@ fn crawl(cmd: &Cmd, output: &str) {
         .script(0, "/cut", HttpAnswer::html(&"long ".repeat(9000)))
         .start();
     let (first, second) = (web.url(0, "/"), web.url(1, "/"));
-    for _ in 0..2 {
+    for compression in compressions {
         let ran = cmd.run(&[
             "--output",
             output,
+            "--warc-compression",
+            compression,
             "--seed",
             &first,
             "--seed",
@@ -168,12 +175,18 @@ fn a_crawl_of_two_rounds_is_intact_and_changes_to_it_are_reported() {
 
 #[test]
 fn a_changed_byte_in_a_warc_file_is_reported_by_its_record() {
-    let (dir, cmd) = setup("verify-flips");
-    crawl(&cmd, "c");
+    check_changed_bytes("gzip", ".warc.gz");
+    check_changed_bytes("zstd", ".warc.zst");
+    check_changed_bytes("none", ".warc");
+}
+
+fn check_changed_bytes(compression: &str, suffix: &str) {
+    let (dir, cmd) = setup(&format!("verify-flips-{compression}"));
+    crawl_with(&cmd, "c", [compression; 2]);
     let name = fs::read_dir(dir.file("c/archive"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .find(|name| name.ends_with(".warc.gz"))
+        .find(|name| name.ends_with(suffix))
         .unwrap();
     let file = format!("archive/{name}");
     let length = fs::metadata(dir.file("c").join(&file)).unwrap().len() as usize;
@@ -182,11 +195,60 @@ fn a_changed_byte_in_a_warc_file_is_reported_by_its_record() {
         let findings = doctored(&dir, &cmd, &format!("c/{file}"), |bytes| {
             bytes[at] ^= 1 << (step % 8);
         });
-        let named = findings.as_array().unwrap().iter().find(|finding| {
-            finding["file"] == file && finding["offset"].as_u64() <= Some(at as u64)
-        });
-        assert!(named.is_some(), "byte {at}: {findings}");
+        let is_named = |finding: &Value| {
+            finding["file"] == file
+                && match finding["offset"].as_u64() {
+                    Some(offset) => offset <= at as u64,
+                    // Only the digest of the file covers the fields of an uncompressed record.
+                    None => compression == "none",
+                }
+        };
+        assert!(
+            findings.as_array().unwrap().iter().any(is_named),
+            "{compression}, byte {at}: {findings}"
+        );
     }
+}
+
+/// Returns the suffixes of a crawl's WARC files, sorted.
+fn warc_suffixes(dir: &Dir, crawl: &str) -> Vec<String> {
+    let names = fs::read_dir(dir.file(crawl).join("archive")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let suffixes = names.filter_map(|name| {
+        let stem = crawl_archive::strip_warc_suffix(&name)?;
+        Some(name[stem.len()..].to_owned())
+    });
+    let mut suffixes: Vec<_> = suffixes.collect();
+    suffixes.sort();
+    suffixes
+}
+
+#[test]
+fn every_command_reads_every_compression_of_an_archive() {
+    let (dir, cmd) = setup("compressions");
+    crawl_with(&cmd, "c", ["zstd", "none"]);
+    assert_eq!(warc_suffixes(&dir, "c"), [".warc", ".warc.zst"]);
+    let seed = dir.rows("c/pages.jsonl")[0]["url"].clone();
+    let same = format!("{}same", seed.as_str().unwrap());
+    for command in [
+        "verify c",
+        "audit c",
+        "index c",
+        "export c --to wacz --out crawl.wacz",
+        "export c --to mirror --out mirror",
+        "export c --to bundle --out bundle",
+        "verify bundle",
+        "replay c --output replayed",
+        &format!("forget c {same}"),
+        "verify c",
+    ] {
+        let ran = cmd.run(&command.split(' ').collect::<Vec<_>>());
+        assert_eq!(ran.code, 0, "{command}: {}{}", ran.stdout, ran.stderr);
+    }
+    assert_eq!(warc_suffixes(&dir, "c"), [".warc", ".warc.zst"]);
+    let found = cmd.run(&["search", "c", "front", "--json"]).ok();
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["results"][0]["title"], "front", "{found}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) struct ArchiveEncoder {
 impl ArchiveEncoder {
     pub(super) fn new(config: &Config) -> ArchiveEncoder {
         ArchiveEncoder {
-            encoder: config.warc.then(CaptureEncoder::default),
+            encoder: config.warc.map(CaptureEncoder::new),
         }
     }
 

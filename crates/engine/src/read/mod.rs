@@ -135,8 +135,9 @@ impl PageReader {
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
             hands_off_documents: false,
-            keeps_texts: config.recrawl && !config.warc,
-            archive: (config.warc && visits.round.number > 1).then(|| config.output.clone()),
+            keeps_texts: config.recrawl && config.warc.is_none(),
+            archive: (config.warc.is_some() && visits.round.number > 1)
+                .then(|| config.output.clone()),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
             renders: config.render.is_some(),
             shared: None,

@@ -84,7 +84,7 @@ pub fn replay(
     timing: ReplayTimingMode,
 ) -> Result<ReplayResult, EngineError> {
     let config = Arc::new(Config {
-        warc: false,
+        warc: None,
         index: false,
         recrawl: false,
         host_locks: None,

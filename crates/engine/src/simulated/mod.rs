@@ -219,7 +219,7 @@ pub(crate) fn config(dir: &Path) -> Config {
         hosts_in_memory: 10,
         wait_unreachable: Duration::from_secs(3600),
         fetch: FetchConfig::new("crawl/0.0"),
-        warc: false,
+        warc: None,
         ..Config::new(agent, "0.0", None, vec![seed], dir)
     }
 }

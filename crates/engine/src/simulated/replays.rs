@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crawl_archive::rows::{RequestRow, RunStartEvent};
-use crawl_archive::{RowLogWriter, RowReader};
+use crawl_archive::{RowLogWriter, RowReader, WarcCompression};
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use crawl_scope::ScopeMode;
@@ -503,7 +503,7 @@ pub(super) fn crawl_by(dir: &Path, course: CrawlDisturbances) -> Config {
     config.seeds = seeds.map(|url| canonicalize(None, &url).unwrap()).collect();
     config.scope.mode = ScopeMode::Any;
     config.traps = TrapAvoidance::default();
-    config.warc = true;
+    config.warc = Some(WarcCompression::Gzip);
     config.commit_within = Duration::from_secs(60);
     config.politeness.delay = Duration::ZERO;
     config.politeness.delay_factor = 0.0;

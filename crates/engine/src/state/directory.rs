@@ -381,7 +381,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFi
     // If an earlier run wrote a file, open it even if its feature is disabled now, because opening
     // cuts off uncommitted rows.
     let has = |name: &str| dir.join(name).exists();
-    let archive = (config.warc || has("archive"))
+    let archive = (config.warc.is_some() || has("archive"))
         .then(|| ArchiveWriter::open_on(&config.disk, dir, archive_options(config), marks))
         .transpose()?;
     let links = (config.links || has("links.jsonl"))
@@ -397,7 +397,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFi
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let walk = (is_walk || has(WALK)).then(|| rows(WALK)).transpose()?;
     Ok(OutputFiles {
-        archive: archive.filter(|_| config.warc),
+        archive: archive.filter(|_| config.warc.is_some()),
         pages: rows("pages.jsonl")?,
         excluded: rows("excluded.jsonl")?,
         links: links.filter(|_| config.links),
@@ -465,6 +465,7 @@ fn archive_options(config: &Config) -> ArchiveOptions {
             .first()
             .map(|seed| seed.host_key().to_string())
             .unwrap_or_default(),
+        compression: config.warc.unwrap_or_default(),
         warcinfo: Warcinfo {
             software: config.software.clone(),
             operator: operator(config),

@@ -398,7 +398,7 @@ fn an_index_that_is_lost_or_was_off_is_rebuilt() {
 fn without_an_archive_there_is_nothing_to_build_it_from() {
     let web = TestWeb::builder().seed(5).pages(20).start();
     let mut crawl = indexed_crawl(&web);
-    crawl.config.warc = false;
+    crawl.config.warc = None;
     // The index grows without an archive, too.
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(5));
@@ -495,7 +495,7 @@ fn a_damaged_index_is_rebuilt_during_the_crawl() {
 fn a_damaged_index_without_an_archive_stops_no_crawl() {
     let web = web_of(&[("/a", text("Apples", "Apples are red."))]);
     let mut crawl = indexed_crawl(&web);
-    crawl.config.warc = false;
+    crawl.config.warc = None;
     crawl.config.recrawl = true;
     crawl.run().unwrap();
     damage(&files(&crawl)["store"], 0);

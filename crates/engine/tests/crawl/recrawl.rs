@@ -272,7 +272,7 @@ fn a_token_a_nonce_and_a_counter_are_not_changes() {
         expected
     );
     let without_archive = changes_by_round(|crawl| {
-        crawl.config.warc = false;
+        crawl.config.warc = None;
         crawl.config.recrawl = true;
     });
     assert_eq!(without_archive, expected);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use crawl_archive::{
     BoundedLine, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, ReadError, Timestamp, WarcReader,
-    WarcRecord, archive_file, open_regular,
+    WarcRecord, archive_file, open_regular, strip_warc_suffix,
 };
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_weburl::Origin;
@@ -118,7 +118,9 @@ impl RobotsExchangeLocator {
         let folder = self.dir.join(FOLDER);
         let entries = fs::read_dir(&folder).map_err(RecordsError::io(&folder))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| name.ends_with(".warc.gz")).collect();
+        let mut names: Vec<String> = names
+            .filter(|name| strip_warc_suffix(name).is_some())
+            .collect();
         names.sort();
         for name in names {
             let path = folder.join(&name);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
-use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
+use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord, strip_warc_suffix};
 use crawl_identity::{
     KeyDirectory, LIFETIME, SeenNonces, SignableMessage, SignatureConditions, SignatureFault,
     SignatureVerdict, verify,
@@ -74,7 +74,7 @@ pub(super) fn check(
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".warc.gz"));
+    files.retain(|path| strip_warc_suffix(&path.to_string_lossy()).is_some());
     files.sort();
     let mut seen = SeenNonces::default();
     for path in files {

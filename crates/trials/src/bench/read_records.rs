@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use crawl_archive::Timestamp;
 use crawl_archive::rows::{
     ExcludedRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcRecordLocation,
 };
+use crawl_archive::{Timestamp, strip_warc_suffix};
 use serde::Serialize;
 
 use super::crawl::{GeneratedWeb, WebPlan};
@@ -155,9 +155,9 @@ fn print_file_sizes(dir: &Path, pages: u64) -> Result<()> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let name = match name.ends_with(".warc.gz") {
-                true => "*.warc.gz".to_owned(),
-                false => name,
+            let name = match strip_warc_suffix(&name) {
+                Some(stem) => format!("*{}", &name[stem.len()..]),
+                None => name,
             };
             let file = entry.metadata()?;
             if file.is_file() {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord};
+use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord, strip_warc_suffix};
 use serde::Deserialize;
 
 use super::check_results::Breaches;
@@ -48,7 +48,7 @@ pub(super) fn check(
     let (mut originals, mut referred) = (BTreeSet::new(), BTreeSet::new());
     for entry in fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if !name.ends_with(".warc.gz") {
+        if strip_warc_suffix(&name).is_none() {
             continue;
         }
         for record in WarcReader::open(&folder.join(&name))? {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crawl_archive::rows::{PageRow, WarcRecordLocation};
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLine, CaptureMetadata,
-    CapturedRequest, RecordIds, RevisitProfile, Timestamp, WarcReader, WarcRecord,
+    CapturedRequest, RecordIds, RevisitProfile, Timestamp, WarcCompression, WarcRecord,
+    read_record, strip_warc_suffix,
 };
 use crawl_wacz::{WaczError, WaczOptions, WrittenWacz, package};
 use crawl_weburl::canonicalize;
@@ -57,17 +58,22 @@ impl<'a> Page<'a> {
 
 impl Crawl {
     pub(crate) fn new(max_file_bytes: u64) -> Crawl {
+        Crawl::with_compression(max_file_bytes, WarcCompression::Gzip)
+    }
+
+    pub(crate) fn with_compression(max_file_bytes: u64, compression: WarcCompression) -> Crawl {
         let dir = tempfile::tempdir().unwrap();
         let settings = "seed = [\"http://e.example/\"]\n[operator]\noperator-name = \"A. Author\"\n\
                         contact = \"a@example.org\"\nstudy = \"Tea\"\n";
         fs::write(dir.path().join("crawl.toml"), settings).unwrap();
         let options = ArchiveOptions {
             max_file_bytes,
+            compression,
             ..ArchiveOptions::default()
         };
         Crawl {
             archive: ArchiveWriter::open(dir.path(), options, &BTreeMap::new()).unwrap(),
-            encoder: CaptureEncoder::default(),
+            encoder: CaptureEncoder::new(compression),
             rows: String::new(),
             captures: 0,
             dir,
@@ -135,7 +141,7 @@ impl Crawl {
         let entries = fs::read_dir(self.path().join("archive")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
         let mut files: Vec<_> = paths
-            .filter(|path| path.extension().is_some_and(|ending| ending == "gz"))
+            .filter(|path| strip_warc_suffix(&path.to_string_lossy()).is_some())
             .collect();
         files.sort();
         files
@@ -210,15 +216,19 @@ impl Package {
         text
     }
 
+    /// Reads a record of a WARC file in the package.
+    pub(crate) fn record(&self, file: &str, offset: u64) -> WarcRecord {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file);
+        fs::write(&path, &self.entries[&format!("archive/{file}")]).unwrap();
+        read_record(&path, offset).unwrap()
+    }
+
     /// Returns the record of each capture, read at the offset that the index states.
     pub(crate) fn captures(&self) -> Vec<WarcRecord> {
-        let folder = tempfile::tempdir().unwrap();
         let read = |line: &str| {
             let line = CaptureLine::parse(format!("{line}\n").as_bytes()).unwrap();
-            let path = folder.path().join(&*line.file);
-            fs::write(&path, &self.entries[&format!("archive/{}", line.file)]).unwrap();
-            let mut reader = WarcReader::open_at(&path, line.offset).unwrap();
-            let record = reader.next().unwrap().unwrap();
+            let record = self.record(&line.file, line.offset);
             assert_eq!(record.length, line.length);
             assert_eq!(record.wrong_digest(), None);
             record

@@ -2,12 +2,16 @@
 
 use std::fs;
 
+use crawl_archive::WarcCompression;
 use crawl_wacz::WaczError;
 
 use crate::test_crawl::{Crawl, Package, Page};
 
 fn of_some_pages() -> Crawl {
-    let mut crawl = Crawl::new(4000);
+    some_pages(Crawl::new(4000))
+}
+
+fn some_pages(mut crawl: Crawl) -> Crawl {
     crawl.page(Page {
         depth: 0,
         ..Page::html("http://e.example/", "<title>Tea</title><p>green<p>black")
@@ -55,6 +59,35 @@ fn wacz_1_1_1_the_archive_is_there_byte_for_byte_with_an_index_of_each_capture()
     log.sort_unstable();
     assert_eq!(sorted, log);
     assert_eq!(package.captures().len(), 23);
+}
+
+#[test]
+fn records_with_another_compression_are_in_gzip_members() {
+    let expected = of_some_pages().package(None);
+    for compression in [WarcCompression::Zstd, WarcCompression::Plain] {
+        let crawl = some_pages(Crawl::with_compression(40_000, compression));
+        let files = crawl.files();
+        let first = files[0].file_name().unwrap().to_string_lossy();
+        assert!(first.ends_with(compression.suffix()), "{first}");
+        let package = crawl.package(None);
+        let warcs: Vec<_> = package.entries.range("archive/".to_owned()..).collect();
+        let warcs = warcs
+            .iter()
+            .filter(|(name, _)| name.starts_with("archive/"));
+        for (name, bytes) in warcs.clone() {
+            let name = name.strip_prefix("archive/").unwrap();
+            assert!(name.ends_with(".warc.gz") && bytes.starts_with(&[0x1f, 0x8b]));
+            let warcinfo = package.record(name, 0);
+            assert_eq!(warcinfo.kind(), "warcinfo");
+            assert_eq!(warcinfo.field("WARC-Filename"), Some(name));
+        }
+        assert_eq!(warcs.count(), files.len());
+        let blocks = |package: &Package| {
+            let captures = package.captures().into_iter();
+            captures.map(|record| record.block).collect::<Vec<_>>()
+        };
+        assert_eq!(blocks(&package), blocks(&expected));
+    }
 }
 
 #[test]

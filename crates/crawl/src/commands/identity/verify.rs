@@ -23,6 +23,8 @@ use crate::values::DurationSetting;
 /// Maximum seconds from the date of a request in a WARC file to its signature. The crawler takes
 /// the date before it looks up the host's address, and signs the request after the look-up.
 const WARC_DELAY: u64 = 60;
+/// The first bytes of a WARC file that is compressed with Zstandard (RFC 8878 section 3.1.1).
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Number of bytes at the start of a file in which to look for `<`, which marks an HTML page.
 const MAGIC_BYTES: usize = 16;
 /// Maximum bytes of a line of a log that `crawl identity verify` reads.
@@ -105,6 +107,10 @@ impl Verifier {
             } else {
                 self.read_lines(log, path)?;
             }
+            return Ok(None);
+        }
+        if start.starts_with(b"WARC/") || start.starts_with(&ZSTD_MAGIC) {
+            self.read_warc(path)?;
             return Ok(None);
         }
         let start = start[..start.len().min(MAGIC_BYTES)].trim_ascii_start();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::Disk;
+use crawl_archive::{Disk, WarcCompression};
 use crawl_scheduler::Politeness;
 use crawl_weburl::{HostKey, HostPatternMap, canonicalize};
 
@@ -94,7 +94,7 @@ impl TrialSettings {
         config.scope.exclude = self.excluded.clone();
         config.hosts_in_memory = 1 + dice.below(8) as usize;
         config.retries = dice.below(4) as u32;
-        config.warc = self.warc;
+        config.warc = self.warc.then(WarcCompression::default);
         config.links = self.links;
         config.sitemaps = self.sitemaps;
         config.traps = match self.traps {
