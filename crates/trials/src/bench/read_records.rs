@@ -1,8 +1,9 @@
 //! The cost of reading the records of a large crawl: memory and time.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -49,6 +50,9 @@ pub(crate) struct ReadRecordsArgs {
     /// bundle
     #[arg(long, conflicts_with = "rounds")]
     archived: bool,
+    /// With --archived: build a search index and search it, instead of exporting the crawl
+    #[arg(long, requires = "archived")]
+    index: bool,
     /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
@@ -92,40 +96,61 @@ pub(super) fn measure(workspace: &Workspace, args: &ReadRecordsArgs) -> Result<(
                     latency: Duration::ZERO,
                 })?;
                 let mut command = crawl_of(workspace, &program, &web, &folder, &dir)?;
+                command.args(args.index.then_some("--index"));
                 row("crawl", &mut command, &dir.join("digests.jsonl"))?;
             }
             false => write_crawl(&dir, pages, args.hosts, args.rounds)?,
         }
-        let commands: [(&str, &[&str], &str); 5] = [
-            ("report --html", &["report", "--html"], "report.html"),
-            (
-                "export --to parquet",
-                &["export", "--to", "parquet", "--out"],
-                "tables",
-            ),
-            (
-                "export --to bundle",
-                &["export", "--to", "bundle", "--out"],
-                "bundle",
-            ),
-            ("verify DIR", &["verify"], "crawl"),
-            ("verify BUNDLE", &["verify"], "bundle"),
-        ];
-        let measured = if args.archived { 5 } else { 2 };
-        for (name, words, made) in &commands[..measured] {
-            let made = folder.join(made);
+        let words = |words: &str| words.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let page = page_in_the_middle(&dir)?;
+        let mut commands = vec![(
+            "report",
+            words("report --html report.html crawl"),
+            "report.html",
+        )];
+        if args.archived {
+            let explain = [words("explain crawl"), vec![page.into()]].concat();
+            commands.push(("explain URL", explain, "crawl"));
+            commands.push(("verify DIR", words("verify crawl"), "crawl"));
+        }
+        if args.index {
+            // Both words are in every title, so all pages are ranked.
+            let search = words("search crawl page host");
+            commands.push(("search", search, "crawl/index"));
+        } else {
+            let parquet = words("export crawl --to parquet --out tables");
+            commands.push(("export --to parquet", parquet, "tables"));
+        }
+        if args.archived && !args.index {
+            let bundle = words("export crawl --to bundle --out bundle");
+            commands.push(("export --to bundle", bundle, "bundle"));
+            commands.push(("verify BUNDLE", words("verify bundle"), "bundle"));
+        }
+        for (name, words, made) in commands {
             let mut command = workspace.program(&program);
-            command.args(*words).arg(&made).stdout(Stdio::null());
-            if words[0] != "verify" {
-                command.arg(&dir);
-            }
-            row(name, &mut command, &made)?;
+            command.args(words).current_dir(&folder);
+            row(name, command.stdout(Stdio::null()), &folder.join(made))?;
         }
         if args.archived {
             print_file_sizes(&dir, pages)?;
         }
     }
     Ok(fs::remove_dir_all(&folder)?)
+}
+
+/// Returns the URL of a page in the middle of `pages.jsonl`.
+fn page_in_the_middle(dir: &Path) -> Result<String> {
+    let mut rows = BufReader::new(File::open(dir.join("pages.jsonl"))?);
+    let middle = rows.get_ref().metadata()?.len() / 2;
+    rows.seek(SeekFrom::Start(middle))?;
+    let mut row = String::new();
+    // The first line is usually the rest of a row.
+    for _ in 0..2 {
+        row.clear();
+        rows.read_line(&mut row)?;
+    }
+    let row: PageRow = serde_json::from_str(&row)?;
+    Ok(row.url)
 }
 
 /// Returns a command that crawls all pages of `web`, with archive and links.

@@ -17,6 +17,10 @@ pub(super) enum ComparedProgram {
     Ours,
     /// This crawler, with its WARC archive
     OursWarc,
+    /// This crawler, with its WARC archive in zstd
+    OursWarcZstd,
+    /// This crawler, with its WARC archive uncompressed, as others save files
+    OursWarcNone,
     /// This crawler, without an archive, with a search index
     OursIndex,
     /// A loop that fetches the same URLs and does no more
@@ -34,9 +38,11 @@ pub(super) enum ComparedProgram {
 }
 
 /// The default contenders. Excludes spider, because its installation compiles 488 packages.
-pub(super) const USUAL: [ComparedProgram; 8] = [
+pub(super) const USUAL: [ComparedProgram; 10] = [
     ComparedProgram::Ours,
     ComparedProgram::OursWarc,
+    ComparedProgram::OursWarcZstd,
+    ComparedProgram::OursWarcNone,
     ComparedProgram::OursIndex,
     ComparedProgram::Floor,
     ComparedProgram::Wget2,
@@ -105,6 +111,8 @@ impl ComparedProgram {
         let package = match self {
             ComparedProgram::Ours
             | ComparedProgram::OursWarc
+            | ComparedProgram::OursWarcZstd
+            | ComparedProgram::OursWarcNone
             | ComparedProgram::OursIndex
             | ComparedProgram::Floor => {
                 return Ok(None);
@@ -146,6 +154,12 @@ impl ComparedProgram {
         let args = match self {
             ComparedProgram::Ours => format!("{ours} --warc off --output {}", out.display()),
             ComparedProgram::OursWarc => format!("{ours} --output {}", out.display()),
+            ComparedProgram::OursWarcZstd => {
+                format!("{ours} --warc-compression zstd --output {}", out.display())
+            }
+            ComparedProgram::OursWarcNone => {
+                format!("{ours} --warc-compression none --output {}", out.display())
+            }
             ComparedProgram::OursIndex => {
                 format!("{ours} --warc off --index on --output {}", out.display())
             }
