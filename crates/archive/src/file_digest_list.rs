@@ -161,6 +161,38 @@ pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
         return Ok(());
     }
     let rows = before.map(|list| list.rows).unwrap_or_default();
+    let rows = digest_rows(dir, digested_files(dir)?, &rows, changed)?;
+    let is_whole = true;
+    let faults = Vec::new();
+    let list = FileDigestList {
+        rows,
+        is_whole,
+        faults,
+    };
+    list.write(dir)
+}
+
+/// Lists the WARC files of a directory to which no run writes, as a part of the list that
+/// [`write_digests`] completes. They are usually most of the bytes, and final before the report is.
+///
+/// # Errors
+/// I/O errors of reading the files or writing the list.
+pub fn write_archive_digests(dir: &Path) -> io::Result<()> {
+    let before = FileDigestList::read(dir)?.filter(|list| list.faults.is_empty());
+    let rows = before.map(|list| list.rows).unwrap_or_default();
+    let mut files = digested_files(dir)?;
+    files.retain(|file| only_grows(file));
+    let rows = digest_rows(dir, files, &rows, FilesToRehash::All)?;
+    start_digests(dir, rows)
+}
+
+/// Returns a row for each file, computed unless `rows` has it and it is unchanged.
+fn digest_rows(
+    dir: &Path,
+    files: BTreeSet<String>,
+    rows: &[FileDigestRow],
+    changed: FilesToRehash<'_>,
+) -> io::Result<Vec<FileDigestRow>> {
     let listed: BTreeMap<&str, &FileDigestRow> =
         rows.iter().map(|row| (row.file.as_str(), row)).collect();
     let has_changed = |path: &str| match changed {
@@ -170,21 +202,18 @@ pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }),
     };
-    let mut list = FileDigestList {
-        is_whole: true,
-        ..FileDigestList::default()
-    };
+    let mut rows = Vec::new();
     let mut unread = Vec::new();
-    for file in digested_files(dir)? {
+    for file in files {
         let row = listed.get(file.as_str()).filter(|_| !has_changed(&file));
         let has_grown = |row: &FileDigestRow| {
             let length = fs::symlink_metadata(dir.join(&file)).map(|metadata| metadata.len());
             changed == FilesToRehash::All && length.is_ok_and(|length| length > row.bytes)
         };
-        list.rows.push(match row.filter(|row| !has_grown(row)) {
+        rows.push(match row.filter(|row| !has_grown(row)) {
             Some(row) => (*row).clone(),
             None => {
-                unread.push(list.rows.len());
+                unread.push(rows.len());
                 FileDigestRow {
                     file,
                     bytes: 0,
@@ -194,13 +223,13 @@ pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
             }
         });
     }
-    let files = unread.iter().map(|&at| dir.join(&list.rows[at].file));
+    let files = unread.iter().map(|&at| dir.join(&rows[at].file));
     let digests = sha256_of_all(&files.collect::<Vec<_>>());
     for (at, digest) in unread.into_iter().zip(digests) {
-        let row = &mut list.rows[at];
+        let row: &mut FileDigestRow = &mut rows[at];
         (row.sha256, row.bytes) = digest?;
     }
-    list.write(dir)
+    Ok(rows)
 }
 
 /// Writes a first list for a directory whose WARC files were copied from other directories. `rows`

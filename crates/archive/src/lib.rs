@@ -115,7 +115,7 @@ pub use disk::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{
     DIGESTS, FileDigestList, FilesToRehash, TEMPORARY_DIGESTS, digested_files,
-    keep_archive_digests, sha256_of, start_digests, write_digests,
+    keep_archive_digests, sha256_of, start_digests, write_archive_digests, write_digests,
 };
 pub use line_sorter::LineSorter;
 pub use regular_file::{open_for_writing, open_regular, replace_file};

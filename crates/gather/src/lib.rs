@@ -37,8 +37,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::GatheredWorkerRow;
-use crawl_archive::{FilesToRehash, replace_file, start_digests};
-use crawl_records::{list_digests, write_report};
+use crawl_archive::{replace_file, start_digests};
+use crawl_records::write_report_and_digests;
 use serde::Serialize;
 
 pub use error::{GatherError, TwiceSettledUrl};
@@ -121,9 +121,8 @@ pub fn gather(
     if !goes_on {
         merge_rows::list_workers(&workers, to)?;
     }
-    write_report(to)?;
     start_digests(to, digests).map_err(GatherError::io(to))?;
-    list_digests(to, FilesToRehash::All)?;
+    write_report_and_digests(to)?;
     let synced = File::open(to).and_then(|folder| folder.sync_all());
     synced.map_err(GatherError::io(to))?;
     Ok(GatherResult {

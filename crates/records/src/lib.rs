@@ -98,7 +98,9 @@ pub use report::{
     PageCounts, PendingCounts, ReportedBrokenPage, RequestCounts, SampleSettings, VisitCounts,
     report,
 };
-pub use report_files::{list_digests, report_page, site_page, write_report};
+pub use report_files::{
+    list_digests, report_page, site_page, write_report, write_report_and_digests,
+};
 pub use report_page::broken_table;
 pub use report_text::in_words;
 pub use reported_crawl::ReportedCrawlSummary;

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use crawl_archive::{DIGESTS, FOLDER, FilesToRehash, write_digests};
+use crawl_archive::{DIGESTS, FOLDER, FilesToRehash, write_archive_digests, write_digests};
 
 use crate::error::RecordsError;
 use crate::faults::{FaultKind, faults};
@@ -88,11 +89,37 @@ pub fn write_report(dir: &Path) -> Result<CrawlReport, RecordsError> {
 /// # Errors
 /// File system errors.
 pub fn list_digests(dir: &Path, changed: FilesToRehash<'_>) -> Result<(), RecordsError> {
-    let mut rows = waiting(dir)?;
-    match rows.any(|row| row.is_ok_and(|row| row.origin.is_none())) {
+    match is_ended(dir)? {
         true => write_digests(dir, changed).map_err(RecordsError::io(&dir.join(DIGESTS))),
         false => Ok(()),
     }
+}
+
+/// Writes the report of a crawl ([`write_report`]) and lists the digests of all files
+/// ([`list_digests`]). The WARC files are read while the report is computed.
+///
+/// # Errors
+/// The errors of both functions.
+pub fn write_report_and_digests(dir: &Path) -> Result<CrawlReport, RecordsError> {
+    let report = thread::scope(|scope| {
+        let archive = scope.spawn(|| match is_ended(dir)? {
+            true => write_archive_digests(dir).map_err(RecordsError::io(&dir.join(DIGESTS))),
+            false => Ok(()),
+        });
+        let report = write_report(dir);
+        match archive.join() {
+            Ok(listed) => listed.and(report),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })?;
+    list_digests(dir, FilesToRehash::All)?;
+    Ok(report)
+}
+
+/// Returns whether the last run of a crawl has ended.
+fn is_ended(dir: &Path) -> Result<bool, RecordsError> {
+    let mut rows = waiting(dir)?;
+    Ok(rows.any(|row| row.is_ok_and(|row| row.origin.is_none())))
 }
 
 /// Replaces a file atomically.

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crawl_archive::FilesToRehash;
 use crawl_engine::{Config, RecordedCrawl, ReplayResult, ReplayTimingMode};
-use crawl_records::{list_digests, stored_settings};
+use crawl_records::{stored_settings, write_report_and_digests};
 
 use super::engine_config::engine_config;
 use crate::clock;
@@ -48,8 +47,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<FinishedReplay, 
     };
     let replayed = crawl_engine::replay(config, recorded, timing);
     let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
-    crawl_records::write_report(&output).map_err(of_records)?;
-    list_digests(&output, FilesToRehash::All).map_err(of_records)?;
+    write_report_and_digests(&output).map_err(of_records)?;
     Ok(FinishedReplay {
         replayed,
         changed_settings,

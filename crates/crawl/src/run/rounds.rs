@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::FilesToRehash;
 use crawl_engine::{
     Config, ControlChannels, EndReason, EngineError, FreeSpaceMeter, ProgressSnapshot, RunSummary,
     ServerReachability, StopUrgency, discard_unanswered, last_round,
 };
-use crawl_records::{CrawlReport, list_digests};
+use crawl_records::{CrawlReport, write_report_and_digests};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -176,8 +175,7 @@ impl Rounds<'_> {
             let report = None;
             return Ok(Ok(EndedRound { summary, report }));
         }
-        let report = crawl_records::write_report(self.job.dir()).map_err(of_records)?;
-        list_digests(self.job.dir(), FilesToRehash::All).map_err(of_records)?;
+        let report = write_report_and_digests(self.job.dir()).map_err(of_records)?;
         let report = Some(report);
         Ok(Ok(EndedRound { summary, report }))
     }
