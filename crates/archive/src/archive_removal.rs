@@ -10,15 +10,15 @@ use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write}
 use std::path::{Path, PathBuf};
 
 use crate::archive_layout::{CAPTURES, FOLDER};
+use crate::archive_writer::{mark, suited};
 use crate::capture_log_reader::{CaptureLine, CaptureLogReader};
 use crate::error::ReadError;
 use crate::regular_file::{open_regular, replace_file};
 use crate::row_removal::RemovalSelection;
 use crate::rows::WarcRecordLocation;
-use crate::warc::CaptureEncoder;
 use crate::warc_compression::WarcCompression;
-use crate::warc_files::{mark, suited};
 use crate::warc_reader::{WarcReader, WarcRecord};
+use crate::warc_record_encoder::CaptureEncoder;
 
 /// The result of rewriting an archive.
 #[derive(Debug, Default)]
@@ -359,13 +359,13 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
     use super::{RemovalSelection, rewrite_archive};
+    use crate::archive_writer::{ArchiveOptions, ArchiveWriter, CaptureLocation};
     use crate::capture::{Capture, CaptureMetadata, CapturedRequest, RecordIds};
     use crate::cdxj_index_rebuild::write_index;
     use crate::timestamp::Timestamp;
-    use crate::warc::CaptureEncoder;
     use crate::warc_compression::{WarcCompression, strip_warc_suffix};
-    use crate::warc_files::{ArchiveOptions, ArchiveWriter, CaptureLocation};
     use crate::warc_reader::{WarcReader, read_record};
+    use crate::warc_record_encoder::CaptureEncoder;
 
     const GONE: &str = "http://a.example/gone";
 

@@ -56,7 +56,7 @@ pub enum BadLineReason {
 
 /// The result of reading a line with a [`LineReader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BoundedLine<'a> {
+pub enum BoundedLineResult<'a> {
     /// A line with its line end.
     Whole(&'a [u8]),
     /// A line that was skipped, because it is longer than the maximum.
@@ -72,16 +72,16 @@ pub enum BoundedLine<'a> {
     },
 }
 
-impl BoundedLine<'_> {
+impl BoundedLineResult<'_> {
     /// Parses the row in the line. `None` for a torn line.
     #[must_use]
     pub fn row<T: DeserializeOwned>(self) -> Option<Result<T, BadLineReason>> {
         match self {
-            BoundedLine::Whole(line) => {
+            BoundedLineResult::Whole(line) => {
                 Some(serde_json::from_slice(line).map_err(BadLineReason::Json))
             }
-            BoundedLine::TooLong { bytes } => Some(Err(BadLineReason::TooLong { bytes })),
-            BoundedLine::Torn { .. } => None,
+            BoundedLineResult::TooLong { bytes } => Some(Err(BadLineReason::TooLong { bytes })),
+            BoundedLineResult::Torn { .. } => None,
         }
     }
 }
@@ -122,7 +122,7 @@ impl<R: BufRead> LineReader<R> {
     ///
     /// # Errors
     /// I/O errors of the input.
-    pub fn next_line(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<BoundedLineResult<'_>>> {
         self.line.clear();
         if self.ended {
             return Ok(None);
@@ -136,10 +136,10 @@ impl<R: BufRead> LineReader<R> {
         }
         self.number += 1;
         if self.line.last() == Some(&b'\n') {
-            return Ok(Some(BoundedLine::Whole(&self.line)));
+            return Ok(Some(BoundedLineResult::Whole(&self.line)));
         }
         if read < self.max_bytes {
-            return Ok(Some(BoundedLine::Torn { bytes: read as u64 }));
+            return Ok(Some(BoundedLineResult::Torn { bytes: read as u64 }));
         }
         // Free the memory of the long line.
         self.line = Vec::new();
@@ -147,7 +147,7 @@ impl<R: BufRead> LineReader<R> {
         let rest = rest.skip_until(b'\n')? as u64;
         self.ended = rest == self.max_passed_over;
         let bytes = max_bytes + rest;
-        Ok(Some(BoundedLine::TooLong { bytes }))
+        Ok(Some(BoundedLineResult::TooLong { bytes }))
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{BoundedLine, LineReader, MAX_LINE_BYTES, read_text};
+    use super::{BoundedLineResult, LineReader, MAX_LINE_BYTES, read_text};
     use crate::{RowReader, open_regular};
 
     /// Returns each line or, if the line is too long or torn, its length.
@@ -168,8 +168,10 @@ mod tests {
         let mut lines_read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             lines_read.push(match line {
-                BoundedLine::Whole(line) => Ok(line.to_vec()),
-                BoundedLine::TooLong { bytes } | BoundedLine::Torn { bytes } => Err(bytes),
+                BoundedLineResult::Whole(line) => Ok(line.to_vec()),
+                BoundedLineResult::TooLong { bytes } | BoundedLineResult::Torn { bytes } => {
+                    Err(bytes)
+                }
             });
             assert!(lines.line.capacity() <= (2 * max_bytes).max(8));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::archive_layout::{CAPTURES, FOLDER};
-use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
+use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
 use crate::cdxj;
 use crate::regular_file::open_regular;
 use crate::timestamp::Timestamp;
@@ -101,7 +101,7 @@ impl CaptureLogReader {
     /// I/O errors.
     pub fn next_capture(&mut self) -> io::Result<Option<CaptureLine>> {
         while let Some(line) = self.lines.next_line()? {
-            if let BoundedLine::Whole(line) = line
+            if let BoundedLineResult::Whole(line) = line
                 && let Some(capture) = CaptureLine::parse(line)
             {
                 return Ok(Some(capture));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::appender::sync_folder;
 use crate::archive_layout::{CAPTURES, FOLDER, INDEX};
-use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
+use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
 use crate::error::ArchiveError;
 use crate::line_sorter::LineSorter;
 use crate::regular_file::open_regular;
@@ -50,7 +50,7 @@ fn sort(folder: &Path, bytes: u64, run_bytes: usize) -> Result<u64, ArchiveError
     let whole = || -> io::Result<u64> {
         let mut count = 0;
         while let Some(line) = lines.next_line()? {
-            if let BoundedLine::Whole(line) = line {
+            if let BoundedLineResult::Whole(line) = line {
                 sorted.push(line)?;
                 count += 1;
             }

@@ -17,7 +17,7 @@ use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256, digest};
 
 use crate::archive_layout::FOLDER;
-use crate::bounded_read::{BoundedLine, LineReader};
+use crate::bounded_read::{BoundedLineResult, LineReader};
 use crate::directory_safety::is_of_archive;
 use crate::regular_file::{open_regular, replace_file};
 use crate::rows::FileDigestRow;
@@ -76,7 +76,7 @@ impl FileDigestList {
                 break;
             }
             let row = match line {
-                BoundedLine::Whole(line) => {
+                BoundedLineResult::Whole(line) => {
                     let row: Option<FileDigestRow> = serde_json::from_slice(line).ok();
                     let row = row.filter(|row| line_of(row) == line);
                     if row.as_ref().is_none_or(|row| row.is_whole.is_none()) {
@@ -85,7 +85,7 @@ impl FileDigestList {
                     }
                     row
                 }
-                BoundedLine::TooLong { .. } | BoundedLine::Torn { .. } => None,
+                BoundedLineResult::TooLong { .. } | BoundedLineResult::Torn { .. } => None,
             };
             match row {
                 None => list.faults.push((number, "not a row")),

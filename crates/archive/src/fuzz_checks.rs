@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bounded_read::{BoundedLine, LineReader};
+use crate::bounded_read::{BoundedLineResult, LineReader};
 use crate::capture_log_reader::CaptureLine;
 use crate::cdxj::index_line;
 use crate::rows::{self, PageRow, RequestRow, WarcRecordLocation};
@@ -143,8 +143,8 @@ fn lines(input: impl BufRead) -> Vec<Result<Vec<u8>, u64>> {
     let mut lines = Vec::new();
     while let Some(line) = reader.next_line().unwrap() {
         lines.push(match line {
-            BoundedLine::Whole(line) => Ok(line.to_vec()),
-            BoundedLine::TooLong { bytes } | BoundedLine::Torn { bytes } => Err(bytes),
+            BoundedLineResult::Whole(line) => Ok(line.to_vec()),
+            BoundedLineResult::TooLong { bytes } | BoundedLineResult::Torn { bytes } => Err(bytes),
         });
     }
     lines
@@ -164,7 +164,7 @@ fn check_line(line: &[u8]) {
     row::<rows::RandomWalkStep>(line);
     row::<rows::RulesRecheckRow>(line);
     row::<rows::RenderStatistics>(line);
-    row::<rows::RereadExclusionChanges>(line);
+    row::<rows::ExclusionsChangedByReload>(line);
     row::<rows::TombstoneRow>(line);
     row::<rows::WaitingRow>(line);
     row::<rows::GatheredWorkerRow>(line);

@@ -61,6 +61,7 @@ compile_error!(
 mod appender;
 mod archive_layout;
 mod archive_removal;
+mod archive_writer;
 mod atomic_file;
 mod bounded_read;
 mod capture;
@@ -70,7 +71,7 @@ mod cdxj;
 mod cdxj_index_rebuild;
 mod digest;
 mod directory_safety;
-mod disk;
+mod disk_fault_injection;
 mod error;
 mod file_digest_list;
 #[cfg(any(test, fuzzing))]
@@ -88,18 +89,18 @@ mod serialized_request_row;
 mod surt;
 mod timestamp;
 mod url_file_paths;
-mod warc;
 mod warc_compression;
-mod warc_files;
 mod warc_reader;
+mod warc_record_encoder;
 #[cfg_attr(not(feature = "zstd"), path = "zstd_frame_left_out.rs")]
 mod zstd_frame;
 
 pub use archive_layout::{CAPTURES, FOLDER, INDEX};
 pub use archive_removal::{RewrittenArchive, rewrite_archive};
+pub use archive_writer::{ArchiveOptions, ArchiveWriter, CaptureLocation, marks_at_rest};
 pub use atomic_file::{AtomicFile, AtomicFileError, AtomicFolder};
 pub use bounded_read::{
-    BadLineReason, BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
+    BadLineReason, BoundedLineResult, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
 };
 pub use capture::{
     Capture, CaptureMetadata, CapturedRequest, RecordIds, RevisitOriginal, RevisitProfile,
@@ -111,7 +112,7 @@ pub use cdxj::index_line;
 pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
 pub use directory_safety::{check_entries, is_of_archive};
-pub use disk::{Disk, DiskFaultInjector};
+pub use disk_fault_injection::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{
     DIGESTS, FileDigestList, FilesToRehash, TEMPORARY_DIGESTS, digested_files,
@@ -127,10 +128,9 @@ pub use serialized_request_row::SerializedRequestRow;
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};
-pub use warc::{CaptureEncoder, EncodedCapture, Warcinfo};
 pub use warc_compression::{WarcCompression, strip_warc_suffix};
-pub use warc_files::{ArchiveOptions, ArchiveWriter, CaptureLocation, marks_at_rest};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,
     read_dom, read_place, read_record,
 };
+pub use warc_record_encoder::{CaptureEncoder, EncodedCapture, Warcinfo};

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use crate::archive_writer::{serial, suited};
 use crate::error::ReadError;
 use crate::regular_file::{open_regular, replace_file};
-use crate::warc::CaptureEncoder;
 use crate::warc_compression::WarcCompression;
-use crate::warc_files::{serial, suited};
 use crate::warc_reader::read_record;
+use crate::warc_record_encoder::CaptureEncoder;
 
 /// A copied WARC file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

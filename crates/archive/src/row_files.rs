@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::appender::{Appender, read_at, sync_folder};
-use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
-use crate::disk::Disk;
+use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
+use crate::disk_fault_injection::Disk;
 use crate::error::{ArchiveError, ReadError};
 use crate::regular_file::open_regular;
 use crate::rows::WarcRecordLocation;
@@ -476,7 +476,7 @@ impl<T: DeserializeOwned> RowReader<T> {
             };
             self.line += 1;
             match line {
-                BoundedLine::Whole(line) if !is_wanted(line) => {}
+                BoundedLineResult::Whole(line) if !is_wanted(line) => {}
                 line => match line.row() {
                     Some(row) => {
                         return Some(row.map_err(|source| ReadError::Row {
@@ -579,7 +579,7 @@ fn line_ends(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::disk::{Disk, DiskFile};
+    use crate::disk_fault_injection::{Disk, DiskFile};
     use std::fs;
 
     use expect_test::expect;

@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
+use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
 use crate::cdxj::VIEW;
 use crate::regular_file::{open_regular, replace_file};
 
@@ -188,8 +188,8 @@ pub fn rewrite_rows<T: Serialize + DeserializeOwned>(
     let (mut read, mut written) = (0, 0);
     while let Some(line) = lines.next_line()? {
         let bytes = match line {
-            BoundedLine::Whole(bytes) => bytes,
-            BoundedLine::TooLong { bytes } | BoundedLine::Torn { bytes } => {
+            BoundedLineResult::Whole(bytes) => bytes,
+            BoundedLineResult::TooLong { bytes } | BoundedLineResult::Torn { bytes } => {
                 read += bytes;
                 done.unreadable += 1;
                 continue;

@@ -448,7 +448,7 @@ pub struct DelayRow {
     pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reread: Option<RereadExclusionChanges>,
+    pub reread: Option<ExclusionsChangedByReload>,
     /// The worker that the change applies to, if the directories of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -456,7 +456,7 @@ pub struct DelayRow {
 
 /// The exclusions that rereading the settings added and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RereadExclusionChanges {
+pub struct ExclusionsChangedByReload {
     /// The exclusions added, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,

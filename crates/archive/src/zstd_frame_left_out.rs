@@ -11,6 +11,7 @@ pub(crate) fn unsupported() -> io::Error {
     io::Error::new(ErrorKind::Unsupported, what)
 }
 
+/// Stands in for the decoder of Zstandard frames. Creating one fails.
 pub(crate) struct FrameDecoder<R>(PhantomData<R>);
 
 impl<R: BufRead> FrameDecoder<R> {

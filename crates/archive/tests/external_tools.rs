@@ -10,7 +10,7 @@
     reason = "a helper of a test that panics fails the test"
 )]
 
-#[path = "archive/odd_captures.rs"]
+#[path = "archive/odd_sample_captures.rs"]
 mod odd_captures;
 #[path = "archive/sample_captures.rs"]
 mod sample;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use crate::{PageRequestResult, PageToRender, RequestKind, WantedRequest};
+use crate::{InterceptedRequest, PageRequestResult, PageToRender, RequestKind};
 
 /// Response headers that are not passed to the browser. Some describe the encoded body, but the
 /// browser gets the decoded one. Most of the others make the browser send requests that the page
@@ -28,7 +28,7 @@ const DROPPED_HEADERS: [&str; 15] = [
 ];
 
 /// Returns the request described by the parameters of a `Fetch.requestPaused` event.
-pub(crate) fn wanted(params: &Value, is_document: bool) -> WantedRequest {
+pub(crate) fn wanted(params: &Value, is_document: bool) -> InterceptedRequest {
     let request = &params["request"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = request["headers"]
@@ -38,7 +38,7 @@ pub(crate) fn wanted(params: &Value, is_document: bool) -> WantedRequest {
         .map(|(name, value)| (name.clone(), text(value)))
         .collect();
     let method = text(&request["method"]);
-    WantedRequest {
+    InterceptedRequest {
         url: text(&request["url"]),
         kind: kind(&text(&params["resourceType"]), &method, &headers),
         method,

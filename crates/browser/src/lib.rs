@@ -21,12 +21,12 @@ mod refusing_proxy;
 mod render_page;
 mod rendering_interface;
 mod running_browser;
-mod second_rendering_answers;
+mod second_rendering_answer_replay;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;
 pub use error::{BrowserError, ExceededLimit, RenderError, ScreenshotError};
 pub use rendering_interface::{
-    PageRequestFuture, PageRequestHandler, PageRequestResult, PageToRender, RenderingResult,
-    RequestKind, WantedRequest,
+    InterceptedRequest, PageRequestFuture, PageRequestHandler, PageRequestResult, PageToRender,
+    RenderingResult, RequestKind,
 };

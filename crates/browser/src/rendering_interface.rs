@@ -29,12 +29,12 @@ pub type PageRequestFuture = Pin<Box<dyn Future<Output = PageRequestResult> + Se
 /// Answers the requests that a page makes while it is rendered.
 pub trait PageRequestHandler: Send + Sync {
     /// Answers one request. The page's virtual clock is stopped until the future completes.
-    fn request(&self, wanted: WantedRequest) -> PageRequestFuture;
+    fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture;
 }
 
 /// A request that a page wants to make.
 #[derive(Debug, Clone)]
-pub struct WantedRequest {
+pub struct InterceptedRequest {
     /// The URL, without a fragment.
     pub url: String,
     /// The HTTP method, such as `GET`.

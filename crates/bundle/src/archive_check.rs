@@ -5,9 +5,9 @@ use std::io::{self, BufReader, ErrorKind, Read as _};
 use std::path::Path;
 
 use crawl_archive::{
-    BoundedLine, CAPTURES, CaptureLine, FOLDER, HttpMessage, INDEX, LineReader, MAX_LINE_BYTES,
-    ReadError, Timestamp, WarcReader, WarcRecord, index_line, is_of_archive, open_regular,
-    strip_warc_suffix,
+    BoundedLineResult, CAPTURES, CaptureLine, FOLDER, HttpMessage, INDEX, LineReader,
+    MAX_LINE_BYTES, ReadError, Timestamp, WarcReader, WarcRecord, index_line, is_of_archive,
+    open_regular, strip_warc_suffix,
 };
 use crawl_weburl::canonicalize;
 
@@ -331,8 +331,8 @@ fn each_line(
     while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
         number += 1;
         let text = match line {
-            BoundedLine::Whole(line) => std::str::from_utf8(line).ok(),
-            BoundedLine::Torn { .. } if !is_ended => continue,
+            BoundedLineResult::Whole(line) => std::str::from_utf8(line).ok(),
+            BoundedLineResult::Torn { .. } if !is_ended => continue,
             _ => None,
         };
         let parsed = text.and_then(|text| Some((text, CaptureLine::parse(text.as_bytes())?)));

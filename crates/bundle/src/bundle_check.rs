@@ -7,12 +7,14 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-use crawl_archive::{BoundedLine, FOLDER, LineReader, open_regular, read_text, strip_warc_suffix};
+use crawl_archive::{
+    BoundedLineResult, FOLDER, LineReader, open_regular, read_text, strip_warc_suffix,
+};
 use crawl_tables::{TablesError, check_tables};
 use serde_json::Value;
 
 use crate::archive_check::check_warc;
-use crate::bag::{BAG, BagCheckResult, DATA, TAG_MANIFEST, check_bag};
+use crate::bagit_manifests::{BAG, BagCheckResult, DATA, TAG_MANIFEST, check_bag};
 use crate::cross_check::CrossCheck;
 use crate::directory_check::verify_directory;
 use crate::error::VerifyError;
@@ -144,7 +146,7 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
         let mut expected = serde_json::to_vec(copy).unwrap_or_default();
         expected.push(b'\n');
         match lines.next_line().map_err(VerifyError::read(&path))? {
-            Some(BoundedLine::Whole(line)) if line == expected => {}
+            Some(BoundedLineResult::Whole(line)) if line == expected => {}
             _ => problems.push((ROBOTS.to_owned(), Some(number), message.to_owned())),
         }
         Ok(())

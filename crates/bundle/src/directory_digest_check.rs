@@ -7,7 +7,7 @@ use std::path::Path;
 use crawl_archive::rows::FileDigestRow;
 use crawl_archive::{DIGESTS, FileDigestList, digested_files, open_regular, sha256_of};
 
-use crate::bag::is_within;
+use crate::bagit_manifests::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::VerificationResult;
 

@@ -12,7 +12,7 @@ use crawl_records::{CrawlSettings, RoundSelection, waiting};
 use crawl_tables::TableFormat;
 
 use crate::archive_check::warc_names;
-use crate::bag::{BagInfo, DATA, write_manifests};
+use crate::bagit_manifests::{BagInfo, DATA, write_manifests};
 use crate::bundle_folder::BundleFolderWriter;
 use crate::citation::{CITATION, citation_file, citation_line};
 use crate::config_redaction::public_config;

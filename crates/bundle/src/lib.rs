@@ -23,7 +23,7 @@
 //! ```
 
 mod archive_check;
-mod bag;
+mod bagit_manifests;
 mod bundle_check;
 mod bundle_folder;
 mod citation;

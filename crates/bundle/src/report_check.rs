@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_archive::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular, read_text};
+use crawl_archive::{BoundedLineResult, LineReader, MAX_LINE_BYTES, open_regular, read_text};
 use crawl_records::report;
 use serde::Serialize;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub(crate) fn check_report(
         number += 1;
         verification.checked.rows += 1;
         let stored: Option<Value> = match line {
-            BoundedLine::Whole(line) => serde_json::from_slice(line).ok(),
+            BoundedLineResult::Whole(line) => serde_json::from_slice(line).ok(),
             _ => None,
         };
         let mut differences = Vec::new();

@@ -5,7 +5,7 @@ use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_archive::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
+use crawl_archive::{BoundedLineResult, LineReader, MAX_LINE_BYTES, open_regular};
 use crawl_records::stored_settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,7 +36,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
         number += 1;
         let row: T = match (line, line.row()) {
-            (BoundedLine::Whole(line), Some(Ok(row))) => {
+            (BoundedLineResult::Whole(line), Some(Ok(row))) => {
                 if let Some(what) = foreign_value(line, &row) {
                     verification.line(name, number, what);
                 }

@@ -3,7 +3,7 @@
 use crawl_testweb::{LogEntry, ReceivedRequest, ScriptedReply};
 use serde::Serialize;
 
-use crate::trace::{ClauseVerdict, Trace};
+use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 
 /// How strongly a clause is required by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -80,7 +80,8 @@ pub struct ClauseRequestContext<'a> {
     pub authorities: &'a [String],
 }
 
-/// A rule, the web that shows whether a crawler keeps it, and the judgement.
+/// One test case of the conformance check: a rule for crawlers with its source, the web that shows
+/// whether a crawler keeps it, and the function that judges.
 ///
 /// Paths are on host 0, or on host N if written as `N:/path`. The front page of host 0 links to the
 /// paths of `shows`, `never` and `always`, except those in `hidden`.
@@ -119,7 +120,7 @@ pub struct Clause {
     pub hidden: &'static [&'static str],
     /// Judges behaviour other than which paths are requested, such as pauses. Called only if the
     /// crawler requested all of `shows` and `always` and none of `never`.
-    pub judge: Option<fn(&Trace) -> ClauseVerdict>,
+    pub judge: Option<fn(&CrawlTrace) -> ClauseVerdict>,
 }
 
 impl Clause {
@@ -143,7 +144,7 @@ impl Clause {
     };
 
     /// Judges a crawl of this clause's web.
-    pub fn verdict(&self, trace: &Trace) -> ClauseVerdict {
+    pub fn verdict(&self, trace: &CrawlTrace) -> ClauseVerdict {
         if trace.log.is_empty() {
             return ClauseVerdict::not_shown("the command sent no request");
         }

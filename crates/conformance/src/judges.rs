@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crawl_testweb::LogEntry;
 
-use crate::trace::{ClauseVerdict, RunEnd, Trace, seconds};
+use crate::crawl_trace::{ClauseVerdict, CrawlTrace, RunEnd, seconds};
 
 /// A wait may be shorter than required by up to `1 / GAP_TOLERANCE` (a tenth), because timers are
 /// coarse.
@@ -22,13 +22,13 @@ const ON_THE_WAY: Duration = Duration::from_millis(250);
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Checks that every request to host 0 keeps the gap that the command's flags set.
-pub(crate) fn keeps_own_gap(trace: &Trace) -> ClauseVerdict {
+pub(crate) fn keeps_own_gap(trace: &CrawlTrace) -> ClauseVerdict {
     keeps_gap(trace, &trace.of_host(0), trace.gap)
 }
 
 /// Checks that requests to host 0 keep a gap of two seconds. The first one after robots.txt is
 /// exempt, because the crawler may have scheduled it before it knew the delay.
-pub(crate) fn keeps_two_seconds(trace: &Trace) -> ClauseVerdict {
+pub(crate) fn keeps_two_seconds(trace: &CrawlTrace) -> ClauseVerdict {
     let entries = trace.of_host(0);
     let rules = entries.iter().position(|entry| entry.path == "/robots.txt");
     match rules {
@@ -42,7 +42,7 @@ pub(crate) fn keeps_two_seconds(trace: &Trace) -> ClauseVerdict {
 /// The average gap must be at least nine tenths of `gap`, and each gap at least half of `gap`. The
 /// tolerance is for crawlers that measure from start to start: on a busy machine, they may send a
 /// few requests early.
-pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> ClauseVerdict {
+pub(crate) fn keeps_gap(trace: &CrawlTrace, entries: &[&LogEntry], gap: Duration) -> ClauseVerdict {
     if entries.len() < 3 {
         return ClauseVerdict::not_shown("fewer than three requests, so no gaps are shown");
     }
@@ -75,7 +75,7 @@ pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> 
 }
 
 /// Checks that no request to host 0 starts while another one is being answered.
-pub(crate) fn one_at_a_time(trace: &Trace) -> ClauseVerdict {
+pub(crate) fn one_at_a_time(trace: &CrawlTrace) -> ClauseVerdict {
     let entries = trace.of_host(0);
     if entries.len() < 3 {
         return ClauseVerdict::not_shown("fewer than three requests, so no overlap is shown");
@@ -106,7 +106,7 @@ fn overlapping<'a>(entries: &[&'a LogEntry]) -> Vec<&'a LogEntry> {
 }
 
 /// Checks that nothing was requested from host 0 for `wait` after the first answer with `status`.
-pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> ClauseVerdict {
+pub(crate) fn waits_after(trace: &CrawlTrace, status: u16, wait: Duration) -> ClauseVerdict {
     let entries = trace.of_host(0);
     let busy = entries.iter().find(|entry| entry.status == Some(status));
     let Some((busy, end)) = busy.and_then(|entry| entry.end_us.map(|end| (entry, end))) else {
@@ -144,7 +144,7 @@ pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> ClauseV
 /// Checks that the second run sends its first request to host 0 no earlier than `wait` after the
 /// cause has ended. The cause is the first run's last exchange that `is_cause` accepts.
 pub(crate) fn waits_over_restart(
-    trace: &Trace,
+    trace: &CrawlTrace,
     wait: Duration,
     is_cause: fn(&LogEntry) -> bool,
 ) -> ClauseVerdict {
@@ -187,7 +187,7 @@ pub(crate) fn waits_over_restart(
 /// Checks that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
 /// start with `prefix`. The outcome is `NotShown` if fewer than two requests did, or if the command
 /// was killed before the limit was reached.
-pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> ClauseVerdict {
+pub(crate) fn leaves_after(trace: &CrawlTrace, prefix: &str, limit: usize) -> ClauseVerdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)
         .into_iter()
@@ -212,7 +212,7 @@ pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> ClauseV
 
 /// Checks that `path` was requested at most `limit` times. If `path` was never requested, the
 /// outcome is `NotShown`.
-pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> ClauseVerdict {
+pub(crate) fn repeats_at_most(trace: &CrawlTrace, path: &str, limit: usize) -> ClauseVerdict {
     let requests = trace.requests_of(path);
     match requests.len() {
         0 => ClauseVerdict::not_shown(&format!("{path} was not requested")),
@@ -226,7 +226,7 @@ pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Clause
 
 /// Returns the requests to host 0, starting with the first one for robots.txt. Earlier requests are
 /// the subject of another clause. Returns all requests if none was for robots.txt.
-pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
+pub(crate) fn since_robots(trace: &CrawlTrace) -> Vec<&LogEntry> {
     let entries = trace.of_host(0);
     let first = entries.iter().position(|entry| entry.path == "/robots.txt");
     entries[first.unwrap_or(0)..].to_vec()
@@ -234,7 +234,7 @@ pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
 
 /// Checks that nothing but robots.txt was requested from host 0, for a clause whose robots.txt
 /// can't be read.
-pub(crate) fn only_robots(trace: &Trace) -> ClauseVerdict {
+pub(crate) fn only_robots(trace: &CrawlTrace) -> ClauseVerdict {
     let (rules, others): (Vec<&LogEntry>, Vec<&LogEntry>) = since_robots(trace)
         .into_iter()
         .partition(|entry| entry.path == "/robots.txt");
@@ -256,7 +256,7 @@ pub(crate) fn only_robots(trace: &Trace) -> ClauseVerdict {
 /// notices a closed connection only when it sends the next byte. So an exchange that ended less
 /// than `NOTICED_WITHIN` before the end of the last run doesn't count: the end of the process may
 /// have closed its connection.
-fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
+fn has_ended(trace: &CrawlTrace, entry: &LogEntry) -> bool {
     let run_end = trace.runs.last().map(|run| run.end_us);
     entry
         .end_us
@@ -265,7 +265,7 @@ fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
 
 /// Checks that the crawler gave up an endless answer: the exchange ended before the command was
 /// killed, and at most `most` bytes of the body were sent.
-pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> ClauseVerdict {
+pub(crate) fn gives_up(trace: &CrawlTrace, path: &str, most: Option<u64>) -> ClauseVerdict {
     let requests = trace.requests_of(path);
     if requests.is_empty() {
         return ClauseVerdict::not_shown(&format!("{path} was not requested"));
@@ -290,7 +290,7 @@ pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> ClauseVe
 /// Checks that `is_kept` is true for every request. `kept` and `broken` are the reasons in the
 /// verdict.
 pub(crate) fn every_request(
-    trace: &Trace,
+    trace: &CrawlTrace,
     kept: &str,
     broken: &str,
     is_kept: impl Fn(&LogEntry) -> bool,

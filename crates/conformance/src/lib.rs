@@ -3,29 +3,31 @@
 //!
 //! `crawl-testweb` serves a separate web for each [`Clause`]. [`check`] runs a crawler's command
 //! over these webs and judges each clause only by the server's log. The crawler's output is never
-//! read. Judges are pure functions over a [`Trace`], where time is data.
+//! read. Judges are pure functions over a [`CrawlTrace`], where time is data.
 //!
 //! ```
-//! use crawl_conformance::{ClauseOutcome, Trace, clauses};
+//! use crawl_conformance::{ClauseOutcome, CrawlTrace, clauses};
 //!
 //! let clause = clauses().find(|clause| clause.id == "disallow-all").unwrap();
-//! let silent_crawler = Trace::default();
+//! let silent_crawler = CrawlTrace::default();
 //! assert_eq!(clause.verdict(&silent_crawler).outcome, ClauseOutcome::NotShown);
 //! ```
 
 mod clause;
 mod clause_web;
 mod clauses;
+mod crawl_trace;
 mod judges;
 mod path_normalization;
 mod report;
 mod report_page;
 mod run;
-mod trace;
 
 pub use clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
 pub use clause_web::ServedWeb;
 pub use clauses::clauses;
+pub use crawl_trace::{
+    ClauseOutcome, ClauseVerdict, CommandRun, CrawlTrace, QuotedRequest, RunEnd,
+};
 pub use report::{ConformanceReport, JudgedClause, OutcomeCounts};
 pub use run::{CheckError, CheckOptions, CrawlerUnderTest, check};
-pub use trace::{ClauseOutcome, ClauseVerdict, CommandRun, QuotedRequest, RunEnd, Trace};

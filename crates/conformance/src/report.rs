@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write as _};
 use serde::Serialize;
 
 use crate::clause::{Clause, RequirementLevel};
-use crate::trace::{ClauseOutcome, ClauseVerdict, QuotedRequest};
+use crate::crawl_trace::{ClauseOutcome, ClauseVerdict, QuotedRequest};
 
 /// A clause with its verdict.
 #[derive(Debug, Clone, Serialize)]

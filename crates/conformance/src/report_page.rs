@@ -2,8 +2,8 @@
 
 use maud::{DOCTYPE, Markup, html};
 
+use crate::crawl_trace::ClauseOutcome;
 use crate::report::{ConformanceReport, evidence_lines, word};
-use crate::trace::ClauseOutcome;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;\
 color:#1b1b1b;background:#fff}table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ccc;\

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 
 use crate::clause::{Clause, RunPlan};
 use crate::clause_web::ServedWeb;
+use crate::crawl_trace::{ClauseVerdict, CommandRun, CrawlTrace, RunEnd};
 use crate::report::JudgedClause;
-use crate::trace::{ClauseVerdict, CommandRun, RunEnd, Trace};
 
 /// Interval between two checks of a running command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -259,7 +259,7 @@ fn judge(
     }
     let all_ended = |log: &[LogEntry]| log.iter().all(|entry| entry.end_us.is_some());
     served.web.wait_for(MAX_CLOSING, all_ended);
-    let trace = Trace {
+    let trace = CrawlTrace {
         log: served.web.log(),
         runs,
         authorities: served.authorities.clone(),

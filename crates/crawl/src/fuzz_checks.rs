@@ -8,7 +8,7 @@
 #[path = "../../fuzz/src/run_without_fuzzer.rs"]
 mod run_without_fuzzer;
 
-use crate::control::protocol::{ControlCommand, ControlMessage};
+use crate::control::protocol::{ControlCommand, ControlResponse};
 use crate::error::ErrorCollector;
 use crate::settings::{parse, usable};
 
@@ -54,16 +54,16 @@ pub fn control(data: &[u8]) {
             assert_eq!(ControlCommand::read(&line).unwrap(), command);
         }
         Err(refused) => {
-            let answer = serde_json::to_vec(&ControlMessage::Refused(refused.clone())).unwrap();
-            let read: ControlMessage = serde_json::from_slice(&answer).unwrap();
-            assert_eq!(read, ControlMessage::Refused(refused));
+            let answer = serde_json::to_vec(&ControlResponse::Refused(refused.clone())).unwrap();
+            let read: ControlResponse = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(read, ControlResponse::Refused(refused));
         }
     }
-    if let Ok(answer) = serde_json::from_slice::<ControlMessage>(data) {
+    if let Ok(answer) = serde_json::from_slice::<ControlResponse>(data) {
         let line = serde_json::to_vec(&answer).unwrap();
-        let again: ControlMessage = serde_json::from_slice(&line).unwrap();
+        let again: ControlResponse = serde_json::from_slice(&line).unwrap();
         assert_eq!(again, answer);
-        if let (ControlMessage::State(state), ControlMessage::State(other)) = (&answer, &again) {
+        if let (ControlResponse::State(state), ControlResponse::State(other)) = (&answer, &again) {
             assert!(!state.is_news(other));
         }
     }

@@ -18,7 +18,7 @@
 //! }
 //! ```
 //!
-//! [`Crawl`] has the options, [`Pages`] is the stream of [`Page`]s, and [`CrawlError`] lists what
+//! [`Crawl`] has the options, [`PageStream`] is the stream of [`Page`]s, and [`CrawlError`] lists what
 //! can go wrong. [`PoliteClient`] is for programs that choose their URLs themselves: it sends each
 //! request once the gap to the host's last request has passed, and refuses URLs that robots.txt
 //! disallows.

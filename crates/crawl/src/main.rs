@@ -19,11 +19,11 @@ mod input_file_reader;
 mod mcp;
 #[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]
 mod metrics;
+#[cfg(feature = "search")]
+mod open_search_index;
 #[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
 mod rendering;
 mod run;
-#[cfg(feature = "search")]
-mod search_index;
 #[cfg(feature = "search")]
 mod serve;
 mod settings;
@@ -38,9 +38,9 @@ use std::process::ExitCode;
 use cli::args::{
     self, Cli, ConfigArgs, CrawlSubcommand, IndexArgs, JobArgs, RecheckArgs, ReplayArgs,
 };
-use cli::overview::overview;
 use cli::preprocess::{self, CommandLineError};
 use cli::shell;
+use cli::short_help::overview;
 use cli::usage_error;
 use commands::{check, export, forget, inspect, plan, recheck, report_explain_audit, robots};
 #[cfg(feature = "search")]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crawl_browser::{
-    Browser, BrowserConfig, BrowserError, PageRequestFuture, PageRequestHandler, PageRequestResult,
-    PageToRender, RenderError, RequestKind, ScreenshotError, WantedRequest,
+    Browser, BrowserConfig, BrowserError, InterceptedRequest, PageRequestFuture,
+    PageRequestHandler, PageRequestResult, PageToRender, RenderError, RequestKind, ScreenshotError,
 };
 use crawl_engine::{
     NoBrowserRenderer, RenderFailure, RenderFuture, RenderedPage, Renderer, ResourceAnswer,
@@ -206,7 +206,7 @@ fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes,
 struct PageResources(ResourceRequestSender);
 
 impl PageRequestHandler for PageResources {
-    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
+    fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
         let requests = self.0.clone();
         Box::pin(async move {
             if wanted.kind == RequestKind::Preflight {
@@ -243,7 +243,7 @@ impl PageRequestHandler for PageResources {
 /// - The method is not POST.
 /// - The body is unknown.
 /// - The request crosses origins: its `Origin` field isn't the origin of its URL.
-fn post(wanted: &WantedRequest) -> Option<PostBody> {
+fn post(wanted: &InterceptedRequest) -> Option<PostBody> {
     let origin = field(&wanted.headers, "origin");
     let is_foreign = |origin: HeaderValue| {
         let own = canonicalize(None, &wanted.url).map(|url| url.origin_text().to_owned());

@@ -100,7 +100,11 @@ impl DocumentKind {
         match self {
             DocumentKind::Text => {
                 let text = text(usize::MAX);
-                Ok(crate::plain_text::to_html(&text, limits, last_modified))
+                Ok(crate::plain_text_to_html::to_html(
+                    &text,
+                    limits,
+                    last_modified,
+                ))
             }
             #[cfg(feature = "markdown")]
             DocumentKind::Markdown => {

@@ -29,7 +29,7 @@ mod limits;
 mod markdown_to_html;
 #[cfg(feature = "pdf")]
 mod pdf;
-mod plain_text;
+mod plain_text_to_html;
 
 pub use document_kind::DocumentKind;
 pub use limits::{DocumentConversionError, DocumentLimits};

@@ -19,7 +19,7 @@ use crawl_scope::ScopeMode;
 use crawl_scope::{ContentFilter, SeedSettings, SurtPrefix};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, SpellingStepPolicies};
 
-use crate::document_conversion::DocumentRules;
+use crate::document_conversion::DocumentIndexingSettings;
 use crate::login::SiteLogin;
 use crate::render::RenderConfig;
 use crate::time_conversions::whole_seconds;
@@ -55,7 +55,7 @@ pub struct Config {
     /// The crawl directory.
     pub output: PathBuf,
     /// The frontier that several workers share. `None` if the frontier is in `output`.
-    pub shared: Option<SharedCrawl>,
+    pub shared: Option<SharedCrawlSettings>,
     /// The crawler's name, as used in robots.txt and page directives.
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
@@ -140,7 +140,7 @@ pub struct Config {
     /// Whether a search index is built.
     pub index: bool,
     /// The documents to index.
-    pub documents: DocumentRules,
+    pub documents: DocumentIndexingSettings,
     /// The kinds of documents to fetch.
     pub extent: RunMode,
     /// How to draw a sample from the URLs found. `None` fetches all pages.
@@ -216,7 +216,7 @@ impl Config {
             links: false,
             extract: Arc::default(),
             index: false,
-            documents: DocumentRules::default(),
+            documents: DocumentIndexingSettings::default(),
             extent: RunMode::Crawl,
             sample: None,
             software: format!("{} {version}", agent.as_str()),
@@ -233,7 +233,7 @@ impl Config {
 
 /// A crawl that several workers share, and the worker that this process runs as.
 #[derive(Clone)]
-pub struct SharedCrawl {
+pub struct SharedCrawlSettings {
     /// Opens the shared frontier.
     pub frontier: SharedFrontierOpener,
     /// The name of the crawl.
@@ -252,7 +252,7 @@ pub type SharedFrontierOpener =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
 /// The shared frontier and the worker that a crawl is imported to.
-pub struct ImportTarget<'a> {
+pub struct CrawlImportTarget<'a> {
     /// The shared frontier.
     pub frontier: &'a dyn CrawlMoveTarget,
     /// The name of the crawl in the shared frontier.
@@ -261,7 +261,7 @@ pub struct ImportTarget<'a> {
     pub worker: String,
 }
 
-impl fmt::Debug for SharedCrawl {
+impl fmt::Debug for SharedCrawlSettings {
     /// Formats all fields except `frontier`, which can't be formatted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SharedCrawl");

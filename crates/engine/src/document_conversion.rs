@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crawl_documents::{DocumentConversionError, DocumentKind, DocumentLimits};
 use crawl_extractor::DecodedPage;
 
-/// The exit code of a process for reading documents (see [`DocumentRules::program`]) if it can't
+/// The exit code of a process for reading documents (see [`DocumentIndexingSettings::program`]) if it can't
 /// read its document. The process writes the reason to stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
@@ -33,7 +33,7 @@ const SIGXCPU: i32 = 24;
 
 /// Which documents are indexed, and how documents other than HTML are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentRules {
+pub struct DocumentIndexingSettings {
     /// Whether HTML pages are indexed.
     pub html: bool,
     /// The other kinds to index.
@@ -51,9 +51,9 @@ pub struct DocumentRules {
     pub limits: DocumentLimits,
 }
 
-impl Default for DocumentRules {
+impl Default for DocumentIndexingSettings {
     fn default() -> Self {
-        DocumentRules {
+        DocumentIndexingSettings {
             html: true,
             kinds: BTreeSet::from([
                 DocumentKind::Markdown,
@@ -114,7 +114,7 @@ impl ConversionFailure {
     }
 }
 
-impl DocumentRules {
+impl DocumentIndexingSettings {
     /// Returns the kind of a document, judging by its `Content-Type`, the path of its URL and its
     /// bytes. `None` for HTML, and for kinds that are not indexed.
     pub(crate) fn kind(

@@ -45,9 +45,9 @@ use crate::messages::{
 use crate::read::reader_pool::{ReaderPool, ReaderTask};
 use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
-use crate::sharing::{LeaseExpiryGuard, SharingThread};
+use crate::sharing::{LeaseDeadlineSource, SharingThread};
+use crate::state::crawl_directory;
 use crate::state::delay_settings_log::DelaySettingsLog;
-use crate::state::directory;
 use crate::state::order_log::OrderLog;
 use crate::summary::{EndReason, RunSummary};
 use crate::time_conversions::seconds_of;
@@ -108,7 +108,7 @@ async fn run_in_span(
         move || {
             let opened = OpenedCrawl::open(&config, clock, &|| *stop.borrow() != StopUrgency::No)?;
             let fetcher = match &opened.directory.shared {
-                Some(shared) => fetcher.guarded(Arc::new(LeaseExpiryGuard(shared.send_guard()))),
+                Some(shared) => fetcher.guarded(Arc::new(LeaseDeadlineSource(shared.send_guard()))),
                 None => fetcher,
             };
             Driver::start(
@@ -433,8 +433,8 @@ impl Driver {
 
     fn note_rules(&mut self, rules: PostedRules) {
         let noted = self.delays.note(&rules.row).map_err(EngineError::from);
-        let written =
-            noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
+        let written = noted
+            .and_then(|()| crawl_directory::write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
             // Sending fails only if nobody waits for the answer any more.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));

@@ -14,7 +14,7 @@ use http::HeaderValue;
 use http::header::CONTENT_ENCODING;
 
 use crate::error::EngineError;
-use crate::state::directory;
+use crate::state::crawl_directory;
 use crate::state::extracted_field_files::{
     EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACTS, take_place, write_rules,
 };
@@ -91,10 +91,10 @@ pub fn extract_again(
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
 ) -> Result<ReextractionSummary, EngineError> {
-    let held = directory::hold_gathered(dir)?;
+    let held = crawl_directory::hold_gathered(dir)?;
     let frontier = match held {
         Some(_) => None,
-        None => Some(directory::open_at_rest(dir)?),
+        None => Some(crawl_directory::open_at_rest(dir)?),
     };
     if !dir.join(crawl_archive::FOLDER).is_dir() {
         return Err(EngineError::NoArchive {

@@ -26,10 +26,10 @@ mod excluded_rows;
 mod field_extraction;
 mod forget;
 mod free_space;
+mod frontier_meta_keys;
 mod index;
 mod login;
 mod messages;
-mod meta_keys;
 mod priority;
 mod read;
 mod render;
@@ -44,7 +44,7 @@ mod seed_and_sitemap_admissions;
 mod shared_trap_detector;
 mod sharing;
 #[cfg(test)]
-mod simulated;
+mod simulated_crawl_tests;
 mod state;
 mod summary;
 mod time_conversions;
@@ -54,10 +54,10 @@ mod usage_preferences;
 mod write;
 
 pub use config::{
-    Config, CrawlBudgets, EmbeddedResourcePolicy, ForbiddenRobotsPolicy, HostBudget,
-    HostGroupBudget, ImportTarget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeMethod,
-    RevisitIntervals, RunMode, ScopeRules, SharedCrawl, SharedFrontierOpener, StudyDescription,
-    TrapAvoidance,
+    Config, CrawlBudgets, CrawlImportTarget, EmbeddedResourcePolicy, ForbiddenRobotsPolicy,
+    HostBudget, HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeMethod,
+    RevisitIntervals, RunMode, ScopeRules, SharedCrawlSettings, SharedFrontierOpener,
+    StudyDescription, TrapAvoidance,
 };
 pub use control::{
     AdjustableRules, CommandAnswer, CommandRefusal, Commander, ControlChannels, CrawlCommand,
@@ -65,9 +65,9 @@ pub use control::{
     StopUrgency, commands,
 };
 pub use crawl_loop::host_locks::HostLocks;
-pub use crawl_loop::running_crawls::RunningCrawl;
+pub use crawl_loop::running_crawls::RunningCrawlDescription;
 pub use crawl_totals::PageChangeCounts;
-pub use document_conversion::{DocumentRules, UNREADABLE_EXIT_CODE};
+pub use document_conversion::{DocumentIndexingSettings, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
 pub use field_extraction::{ReextractionSummary, extract_again, extract_rows};
@@ -84,11 +84,11 @@ pub use render::{
     ResourceRequestSender,
 };
 pub use replay::{
-    DifferentlyRenderedPage, RecordedCrawl, ReplayDifference, ReplayGapCounts, ReplayResult,
-    ReplayTimingMode, RerenderResult, replay,
+    DifferentlyRenderedPage, MissingArchiveAnswerCounts, RecordedCrawl, ReplayDifference,
+    ReplayResult, ReplayTimingMode, RerenderResult, replay,
 };
 pub use run_counters::{
-    BUCKET_SECONDS, Histogram, PAGE_OUTCOMES, RunCounters, exclusion_reasons, page_outcome,
+    BUCKET_SECONDS, DurationHistogram, PAGE_OUTCOMES, RunCounters, exclusion_reasons, page_outcome,
     status_class,
 };
 pub use state::frontier_move_counts::MovedRecordCounts;

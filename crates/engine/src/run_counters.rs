@@ -25,13 +25,13 @@ pub struct RunCounters {
     /// because too many look-ups were already waiting for the slower family.
     pub one_family_lookups: u64,
     /// Times from the end of a request to the start of the next one to the same host.
-    pub gaps: Histogram,
+    pub gaps: DurationHistogram,
     /// Times between the start of a request and the end of its response.
-    pub exchanges: Histogram,
+    pub exchanges: DurationHistogram,
     /// Durations of commits, including the time for syncing files.
-    pub commits: Histogram,
+    pub commits: DurationHistogram,
     /// The part of each commit's duration spent on syncing files.
-    pub syncs: Histogram,
+    pub syncs: DurationHistogram,
 }
 
 /// The properties of an ended request that are counted.
@@ -141,13 +141,13 @@ pub const BUCKET_SECONDS: [f64; 14] = [
 
 /// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
+pub struct DurationHistogram {
     /// The number of durations in each bucket. The last bucket has no upper bound.
     buckets: [u64; BUCKET_SECONDS.len() + 1],
     sum_seconds: f64,
 }
 
-impl Histogram {
+impl DurationHistogram {
     pub(crate) fn observe(&mut self, time: Duration) {
         let seconds = time.as_secs_f64();
         let bucket = BUCKET_SECONDS.partition_point(|bound| *bound < seconds);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_time_counts_in_its_bucket_and_all_above() {
-        let mut times = Histogram::default();
+        let mut times = DurationHistogram::default();
         for millis in [0, 1, 2, 1_000, 1_001, 3_600_000, 3_600_001] {
             times.observe(Duration::from_millis(millis));
         }

@@ -11,7 +11,9 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, META_SHARED_TARGET};
+use crate::frontier_meta_keys::{
+    META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, META_SHARED_TARGET,
+};
 
 /// The stored seeds of all runs, and the targets of their redirects.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use crawl_fetcher::robots::CompiledRobots;
 use crawl_frontier::{NotFetchedReason, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage_statements::{
-    PageUsageStatement, StatementSource, UsagePurpose, UsageStatementInputs, UsageStatements,
+    PageUsageStatement, UsagePurpose, UsageStatementInputs, UsageStatementSource, UsageStatements,
     UsageVocabulary,
 };
 
@@ -147,7 +147,7 @@ pub(crate) fn words(by: &PageUsageStatement) -> String {
     let words = match (by.vocabulary, by.channel) {
         (UsageVocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
         (UsageVocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),
-        (_, StatementSource::TdmRep) => format!("tdmrep.json: {}", by.raw),
+        (_, UsageStatementSource::TdmRep) => format!("tdmrep.json: {}", by.raw),
         _ => by.raw.clone(),
     };
     rule_text(&words)
@@ -155,7 +155,7 @@ pub(crate) fn words(by: &PageUsageStatement) -> String {
 
 fn line(statement: &PageUsageStatement) -> Option<u32> {
     match statement.channel {
-        StatementSource::Robots(line) => Some(line),
+        UsageStatementSource::Robots(line) => Some(line),
         _ => None,
     }
 }

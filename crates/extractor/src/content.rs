@@ -34,7 +34,7 @@ pub use crawl_dates::{DatePrecision, TimeWithPrecision};
 pub use dates::{DateKind, DateSource, PageDate};
 pub use head_metadata::OpenGraph;
 pub use json_ld::JsonLdItem;
-pub use language::{DeclaredLanguage, DetectedLanguage, Language, LanguageSource};
+pub use language::{DeclaredLanguage, DetectedLanguage, LanguageSource, PageLanguage};
 pub use markdown::{escape_markdown, read_markdown};
 pub use page_content::{Block, BlockKind, BlockRole, PageContent, Section};
 
@@ -43,7 +43,7 @@ pub use page_content::{Block, BlockKind, BlockRole, PageContent, Section};
 pub struct PageContext<'a> {
     /// The value of the `Content-Type` header.
     pub content_type: Option<&'a str>,
-    /// The value of the `Content-Language` header.
+    /// The value of the `Content-PageLanguage` header.
     pub content_language: Option<&'a str>,
     /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z. Dates more than two days later
     /// are rejected. If `None`, no date is rejected as too late.

@@ -8,7 +8,7 @@ mod fragment_targets;
 #[cfg(any(test, fuzzing))]
 mod html5ever_agreement;
 #[cfg(test)]
-mod html5lib_cases;
+mod html5lib_tokenizer_cases;
 mod image_and_language_audit;
 mod link_attributes;
 mod link_reader;

@@ -59,8 +59,8 @@ mod xml;
 pub use charset::CharsetSource;
 pub use content::{
     Block, BlockKind, BlockRole, ContentLimits, ContentOddity, ContentOddityKind, DateKind,
-    DatePrecision, DateSource, DeclaredLanguage, DetectedLanguage, JsonLdItem, Language,
-    LanguageSource, OpenGraph, PageContent, PageContext, PageDate, Section, TimeWithPrecision,
+    DatePrecision, DateSource, DeclaredLanguage, DetectedLanguage, JsonLdItem, LanguageSource,
+    OpenGraph, PageContent, PageContext, PageDate, PageLanguage, Section, TimeWithPrecision,
     escape_markdown, read_content, read_markdown, read_page, read_page_text,
 };
 pub use content_type::essence;

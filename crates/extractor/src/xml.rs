@@ -25,7 +25,7 @@ const MAX_MENDED_LEVELS: usize = 32;
 /// An event that [`XmlReader::next`] returns.
 pub(crate) enum XmlEvent<'a> {
     /// The start of an element. After an empty element (`<a/>`), the next event is its end.
-    Start(XmlTag<'a>),
+    Start(XmlStartTag<'a>),
     /// Text, or a part of it, with references resolved.
     Text(Cow<'a, str>),
     /// The end of the innermost open element.
@@ -33,13 +33,13 @@ pub(crate) enum XmlEvent<'a> {
 }
 
 /// The start tag of an element.
-pub(crate) struct XmlTag<'a> {
+pub(crate) struct XmlStartTag<'a> {
     tag: BytesStart<'a>,
     pub(crate) space: XmlNamespace,
     attributes: usize,
 }
 
-impl XmlTag<'_> {
+impl XmlStartTag<'_> {
     /// Returns the name without its prefix.
     pub(crate) fn name(&self) -> &str {
         self.tag.local_name().into_inner()
@@ -177,10 +177,10 @@ impl<'a> XmlReader<'a> {
         note(&mut self.oddities, what, line);
     }
 
-    fn start(&mut self, tag: BytesStart<'a>) -> XmlTag<'a> {
+    fn start(&mut self, tag: BytesStart<'a>) -> XmlStartTag<'a> {
         self.open.push(fingerprint(tag.name().into_inner()));
         let depth = self.open.len();
-        let mut tag = XmlTag {
+        let mut tag = XmlStartTag {
             tag,
             space: Namespace::None,
             attributes: self.attributes,

@@ -6,7 +6,7 @@ use std::io;
 use rustls::CertificateError;
 
 use crate::address_checker::AddressRefused;
-use crate::connection_probe::ConnectionEstablished;
+use crate::connection_probe::ProbeConnectedError;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NameLookupError;
@@ -37,10 +37,10 @@ impl ClassifiedError {
     }
 }
 
-/// Returns whether the error is [`ConnectionEstablished`]: the connection was established, but no
+/// Returns whether the error is [`ProbeConnectedError`]: the connection was established, but no
 /// request was sent.
 pub(crate) fn is_established(error: &reqwest::Error) -> bool {
-    find::<ConnectionEstablished>(&causes(error)).is_some()
+    find::<ProbeConnectedError>(&causes(error)).is_some()
 }
 
 /// Classifies an error of `execute`: either no connection was made, or no complete head arrived.

@@ -173,7 +173,7 @@ impl ResolveOverride {
 /// Why a file can't be used as root certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadRootCertificates {
+pub enum RootCertificatesError {
     /// The PEM is broken.
     #[error("not a PEM file: {0}")]
     Pem(String),
@@ -193,20 +193,20 @@ pub enum BadRootCertificates {
 /// Checks that PEM certificates are usable as [`FetchConfig::extra_roots`].
 ///
 /// # Errors
-/// Fails with a [`BadRootCertificates`] that describes the first defect.
-pub fn check_roots(pem: &[u8]) -> Result<(), BadRootCertificates> {
+/// Fails with a [`RootCertificatesError`] that describes the first defect.
+pub fn check_roots(pem: &[u8]) -> Result<(), RootCertificatesError> {
     let mut roots = RootCertStore::empty();
     for (number, certificate) in (1..).zip(CertificateDer::pem_slice_iter(pem)) {
-        let certificate = certificate.map_err(|why| BadRootCertificates::Pem(why.to_string()))?;
+        let certificate = certificate.map_err(|why| RootCertificatesError::Pem(why.to_string()))?;
         roots
             .add(certificate)
-            .map_err(|why| BadRootCertificates::Certificate {
+            .map_err(|why| RootCertificatesError::Certificate {
                 number,
                 why: why.to_string(),
             })?;
     }
     match roots.is_empty() {
-        true => Err(BadRootCertificates::None),
+        true => Err(RootCertificatesError::None),
         false => Ok(()),
     }
 }
@@ -233,7 +233,7 @@ pub enum FetcherSetupError {
     },
     /// The extra roots are not PEM certificates.
     #[error("can't read the extra root certificates")]
-    Roots(#[source] BadRootCertificates),
+    Roots(#[source] RootCertificatesError),
     /// The TLS library supports none of its own protocol versions.
     #[error("can't set up TLS")]
     Tls(#[source] rustls::Error),

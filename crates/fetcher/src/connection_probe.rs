@@ -6,14 +6,14 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// client sends no request.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection stands")]
-pub(crate) struct ConnectionEstablished;
+pub(crate) struct ProbeConnectedError;
 
 /// Establishes a connection, including TLS, and closes it immediately. Returns the error
-/// [`ConnectionEstablished`] if that succeeds.
+/// [`ProbeConnectedError`] if that succeeds.
 pub(crate) async fn connect_only<F, C>(connecting: F) -> Result<C, BoxError>
 where
     F: Future<Output = Result<C, BoxError>>,
 {
     drop(connecting.await?);
-    Err(ConnectionEstablished.into())
+    Err(ProbeConnectedError.into())
 }

@@ -37,7 +37,7 @@ use crate::host_request_headers::RequestHeadersByHost;
 use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
-use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequest};
+use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequestGuard};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time};
@@ -480,7 +480,7 @@ impl Fetcher {
         judged.err().map(|why| refusal(why.to_string()))
     }
 
-    fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequest<'_>>) -> &Client {
+    fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequestGuard<'_>>) -> &Client {
         if let Some(clients) = self.overridden(url) {
             if kept.is_none()
                 && let Some(known) = self.resolve_override(url)

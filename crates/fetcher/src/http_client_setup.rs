@@ -56,7 +56,7 @@ pub(crate) fn client(
 }
 
 /// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
-/// error [`ConnectionEstablished`](crate::connection_probe::ConnectionEstablished), or with the
+/// error [`ProbeConnectedError`](crate::connection_probe::ProbeConnectedError), or with the
 /// reason why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,

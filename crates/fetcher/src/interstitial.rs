@@ -24,7 +24,8 @@ const MAX_BLOCK_TEXT: usize = 4_000;
 /// Maximum links on a login page.
 const MAX_LOGIN_LINKS: usize = 60;
 
-/// A page shown instead of the requested one.
+/// The kind of a page shown instead of the requested one: a login form, a challenge or a block
+/// notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Interstitial {
@@ -69,7 +70,8 @@ impl Interstitial {
     }
 }
 
-/// The features of a page that identify interstitials. All are empty if the answer is not a page.
+/// What one page has that may identify it as an interstitial: title, heading, password fields,
+/// links, text. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterstitialSigns<'p> {
     /// The text of the `title` element.

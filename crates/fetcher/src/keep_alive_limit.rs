@@ -41,7 +41,7 @@ struct OfHost {
 
 /// A request over a connection that is kept alive afterwards. Dropping this value ends the request.
 #[derive(Debug)]
-pub(crate) struct KeepAliveRequest<'a> {
+pub(crate) struct KeepAliveRequestGuard<'a> {
     of: &'a KeepAliveLimiter,
     host: HostKey,
 }
@@ -63,7 +63,7 @@ impl KeepAliveLimiter {
     }
 
     /// Begins a request over a kept connection. Returns `None` if the limit is reached.
-    pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeepAliveRequest<'_>> {
+    pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeepAliveRequestGuard<'_>> {
         let mut state = self.state();
         if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {
             state.drop_closed(now, self.closed_after);
@@ -94,7 +94,7 @@ impl KeepAliveLimiter {
                 *connections += 1;
             }
         }
-        Some(KeepAliveRequest { of: self, host })
+        Some(KeepAliveRequestGuard { of: self, host })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -113,7 +113,7 @@ impl State {
     }
 }
 
-impl Drop for KeepAliveRequest<'_> {
+impl Drop for KeepAliveRequestGuard<'_> {
     fn drop(&mut self) {
         if let Some(of_host) = self.of.state().hosts.get_mut(&self.host) {
             of_host.in_use -= 1;

@@ -51,7 +51,7 @@ pub use body_filter::BodyFilter;
 pub use body_memory_pool::BodyMemoryReservation;
 pub use clock::MonotonicClock;
 pub use config::{
-    BadRootCertificates, FetchConfig, FetcherSetupError, ResolveOverride, check_roots, user_agent,
+    FetchConfig, FetcherSetupError, ResolveOverride, RootCertificatesError, check_roots, user_agent,
 };
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
 pub use exchange::{

@@ -47,7 +47,8 @@ pub struct SigningSettings {
     pub when: SignWhen,
 }
 
-/// Whether an answer demands a signature, and whether the crawl can make this signature.
+/// What became of a server's demand for a signature: there was none, the next request meets it, or
+/// it can't be met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureDemandResult {
     /// The answer demands no signature.

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, NamedGroup, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-use crate::config::{BadRootCertificates, FetcherSetupError};
+use crate::config::{FetcherSetupError, RootCertificatesError};
 use crate::http2_limits::PROTOCOLS;
 
 /// Maximum hosts whose last TLS session is kept, so that the next connection needs no certificates.
@@ -26,8 +26,8 @@ pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, F
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(extra_roots.unwrap_or_default()).collect();
-    let roots =
-        roots.map_err(|why| FetcherSetupError::Roots(BadRootCertificates::Pem(why.to_string())))?;
+    let roots = roots
+        .map_err(|why| FetcherSetupError::Roots(RootCertificatesError::Pem(why.to_string())))?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(rustls::ALL_VERSIONS)
         .map_err(FetcherSetupError::Tls)?;

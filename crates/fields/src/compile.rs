@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use regex::{Regex, RegexBuilder};
 
 use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource};
-use crate::config::{FieldConfig, FieldConfigList, FieldKind, FieldTable, RuleConfig};
+use crate::config::{FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig};
 use crate::css_selector_matching::CssSelectorList;
-use crate::field_value::ValueType;
+use crate::field_value::FieldValueParser;
 use crate::locale::Locale;
 use crate::rule_error::RuleError;
 
@@ -233,7 +233,7 @@ impl Check<'_> {
     fn field<'k>(
         &mut self,
         name: &str,
-        table: &FieldTable,
+        table: &FieldConfigTable,
         groups: usize,
         key: &dyn Fn(&'static str) -> &'k str,
     ) -> Option<CompiledField> {
@@ -270,7 +270,7 @@ impl Check<'_> {
             part,
             all: table.all,
             regex: self.regex("regex", table.regex.as_ref()),
-            value: ValueType {
+            value: FieldValueParser {
                 kind: table.kind,
                 locale: locale.and_then(|(_, locale)| locale),
                 locale_name: table.locale.clone(),
@@ -282,7 +282,7 @@ impl Check<'_> {
 
     fn source<'k>(
         &mut self,
-        table: &FieldTable,
+        table: &FieldConfigTable,
         groups: usize,
         key: &dyn Fn(&'static str) -> &'k str,
     ) -> Option<FieldSource> {
@@ -345,7 +345,7 @@ impl Check<'_> {
     }
 
     /// Checks that the keys of a field can be combined.
-    fn check_keys(&mut self, name: &str, table: &FieldTable) {
+    fn check_keys(&mut self, name: &str, table: &FieldConfigTable) {
         let mut refuse =
             |key: &str, message: String, hint| self.error(Some(key), None, message, hint);
         let has_data = [&table.json_ld, &table.microdata, &table.open_graph];
@@ -367,7 +367,7 @@ impl Check<'_> {
                 "an attribute has no content; remove one of them",
             );
         }
-        if table.locale.is_some() && !matches!(table.kind, FieldKind::Number | FieldKind::Date) {
+        if table.locale.is_some() && !matches!(table.kind, FieldType::Number | FieldType::Date) {
             let message = format!("`locale` of the field `{name}` has no effect");
             refuse(
                 "locale",
@@ -379,7 +379,7 @@ impl Check<'_> {
             ("attr", table.attr.is_some()),
             ("content", table.content.is_some()),
             ("regex", table.regex.is_some()),
-            ("type", table.kind != FieldKind::Text),
+            ("type", table.kind != FieldType::Text),
             ("json-ld", table.json_ld.is_some()),
             ("microdata", table.microdata.is_some()),
             ("open-graph", table.open_graph.is_some()),

@@ -5,10 +5,11 @@ use url::Url;
 
 use crate::config::ElementContent;
 use crate::css_selector_matching::CssSelectorList;
-use crate::field_value::ValueType;
-use crate::page_facts::PageToMatch;
+use crate::field_value::FieldValueParser;
+use crate::rule_inputs_and_results::PageToMatch;
 
-/// A compiled rule.
+/// One extraction rule: its conditions on pages, and its fields with compiled selectors and regular
+/// expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct CompiledRule {
     pub(crate) name: String,
@@ -21,7 +22,7 @@ pub(crate) struct CompiledRule {
     pub(crate) fields: Vec<CompiledField>,
 }
 
-/// A compiled field.
+/// A field of a compiled rule: where its value is found, and how it is converted.
 #[derive(Clone, Debug)]
 pub(crate) struct CompiledField {
     pub(crate) name: String,
@@ -29,7 +30,7 @@ pub(crate) struct CompiledField {
     pub(crate) part: ElementPart,
     pub(crate) all: bool,
     pub(crate) regex: Option<Regex>,
-    pub(crate) value: ValueType,
+    pub(crate) value: FieldValueParser,
     pub(crate) required: bool,
     /// The fields of a group; `None` if the field is a single value.
     pub(crate) group: Option<Vec<CompiledField>>,

@@ -45,13 +45,13 @@ pub enum FieldConfig {
     /// A selector. The field is the text of the first element that matches.
     Select(String),
     /// A table, which may have keys other than `select`.
-    Table(Box<FieldTable>),
+    Table(Box<FieldConfigTable>),
 }
 
 /// The keys of a field that is written as a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct FieldTable {
+pub struct FieldConfigTable {
     /// A CSS selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select: Option<String>,
@@ -82,7 +82,7 @@ pub struct FieldTable {
     pub regex: Option<String>,
     /// The type of the value.
     #[serde(rename = "type", default, skip_serializing_if = "is_text")]
-    pub kind: FieldKind,
+    pub kind: FieldType,
     /// The locale of numbers and dates, such as `de`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locale: Option<String>,
@@ -95,7 +95,8 @@ pub struct FieldTable {
     pub fields: Option<FieldConfigList>,
 }
 
-/// The part of an element that a field takes.
+/// Which content of an element a field takes: all its text, its own text without that of
+/// descendants, or its HTML.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElementContent {
@@ -111,7 +112,7 @@ pub enum ElementContent {
 /// The type of a field's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FieldKind {
+pub enum FieldType {
     /// Text, with each run of white space replaced by a space.
     #[default]
     Text,
@@ -135,11 +136,11 @@ impl FieldConfigList {
 impl FieldConfig {
     /// Converts the field to a table. A plain selector becomes a table with only `select`.
     #[must_use]
-    pub fn to_table(&self) -> FieldTable {
+    pub fn to_table(&self) -> FieldConfigTable {
         match self {
-            FieldConfig::Select(select) => FieldTable {
+            FieldConfig::Select(select) => FieldConfigTable {
                 select: Some(select.clone()),
-                ..FieldTable::default()
+                ..FieldConfigTable::default()
             },
             FieldConfig::Table(table) => (**table).clone(),
         }
@@ -157,8 +158,8 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn is_text(kind: &FieldKind) -> bool {
-    *kind == FieldKind::Text
+fn is_text(kind: &FieldType) -> bool {
+    *kind == FieldType::Text
 }
 
 impl Serialize for FieldConfigList {
@@ -226,7 +227,7 @@ impl<'de> Deserialize<'de> for FieldConfig {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FieldConfig, A::Error> {
-                let table = FieldTable::deserialize(MapAccessDeserializer::new(map))?;
+                let table = FieldConfigTable::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(FieldConfig::Table(Box::new(table)))
             }
         }

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource};
-use crate::config::{ElementContent, FieldKind};
+use crate::config::{ElementContent, FieldType};
 use crate::css_selector_matching::CssSelectorList;
 use crate::element_text::{html_of, normalized, own_text, text_of};
 use crate::json_ld::JsonLd;
-use crate::page_facts::ExtractedFields;
 use crate::page_tree::PageTree;
+use crate::rule_inputs_and_results::ExtractedFields;
 use crate::rule_work_budget::{MAX_VALUES, RuleWorkBudget};
 use crate::{json_ld, microdata};
 
@@ -151,7 +151,7 @@ impl<'a> Page<'a> {
         notes: &mut Notes,
     ) -> Value {
         let texts = self.texts(field, scope);
-        if field.value.kind == FieldKind::Bool && !field.all && texts.is_empty() {
+        if field.value.kind == FieldType::Bool && !field.all && texts.is_empty() {
             return Value::Bool(false);
         }
         let values = texts.into_iter().map(|text| {
@@ -195,7 +195,7 @@ impl<'a> Page<'a> {
             }
             FieldSource::OpenGraph(property) => self.bounded(field, self.open_graph(property)),
         };
-        let is_bool = field.value.kind == FieldKind::Bool && field.regex.is_none();
+        let is_bool = field.value.kind == FieldType::Bool && field.regex.is_none();
         let texts = texts.into_iter().filter_map(|text| match &field.regex {
             None => Some(text),
             Some(regex) => {

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 use url::Url;
 
-use crate::config::FieldKind;
+use crate::config::FieldType;
 use crate::dates::read_day;
 use crate::locale::{Locale, NEUTRAL};
 use crate::number::read_number;
@@ -13,14 +13,14 @@ const MAX_QUOTED: usize = 80;
 
 /// The type of a field and the locale for parsing its values.
 #[derive(Clone, Debug)]
-pub(crate) struct ValueType {
-    pub(crate) kind: FieldKind,
+pub(crate) struct FieldValueParser {
+    pub(crate) kind: FieldType,
     pub(crate) locale: Option<Locale>,
     /// The name of the locale as written in the rule.
     pub(crate) locale_name: Option<String>,
 }
 
-impl ValueType {
+impl FieldValueParser {
     /// Converts a text to a JSON value of this type. If the type is a URL, a relative URL is
     /// resolved against `base`.
     ///
@@ -28,25 +28,25 @@ impl ValueType {
     /// If the text can't be converted, returns a message that quotes the text.
     pub(crate) fn value(&self, text: &str, base: Option<&Url>) -> Result<Value, String> {
         match self.kind {
-            FieldKind::Text => Ok(Value::String(text.to_owned())),
-            FieldKind::Number => {
+            FieldType::Text => Ok(Value::String(text.to_owned())),
+            FieldType::Number => {
                 let number = read_number(text, &self.locale.unwrap_or(NEUTRAL));
                 number
                     .map(number_value)
                     .ok_or_else(|| self.refusal("a number", text))
             }
-            FieldKind::Date => {
+            FieldType::Date => {
                 let day = read_day(text, self.locale.as_ref());
                 day.map(Value::String)
                     .ok_or_else(|| self.refusal("a date", text))
             }
-            FieldKind::Url => {
+            FieldType::Url => {
                 let parsed = Url::options().base_url(base).parse(text);
                 let url = parsed.ok().filter(|url| url.scheme() != "javascript");
                 let url = url.map(|url| Value::String(url.into()));
                 url.ok_or_else(|| self.refusal("a URL", text))
             }
-            FieldKind::Bool => {
+            FieldType::Bool => {
                 let is_no = ["false", "no", "off", "0"];
                 Ok(Value::Bool(
                     !is_no.iter().any(|no| text.eq_ignore_ascii_case(no)),
@@ -58,7 +58,7 @@ impl ValueType {
     fn refusal(&self, what: &str, text: &str) -> String {
         let quoted: String = text.chars().take(MAX_QUOTED).collect();
         let locale = match &self.locale_name {
-            Some(name) if self.kind != FieldKind::Url => format!(" in locale {name}"),
+            Some(name) if self.kind != FieldType::Url => format!(" in locale {name}"),
             _ => String::new(),
         };
         format!("not {what}{locale}: {quoted:?}")

@@ -53,12 +53,12 @@ mod microdata;
 mod no_match_reason;
 #[cfg(feature = "tree")]
 mod number;
-mod page_facts;
 #[cfg(feature = "tree")]
 mod page_selector;
 #[cfg(feature = "tree")]
 mod page_tree;
 mod rule_error;
+mod rule_inputs_and_results;
 #[cfg(feature = "tree")]
 mod rule_work_budget;
 #[cfg(feature = "tree")]
@@ -66,13 +66,15 @@ mod rules;
 #[cfg(not(feature = "tree"))]
 mod rules_left_out;
 
-pub use config::{ElementContent, FieldConfig, FieldConfigList, FieldKind, FieldTable, RuleConfig};
-pub use page_facts::{ExtractedFields, NoMatchReason, PageToMatch};
+pub use config::{
+    ElementContent, FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig,
+};
 #[cfg(feature = "tree")]
 pub use page_selector::PageCssSelector;
 #[cfg(feature = "tree")]
 pub use page_tree::tree_listing;
 pub use rule_error::RuleError;
+pub use rule_inputs_and_results::{ExtractedFields, NoMatchReason, PageToMatch};
 #[cfg(feature = "tree")]
 pub use rules::CompiledRules;
 #[cfg(not(feature = "tree"))]

@@ -6,8 +6,8 @@ use scraper::ElementRef;
 
 use crate::compiled_rule::{CompiledField, FieldSource};
 use crate::css_selector_matching::CssSelectorList;
-use crate::page_facts::NoMatchReason;
 use crate::page_tree::PageTree;
+use crate::rule_inputs_and_results::NoMatchReason;
 use crate::rule_work_budget::RuleWorkBudget;
 
 /// Minimum likeness (0 to 1) of a name on the page to a name in the selector. Less similar names

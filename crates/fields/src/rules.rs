@@ -4,12 +4,12 @@ use url::Url;
 
 use crate::compiled_rule::CompiledRule;
 use crate::config::RuleConfig;
-use crate::page_facts::{ExtractedFields, NoMatchReason, PageToMatch};
 use crate::page_tree::PageTree;
 use crate::rule_error::RuleError;
+use crate::rule_inputs_and_results::{ExtractedFields, NoMatchReason, PageToMatch};
 use crate::{compile, evaluate, no_match_reason};
 
-/// Compiled rules.
+/// All compiled extraction rules of a crawl. Extracts fields from pages by them.
 #[derive(Clone, Debug, Default)]
 pub struct CompiledRules {
     rules: Vec<CompiledRule>,

@@ -2,8 +2,8 @@
 //! build can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
-use crate::page_facts::{ExtractedFields, NoMatchReason, PageToMatch};
 use crate::rule_error::RuleError;
+use crate::rule_inputs_and_results::{ExtractedFields, NoMatchReason, PageToMatch};
 
 /// The compiled rules of a crawl. Always empty in a build without the feature `tree`.
 #[derive(Clone, Debug, Default)]

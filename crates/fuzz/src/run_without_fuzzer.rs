@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-#[path = "escape.rs"]
+#[path = "corpus_line_escape.rs"]
 mod escape;
 
 use escape::{escaped, unescaped};

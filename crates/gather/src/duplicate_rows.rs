@@ -38,14 +38,14 @@ const EXCLUDED: &str = "b";
 
 /// Reads which rows of `excluded.jsonl` to omit because another worker's row covers the same URL.
 /// Each is given as worker number and line, in ascending order.
-pub(crate) struct DuplicateRowReader {
+pub(crate) struct DuplicateRowPositionReader {
     lines: BufReader<File>,
     next: Option<(usize, u64)>,
 }
 
-impl DuplicateRowReader {
-    fn open(path: &Path) -> io::Result<DuplicateRowReader> {
-        let mut rows = DuplicateRowReader {
+impl DuplicateRowPositionReader {
+    fn open(path: &Path) -> io::Result<DuplicateRowPositionReader> {
+        let mut rows = DuplicateRowPositionReader {
             lines: BufReader::new(File::open(path)?),
             next: None,
         };
@@ -118,7 +118,7 @@ impl Entry {
 pub(crate) fn find_duplicates(
     workers: &[WorkerDirectory],
     scratch: &Path,
-) -> Result<DuplicateRowReader, GatherError> {
+) -> Result<DuplicateRowPositionReader, GatherError> {
     let sorted = sort_rows(workers, scratch)?;
     let failed = |error| GatherError::io(scratch)(error);
     let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
@@ -153,7 +153,7 @@ pub(crate) fn find_duplicates(
     }
     twice.refuse()?;
     let duplicates = duplicates.finish().map_err(failed)?;
-    DuplicateRowReader::open(&duplicates).map_err(failed)
+    DuplicateRowPositionReader::open(&duplicates).map_err(failed)
 }
 
 /// Returns the exclusions to omit, given all rows about one URL.

@@ -22,10 +22,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod config;
 mod duplicate_rows;
 mod error;
 mod merge_archives;
+mod merge_config;
 mod merge_rows;
 mod merge_waiting_files;
 mod worker_directory;
@@ -74,8 +74,9 @@ const STATE_MODE: u32 = 0o700;
 /// be empty. On success, the content of `to` is synced to disk. After an error, the content of `to`
 /// is useless.
 ///
-/// Memory: one row per worker, 32 MiB of lines while sorting, and the memory of [`write_report`],
-/// which depends on the number of hosts. Larger data is sorted in files in `to`.
+/// Memory: one row per worker, 32 MiB of lines while sorting, and the memory of
+/// [`write_report_and_digests`], which depends on the number of hosts. Larger data is sorted in
+/// files in `to`.
 ///
 /// # Errors
 /// [`GatherError`] if a directory contains no crawl, or one that is running or was killed; if the
@@ -102,13 +103,13 @@ pub fn gather(
     };
     if let [first, others @ ..] = workers.as_slice() {
         for other in others {
-            config::check_alike(first, other)?;
+            merge_config::check_alike(first, other)?;
         }
     }
     let mut duplicates = duplicate_rows::find_duplicates(&workers, to)?;
     write_synced(
         &to.join("crawl.toml"),
-        &config::gathered_config(&workers, goes_on),
+        &merge_config::gathered_config(&workers, goes_on),
     )?;
     let (places, digests) = merge_archives::gather_archives(&mut workers, to)?;
     merge_rows::pages(&mut workers, &places, to)?;

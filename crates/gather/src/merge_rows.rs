@@ -13,7 +13,7 @@ use crawl_records::{GATHERED_DELAYS, WORKERS};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::duplicate_rows::{DuplicateRowReader, sound};
+use crate::duplicate_rows::{DuplicateRowPositionReader, sound};
 use crate::error::GatherError;
 use crate::merge_archives::RelocatedRecords;
 use crate::worker_directory::WorkerDirectory;
@@ -79,7 +79,7 @@ pub(crate) fn requests(
 /// Writes `excluded.jsonl`, without rows that repeat another worker's row.
 pub(crate) fn excluded(
     workers: &mut [WorkerDirectory],
-    duplicates: &mut DuplicateRowReader,
+    duplicates: &mut DuplicateRowPositionReader,
     to: &Path,
 ) -> Result<(), GatherError> {
     const NAME: &str = "excluded.jsonl";

@@ -22,9 +22,9 @@
 //! ```
 
 mod accept_signature;
-mod directory;
-mod directory_signatures;
 mod key;
+mod key_directory;
+mod key_directory_signatures;
 mod sign;
 mod signable_message;
 mod signed_html;
@@ -33,12 +33,12 @@ mod test_key;
 mod verify;
 
 pub use accept_signature::{AcceptSignature, AcceptSignatureError, TAG};
-pub use directory::{
+pub use key::{KeyError, PublicKey, SigningKey, SigningKeySet};
+pub use key_directory::{
     AgentCardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, SignatureAgentCard,
     check_directory,
 };
-pub use directory_signatures::{DirectoryResponseFault, verify_directory_response};
-pub use key::{KeyError, PublicKey, SigningKey, SigningKeySet};
+pub use key_directory_signatures::{DirectoryResponseFault, verify_directory_response};
 pub use sign::{LIFETIME, signature_fields};
 pub use signable_message::{SignableMessage, SignatureBaseError};
 pub use signed_html::{DocumentSignatureFault, sign_document, verify_document};

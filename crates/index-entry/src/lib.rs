@@ -6,9 +6,9 @@
 //! that wait to be written.
 
 mod bytes_in_transit_limit;
-mod index_entry;
+mod index_log_entry;
 mod indexed_page;
 
 pub use bytes_in_transit_limit::{BytesInTransitLimit, BytesInTransitPermit};
-pub use index_entry::IndexLogEntry;
+pub use index_log_entry::IndexLogEntry;
 pub use indexed_page::{Heading, IndexedPage, OutgoingLink, url_key};

@@ -20,7 +20,7 @@ use tantivy::directory::{
 use tantivy::{Index, IndexMeta};
 
 use crate::error::IndexError;
-use crate::file_check::{ChecksumScope, check_segments, files, read_small};
+use crate::file_check::{ChecksumFileFilter, check_segments, files, read_small};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
 /// A read-only directory that contains the files of one commit, mapped into memory.
@@ -80,7 +80,7 @@ impl CommitSnapshotDirectory {
     ///
     /// # Errors
     /// [`IndexError::Damaged`] with the name of the file, or an I/O error.
-    pub(crate) fn check(&self, dir: &Path, checked: ChecksumScope) -> Result<(), IndexError> {
+    pub(crate) fn check(&self, dir: &Path, checked: ChecksumFileFilter) -> Result<(), IndexError> {
         let metas = self.metas().map_err(IndexError::of(dir))?;
         // Read from disk rather than from the memory map, because reading a whole map would keep it
         // in memory. If the file has been deleted, use the map.
@@ -185,7 +185,9 @@ mod tests {
         };
         let mut of_the_first = files(segment);
         assert!(of_the_first.all(|file| !fs::exists(dir.path().join(file)).unwrap()));
-        snapshot.check(dir.path(), ChecksumScope::Whole).unwrap();
+        snapshot
+            .check(dir.path(), ChecksumFileFilter::Whole)
+            .unwrap();
         let reader = Index::open(snapshot).unwrap().reader().unwrap();
         assert_eq!(reader.searcher().num_docs(), 1);
     }

@@ -24,7 +24,8 @@ use crawl_index_entry::url_key;
 /// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
-/// The result of [`IndexWriter::reconcile`].
+/// The counts of pages that [`IndexWriter::reconcile`] found, left out as duplicates, removed or
+/// kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReconcileReport {
     /// The number of pages that a search can find.

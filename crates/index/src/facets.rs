@@ -147,9 +147,9 @@ impl PageVersionKey {
 
 /// The number of pages with each facet value. The keys have a prefix, such as `language:`.
 #[derive(Debug, Default)]
-pub(crate) struct FacetValueCounts(HashMap<String, u64>);
+pub(crate) struct FacetCountMap(HashMap<String, u64>);
 
-impl FacetValueCounts {
+impl FacetCountMap {
     pub(crate) fn of(searcher: &Searcher, pages: &[(f32, DocAddress)]) -> tantivy::Result<Self> {
         let mut by_segment: HashMap<u32, HashMap<u64, u64>> = HashMap::new();
         let mut columns = HashMap::new();
@@ -179,7 +179,7 @@ impl FacetValueCounts {
                 }
             }
         }
-        Ok(FacetValueCounts(all))
+        Ok(FacetCountMap(all))
     }
 
     fn get(&self, value: &str) -> u64 {
@@ -203,8 +203,8 @@ impl FacetCounts {
     /// Returns the facets of a search. `all` counts all matching pages. `shown` doesn't count older
     /// versions, which only appear in the results if a filter selects their version.
     pub(crate) fn of(
-        all: &FacetValueCounts,
-        shown: &FacetValueCounts,
+        all: &FacetCountMap,
+        shown: &FacetCountMap,
         filters: &FacetFilters,
     ) -> FacetCounts {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
@@ -232,8 +232,8 @@ impl FacetCounts {
 /// Returns the subfolders of the folder in the filter, with page counts. Descends while all pages
 /// are in a single subfolder.
 fn folders(
-    all: &FacetValueCounts,
-    shown: &FacetValueCounts,
+    all: &FacetCountMap,
+    shown: &FacetCountMap,
     filters: &FacetFilters,
 ) -> Vec<(String, u64)> {
     let values = all.values(FOLDER);

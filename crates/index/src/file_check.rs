@@ -32,7 +32,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Which files of an index are compared with their checksums.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ChecksumScope {
+pub(crate) enum ChecksumFileFilter {
     /// All files.
     Whole,
     /// Only files with at most this many bytes of content.
@@ -48,7 +48,13 @@ pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, I
     check_format(dir)?;
     check_names(dir)?;
     let open = |file: &Path| File::open(dir.join(file));
-    check_segments(dir, &metas(dir)?, open, ChecksumScope::Whole, is_stopped)
+    check_segments(
+        dir,
+        &metas(dir)?,
+        open,
+        ChecksumFileFilter::Whole,
+        is_stopped,
+    )
 }
 
 /// Checks the files of one commit. `open` opens a file by its name. Returns false if stopped
@@ -60,7 +66,7 @@ pub(crate) fn check_segments<F: Read + Seek>(
     dir: &Path,
     metas: &IndexMeta,
     open: impl Fn(&Path) -> io::Result<F>,
-    checked: ChecksumScope,
+    checked: ChecksumFileFilter,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, IndexError> {
     for segment in &metas.segments {
@@ -183,7 +189,7 @@ fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
 /// `is_stopped` returned true.
 fn check_file(
     mut file: impl Read + Seek,
-    checked: ChecksumScope,
+    checked: ChecksumFileFilter,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, Fault> {
     #[derive(Deserialize)]
@@ -213,7 +219,7 @@ fn check_file(
     let Ok(footer) = serde_json::from_slice::<Footer>(&footer) else {
         return Err(Fault::Contents("has no end"));
     };
-    if matches!(checked, ChecksumScope::UpTo(most) if begins_at > most) {
+    if matches!(checked, ChecksumFileFilter::UpTo(most) if begins_at > most) {
         return Ok(true);
     }
     file.seek(SeekFrom::Start(0))?;

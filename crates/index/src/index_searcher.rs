@@ -16,7 +16,7 @@ use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::exclusion_operator::with_resolved_minus;
 use crate::facets::FacetFilters;
-use crate::file_check::ChecksumScope;
+use crate::file_check::ChecksumFileFilter;
 use crate::lexicon::Lexicon;
 use crate::page_prior::is_about_changes;
 use crate::page_search::{FoundPages, PageSearchRequest};
@@ -245,8 +245,8 @@ impl Seen {
         let snapshot = CommitSnapshotDirectory::open(dir)?;
         if checked {
             let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
-                true => ChecksumScope::Whole,
-                false => ChecksumScope::UpTo(MAX_CHECKED_FILE_BYTES),
+                true => ChecksumFileFilter::Whole,
+                false => ChecksumFileFilter::UpTo(MAX_CHECKED_FILE_BYTES),
             };
             snapshot.check(dir, files)?;
         }

@@ -51,7 +51,7 @@ const MAX_BESIDE_BYTES: usize = 256 << 10;
 /// A fetched page after parsing, with everything that decides whether and how it is indexed.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it holds a closure")]
-pub struct FetchedDocument<'a> {
+pub struct IndexingCandidate<'a> {
     /// The URL of the page.
     pub url: &'a CanonicalUrl,
     /// When the page was fetched, in seconds since 1970 UTC.
@@ -124,7 +124,7 @@ pub type LinkResolver<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUr
 /// # Errors
 /// [`NotIndexedReason`] if the page must not be indexed. This is a decision, not a failure.
 pub fn judge(
-    fetched: &FetchedDocument<'_>,
+    fetched: &IndexingCandidate<'_>,
     resolve: &mut LinkResolver<'_>,
 ) -> Result<IndexedPage, NotIndexedReason> {
     let directives = fetched.directives;
@@ -313,7 +313,7 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
 
 /// Returns the links to other pages. Links with the same target and text are returned once.
 fn links(
-    fetched: &FetchedDocument<'_>,
+    fetched: &IndexingCandidate<'_>,
     base: &CanonicalUrl,
     resolve: &mut LinkResolver<'_>,
 ) -> Vec<OutgoingLink> {

@@ -52,7 +52,7 @@ pub use error::{IndexError, QueryError};
 pub use facets::{FacetCount, FacetCounts, FacetFilters};
 pub use index_searcher::{IndexSearcher, MAX_RESULTS, SearchOptions};
 pub use index_writer::{CommitOutcome, IndexWriter, note_in, remove};
-pub use indexing_rules::{FetchedDocument, LinkResolver, NotIndexedReason, judge};
+pub use indexing_rules::{IndexingCandidate, LinkResolver, NotIndexedReason, judge};
 pub use pending_entries_file::{PendingEntriesFile, visit_read_ahead};
 pub use query::MAX_QUERY_BYTES;
 pub use results::{Hit, IndexStats, MarkedTextPart, ResultSection, SearchResults};

@@ -9,7 +9,7 @@ use tantivy::columnar::Column;
 use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
 
-use crate::facets::{FacetCounts, FacetFilters, FacetValueCounts, PageVersionKey};
+use crate::facets::{FacetCountMap, FacetCounts, FacetFilters, PageVersionKey};
 use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::IndexFields;
@@ -36,7 +36,8 @@ pub(crate) struct PageSearchRequest<'a> {
     pub(crate) counts_facets: bool,
 }
 
-/// The pages that match a query.
+/// The index addresses and scores of the pages that match a query, with their total number and
+/// facets; not yet read.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPages {
     pub(crate) total: usize,
@@ -82,8 +83,8 @@ impl PageSearchRequest<'_> {
         let shown = self.without_duplicates(shown)?;
         let facets = match self.counts_facets {
             true => {
-                let counts_of_all = FacetValueCounts::of(self.searcher, &all)?;
-                let counts_of_shown = FacetValueCounts::of(self.searcher, &shown)?;
+                let counts_of_all = FacetCountMap::of(self.searcher, &all)?;
+                let counts_of_shown = FacetCountMap::of(self.searcher, &shown)?;
                 Some(FacetCounts::of(
                     &counts_of_all,
                     &counts_of_shown,

@@ -147,7 +147,7 @@ fn numbered(text: &str) -> Option<Rank> {
     is_before.then_some(Rank::Numbered(numbers, false))
 }
 
-/// A page that may be one of several versions of a page.
+/// The URL of a page and hashes of its text, to find out whether it is a version of another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,

@@ -58,7 +58,8 @@ pub(crate) struct QueryPlan {
     pub(crate) is_pair: bool,
 }
 
-/// How many words of the query a page must have.
+/// How strictly a page must match the query: with most of its words, with one of two, or with any
+/// word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchStrictness {
     /// The page has most words of the query.

@@ -99,7 +99,7 @@ pub struct MarkedTextPart {
     pub is_match: bool,
 }
 
-/// A section of a page.
+/// A section of a found page that matches the query, with its heading and URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultSection {
     /// The text of the heading.

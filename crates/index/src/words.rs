@@ -6,7 +6,7 @@
 //! lookups don't depend on a dictionary. Separate operators (`!=`, `|>`) are words too.
 
 mod ascii_word_boundaries;
-mod parts;
+mod identifier_parts;
 mod stem;
 mod word_cache;
 mod word_folding;

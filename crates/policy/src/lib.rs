@@ -48,7 +48,7 @@ pub mod usage_statements;
 pub use page_directives::{CitedDirective, CitedDirectiveValue, DirectiveSource, PageDirectives};
 pub use product_token::{BadProductToken, ProductToken, RobotsProfile};
 pub use robots::{
-    AgentRules, BadRequestPath, CleanParam, CleanedUrl, DecidingRule, MAX_ROBOTS_BYTES,
-    MatchingUserAgentLine, RequestPath, RequestRate, Robots, RobotsAccess, RobotsOddity,
-    RobotsOddityKind, RobotsStatus, RuleVerdict, SitemapLine, VisitHours, VisitTime,
+    AgentRules, CleanParam, CleanedUrl, DecidingRule, MAX_ROBOTS_BYTES, MatchingUserAgentLine,
+    RequestPath, RequestPathError, RequestRate, Robots, RobotsAccess, RobotsOddity,
+    RobotsOddityKind, RobotsStatus, RuleVerdict, SitemapLine, VisitHours, VisitTimeLine,
 };

@@ -2,7 +2,8 @@
 
 mod agent_rules;
 mod clean_params;
-mod lines;
+mod http_status;
+mod line_parser;
 mod literal_index;
 mod merged_group_rules;
 mod non_rule_lines;
@@ -13,7 +14,6 @@ mod prefilter;
 mod request_path;
 mod rfc9309_parser;
 mod rule_prefix_index;
-mod status;
 mod verdict;
 
 use std::fmt;
@@ -23,17 +23,17 @@ use crate::product_token::{ProductToken, RobotsProfile};
 
 pub use agent_rules::AgentRules;
 pub use clean_params::CleanedUrl;
-pub use lines::MAX_ROBOTS_BYTES;
-pub use non_rule_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTime};
+pub use http_status::RobotsStatus;
+pub use line_parser::MAX_ROBOTS_BYTES;
+pub use non_rule_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTimeLine};
 pub use oddity::{RobotsOddity, RobotsOddityKind};
-pub use request_path::{BadRequestPath, RequestPath};
-pub use status::RobotsStatus;
+pub use request_path::{RequestPath, RequestPathError};
 pub use verdict::{DecidingRule, MatchingUserAgentLine, RobotsAccess, RuleVerdict};
 
 pub(crate) use agent_rules::path_matches;
 pub(crate) use non_rule_lines::{UsageLine, UsageLineVocabulary};
 
-use lines::RobotsFileBody;
+use line_parser::RobotsFileBody;
 
 /// A robots.txt file, with rules for any number of agents.
 ///

@@ -67,7 +67,7 @@ pub enum UsageVocabulary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
-pub enum StatementSource {
+pub enum UsageStatementSource {
     /// In robots.txt, with the line number.
     Robots(u32),
     /// In the response's headers.
@@ -85,7 +85,7 @@ pub struct PageUsageStatement {
     /// The vocabulary in which the statement is made.
     pub vocabulary: UsageVocabulary,
     /// Where the statement was found.
-    pub channel: StatementSource,
+    pub channel: UsageStatementSource,
     /// The statement as written.
     pub raw: String,
     /// The purposes that the statement covers, each with a stance. Empty if the statement covers no
@@ -189,7 +189,7 @@ fn from_robots(robots: &AgentRules, path: &str, statements: &mut Vec<PageUsageSt
             let UsageLine { value, line, .. } = line;
             statements.push(PageUsageStatement {
                 vocabulary,
-                channel: StatementSource::Robots(*line),
+                channel: UsageStatementSource::Robots(*line),
                 raw: value.clone(),
                 says: says(vocabulary, without_path(value)),
             });
@@ -207,7 +207,7 @@ fn from_headers(headers: &[(&str, &str)], statements: &mut Vec<PageUsageStatemen
             let raw = values.join(", ");
             statements.push(PageUsageStatement {
                 vocabulary,
-                channel: StatementSource::Header,
+                channel: UsageStatementSource::Header,
                 says: says(vocabulary, &raw),
                 raw,
             });
@@ -236,8 +236,8 @@ fn from_page(page: &PageDirectives, statements: &mut Vec<PageUsageStatement>) {
             statements.push(PageUsageStatement {
                 vocabulary,
                 channel: match place {
-                    DirectiveSource::Header => StatementSource::Header,
-                    DirectiveSource::Meta => StatementSource::Meta,
+                    DirectiveSource::Header => UsageStatementSource::Header,
+                    DirectiveSource::Meta => UsageStatementSource::Meta,
                 },
                 raw: text.clone(),
                 says,

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
-use crate::row_file_reader::{FileRows, excluded, pages, requests};
+use crate::row_file_reader::{RowFileReader, excluded, pages, requests};
 use audit_findings::{AuditFindings, CitedRowFile};
 use host_pace::HostRequestTrackers;
 use operator_delays::OperatorDelayLog;
@@ -286,7 +286,7 @@ fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> 
 
 /// Calls a function for each row with its line number. For a malformed line, the row is `None`.
 fn each<T: serde::de::DeserializeOwned>(
-    mut rows: FileRows<T>,
+    mut rows: RowFileReader<T>,
     file: &str,
     flaws: &mut Vec<String>,
     mut visit: impl FnMut(Option<T>, u64) -> Result<(), RecordsError>,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, waiting};
-pub(crate) use archived_links::CrawlArchive;
+pub(crate) use archived_links::ArchivedPageReader;
 use broken_link_search::BrokenLinkSearch;
 pub(crate) use broken_link_search::naming;
 pub(crate) use latest_rows::{LatestRows, key};
@@ -120,7 +120,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     redirects.name_loops(&mut result.pages);
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
-    let archived = CrawlArchive::open(dir);
+    let archived = ArchivedPageReader::open(dir);
     let mut wanted = BrokenLinkSearch::new(dir, &result.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
     result.source = match archived {

@@ -80,11 +80,11 @@ mod tests {
 
     use super::{CurrentRow, CurrentRowSelector};
     use crate::RecordsError;
-    use crate::test_crawl::TestCrawl;
+    use crate::test_crawl_builder::TestCrawlBuilder;
 
     #[test]
     fn each_url_is_listed_as_of_its_last_visit() {
-        let mut crawl = TestCrawl::new();
+        let mut crawl = TestCrawlBuilder::new();
         let html = "text/html";
         crawl.page("http://e.example/a", html, "first");
         crawl.page("http://e.example/b", html, "first");

@@ -35,12 +35,12 @@ pub type ExtractRules = Vec<RuleConfig>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExtractionReport {
     /// The rules, in the order of the configuration.
-    pub rules: Vec<RuleCounts>,
+    pub rules: Vec<ExtractRuleCounts>,
 }
 
 /// How often one rule read a page and found its fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RuleCounts {
+pub struct ExtractRuleCounts {
     /// The name of the rule.
     pub rule: String,
     /// Number of pages that the rule read.
@@ -110,7 +110,7 @@ pub struct UnmetCondition {
     pub pages: u64,
 }
 
-/// A value or a failure on a page.
+/// An example of what a rule found for a field on one page: its value, or why it failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldExample {
     /// The URL of the page.
@@ -140,7 +140,7 @@ pub fn extraction(
         return Ok(None);
     }
     let view = RoundRowFilter::read(dir, rounds)?;
-    let mut counts: Vec<RuleCounts> = rules.iter().map(RuleCounts::of).collect();
+    let mut counts: Vec<ExtractRuleCounts> = rules.iter().map(ExtractRuleCounts::of).collect();
     let mut read = PagesReadByRule::default();
     let mut rows = extracts(dir)?;
     while let Some(row) = rows.next_sound() {
@@ -155,14 +155,14 @@ pub fn extraction(
     Ok(Some(ExtractionReport { rules: counts }))
 }
 
-impl RuleCounts {
-    fn of(rule: &RuleConfig) -> RuleCounts {
+impl ExtractRuleCounts {
+    fn of(rule: &RuleConfig) -> ExtractRuleCounts {
         let mut fields = Vec::new();
         name_fields(&rule.fields, "", &mut fields);
-        RuleCounts {
+        ExtractRuleCounts {
             rule: rule.name.clone(),
             fields,
-            ..RuleCounts::default()
+            ..ExtractRuleCounts::default()
         }
     }
 

@@ -101,7 +101,7 @@ const WIDTHS: [u64; 26] = [
 
 /// Time bins of equal width, from the first request to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TimeAxis {
+pub(crate) struct TimeBins {
     /// Start of the first bin, in milliseconds since the Unix epoch.
     pub(crate) start_ms: u64,
     /// Width of a bin, in milliseconds.
@@ -110,10 +110,10 @@ pub(crate) struct TimeAxis {
     pub(crate) bins: usize,
 }
 
-impl TimeAxis {
+impl TimeBins {
     /// Creates an axis from `first_ms` to `last_ms` with the smallest width that needs at most
     /// [`MAX_TIME_BINS`] bins.
-    pub(crate) fn new(first_ms: u64, last_ms: u64) -> TimeAxis {
+    pub(crate) fn new(first_ms: u64, last_ms: u64) -> TimeBins {
         let last_ms = last_ms.max(first_ms);
         let bins = |width: u64| last_ms / width - first_ms / width + 1;
         let listed = WIDTHS
@@ -125,7 +125,7 @@ impl TimeAxis {
             let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
             least.div_ceil(DAY).saturating_mul(DAY)
         });
-        TimeAxis {
+        TimeBins {
             start_ms: first_ms / width_ms * width_ms,
             width_ms,
             bins: usize::try_from(bins(width_ms)).unwrap_or(1),
@@ -148,7 +148,7 @@ impl TimeAxis {
 
 #[cfg(test)]
 mod tests {
-    use super::{Histogram, MAX_TIME_BINS, TimeAxis};
+    use super::{Histogram, MAX_TIME_BINS, TimeBins};
 
     #[test]
     fn a_bin_holds_its_start_and_not_its_end() {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_time_axis_has_few_bins_for_any_span() {
         let check = |first: u64, last: u64, width: u64, bins: usize| {
-            let axis = TimeAxis::new(first, last);
+            let axis = TimeBins::new(first, last);
             assert_eq!((axis.width_ms, axis.bins), (width, bins), "{first} {last}");
             assert!(axis.bins as u64 <= MAX_TIME_BINS);
             assert_eq!(axis.bin(first), 0);

@@ -121,7 +121,7 @@ impl MissingReason {
 
 /// The URLs of a host that are missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingUrls {
+pub struct MissingUrlCounts {
     /// The reason.
     pub reason: MissingReason,
     /// Number of known URLs that are missing.
@@ -155,11 +155,11 @@ pub struct HostOutcomeCounts {
 /// Returns the verdict on a host, with its missing URLs. `None` if the host never responded and
 /// none of its URLs is missing.
 #[must_use]
-pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<MissingUrls>)> {
+pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<MissingUrlCounts>)> {
     if !outcomes.is_asked && outcomes.missing.is_empty() {
         return None;
     }
-    let mut shortfalls: Vec<MissingUrls> = Vec::new();
+    let mut shortfalls: Vec<MissingUrlCounts> = Vec::new();
     for ((reason, evidence), urls) in &outcomes.missing {
         let evidence = (evidence.clone(), *urls);
         match shortfalls.last_mut().filter(|last| last.reason == *reason) {
@@ -167,7 +167,7 @@ pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<Missi
                 last.urls += urls;
                 last.evidence.extend([evidence]);
             }
-            None => shortfalls.push(MissingUrls {
+            None => shortfalls.push(MissingUrlCounts {
                 reason: *reason,
                 urls: *urls,
                 evidence: BTreeMap::from([evidence]),
@@ -178,7 +178,7 @@ pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<Missi
         || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
     let is_empty = !is_blocked && outcomes.is_empty();
     if is_empty && !outcomes.not_found.is_empty() {
-        shortfalls.push(MissingUrls {
+        shortfalls.push(MissingUrlCounts {
             reason: MissingReason::NotFound,
             urls: outcomes.not_found.values().sum(),
             evidence: outcomes.not_found.clone(),

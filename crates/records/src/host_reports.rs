@@ -10,7 +10,7 @@ use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
 use crate::histograms::GapHistograms;
-use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrls, coverage};
+use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
 
 pub(crate) use self::last_row_line_set::LastRowLineSet;
 
@@ -54,7 +54,7 @@ pub struct HostReport {
     pub coverage: Option<HostCoverage>,
     /// URLs of the host that should have been fetched but were not, by reason.
     #[serde(default)]
-    pub missing: Vec<MissingUrls>,
+    pub missing: Vec<MissingUrlCounts>,
     /// Requests sent.
     pub requests: u64,
     /// Requests for robots.txt, including redirects on the way to it.

@@ -34,7 +34,6 @@ mod decoded_body;
 mod error;
 mod explain;
 mod extraction_report;
-mod faults;
 mod header_fields;
 mod histograms;
 mod host_coverage;
@@ -57,10 +56,11 @@ mod row_token_wording;
 mod rules_recheck;
 mod sample_report;
 mod self_contained_page;
+mod site_faults;
 mod site_fix_checks;
 mod site_report;
 #[cfg(test)]
-mod test_crawl;
+mod test_crawl_builder;
 mod walk_report;
 
 pub use archived_pages::{ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived};
@@ -78,11 +78,12 @@ pub use explain::{
     Explanation, RandomWalkHits, SampleDrawPosition, StateAvailability, UrlMention, explain,
 };
 pub use extraction_report::{
-    ExtractRules, ExtractionReport, FieldCounts, RuleCounts, UnmatchedSelectorName, UnmetCondition,
-    extract_rules, extraction,
+    ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,
+    UnmetCondition, extract_rules, extraction,
 };
-pub use faults::{FaultBaseline, FaultKind, FaultReport, PageFault, UncheckedLink, faults};
-pub use host_coverage::{HostCoverage, HostOutcomeCounts, MissingReason, MissingUrls, coverage};
+pub use host_coverage::{
+    HostCoverage, HostOutcomeCounts, MissingReason, MissingUrlCounts, coverage,
+};
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
@@ -94,9 +95,9 @@ pub use plan::{
 };
 pub use recognize_directory::{seeds_of, stored_settings};
 pub use report::{
-    BrokenPageSummary, CrawlReport, CrawlSettings, ExcludedCounts, LabelCounts, OperatorSettings,
-    PageCounts, PendingCounts, ReportedBrokenPage, RequestCounts, SampleSettings, VisitCounts,
-    report,
+    BrokenPagesSummary, CrawlReport, CrawlSettings, ExcludedCounts, LabelCounts,
+    OperatorDescription, PageCounts, PendingCounts, ReportedBrokenPage, RequestCounts,
+    SampleSettings, VisitCounts, report,
 };
 pub use report_files::{
     list_digests, report_page, site_page, write_report, write_report_and_digests,
@@ -107,7 +108,7 @@ pub use reported_crawl::ReportedCrawlSummary;
 pub use round_changes::{RoundChanges, changes};
 pub use round_row_filter::{RoundRowFilter, RoundSelection};
 pub use row_file_reader::{
-    FileRows, GATHERED_DELAYS, WORKERS, delays, excluded, extracts, links, pages, requests,
+    GATHERED_DELAYS, RowFileReader, WORKERS, delays, excluded, extracts, links, pages, requests,
     waiting, walk,
 };
 pub use row_token_wording::{
@@ -118,6 +119,9 @@ pub use rules_recheck::{
 };
 pub use sample_report::{SampleEstimates, SampleReport, sample};
 pub use self_contained_page::{PARTS_STYLE, SORT_SCRIPT, link};
+pub use site_faults::{
+    FaultBaseline, FaultKind, PageFault, SiteFaultReport, UncheckedLink, faults,
+};
 pub use site_report::{
     ImageOccurrences, MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement,
     PageWithoutAltTexts, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use self::page_sizes::{HostBytesEstimate, MeasuredPageSizes, PlannedHostPageCounts};
 use crate::error::RecordsError;
-use crate::host_coverage::{MissingReason, MissingUrls};
+use crate::host_coverage::{MissingReason, MissingUrlCounts};
 use crate::host_reports::{HostReport, host_key};
 use crate::report::report;
 use crate::row_file_reader::{excluded, requests};
@@ -221,7 +221,7 @@ fn host_plan(
     });
     let answer_ms = host.busy_ms as f64 / host.requests.max(1) as f64;
     let requests = host.requests + pages;
-    let is_unread = |shortfall: &MissingUrls| {
+    let is_unread = |shortfall: &MissingUrlCounts| {
         matches!(
             shortfall.reason,
             MissingReason::Refused | MissingReason::Errors | MissingReason::Limits

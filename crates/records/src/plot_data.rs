@@ -9,7 +9,7 @@ use std::path::Path;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 
 use crate::error::RecordsError;
-use crate::histograms::{Histogram, TimeAxis};
+use crate::histograms::{Histogram, TimeBins};
 use crate::host_reports::origin_of;
 use crate::page_outcome::outcome;
 use crate::recognize_directory::stored_settings;
@@ -103,7 +103,7 @@ pub(crate) struct PolitenessSettings {
 /// Requests and pages over time.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestsOverTime {
-    pub(crate) axis: TimeAxis,
+    pub(crate) axis: TimeBins,
     /// Number of requests by the time bin of their end and by kind of response.
     pub(crate) answers: Vec<ResponseClassCounts>,
     /// Number of rows of `pages.jsonl` by the time bin in which their request ended.
@@ -223,7 +223,7 @@ impl Reader {
         let requests = &report.requests;
         let axis = requests.first_start_ms.zip(requests.last_end_ms);
         let time = axis.map(|(first, last)| {
-            let axis = TimeAxis::new(first, last);
+            let axis = TimeBins::new(first, last);
             RequestsOverTime {
                 axis,
                 answers: vec![ResponseClassCounts::default(); axis.bins],

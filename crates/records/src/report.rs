@@ -38,7 +38,7 @@ pub struct CrawlReport {
     pub pages: PageCounts,
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
-    pub broken: BrokenPageSummary,
+    pub broken: BrokenPagesSummary,
     /// Counts of the rows of `excluded.jsonl`.
     pub excluded: ExcludedCounts,
     /// URLs left for the next run. `None` while a run is in progress, or if the last one was
@@ -87,7 +87,7 @@ pub struct CrawlSettings {
     pub per_host: u32,
     /// The operator and purpose of the crawl.
     #[serde(default)]
-    pub operator: OperatorSettings,
+    pub operator: OperatorDescription,
     /// The settings of the sample, if one is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleSettings>,
@@ -108,7 +108,7 @@ pub struct SampleSettings {
 
 /// The operator and purpose of a crawl, from `[operator]` in `crawl.toml`. Every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperatorSettings {
+pub struct OperatorDescription {
     /// The email address or URL given to the owners of visited sites.
     pub contact: Option<String>,
     /// Name of the person.
@@ -154,7 +154,8 @@ pub struct PageCounts {
     pub by_label: BTreeMap<String, LabelCounts>,
 }
 
-/// Counts of all rows of `pages.jsonl`: a URL visited in three rounds counts three times.
+/// Counts of the visits to pages in all rounds, one per row of `pages.jsonl`: a URL visited in
+/// three rounds counts three times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitCounts {
     /// All rows.
@@ -178,7 +179,7 @@ pub struct LabelCounts {
 
 /// Pages without a response, or with a status of 400 or above.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokenPageSummary {
+pub struct BrokenPagesSummary {
     /// Number of broken pages.
     pub pages: u64,
     /// The first hundred broken pages, in row order.
@@ -338,7 +339,7 @@ impl CrawlReport {
     ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         let mut sample = LastSampledRows::default();
-        let mut broken = BrokenPageSummary::default();
+        let mut broken = BrokenPagesSummary::default();
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 sample.add(&row);
@@ -353,7 +354,7 @@ impl CrawlReport {
         self.note_torn("walk.jsonl", is_torn);
         self.walk = steps.report(&sample);
         let (mut last_pages, mut last_broken) =
-            (PageCounts::default(), BrokenPageSummary::default());
+            (PageCounts::default(), BrokenPagesSummary::default());
         let has_rounds = hosts.take_last_rows(dir, |row, is_failed| {
             last_pages.add(&row, is_failed);
             last_broken.add(row);
@@ -483,7 +484,7 @@ impl CrawlSettings {
             started: note("started"),
             replay_of: note("replay-of"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
-            operator: OperatorSettings {
+            operator: OperatorDescription {
                 contact: operator_text("contact"),
                 name: operator_text("operator-name"),
                 institution: operator_text("institution"),
@@ -556,7 +557,7 @@ impl PageCounts {
     }
 }
 
-impl BrokenPageSummary {
+impl BrokenPagesSummary {
     /// Counts the last row of a URL, if the page is broken.
     fn add(&mut self, row: PageRow) {
         if !row.is_broken() {

@@ -8,11 +8,11 @@ use std::thread;
 use crawl_archive::{DIGESTS, FOLDER, FilesToRehash, write_archive_digests, write_digests};
 
 use crate::error::RecordsError;
-use crate::faults::{FaultKind, faults};
 use crate::plot_data::figures;
 use crate::report::{CrawlReport, report_with_gaps};
 use crate::report_page::{SiteFixSection, page_of};
 use crate::row_file_reader::waiting;
+use crate::site_faults::{FaultKind, faults};
 use crate::site_report::{MAX_CLICKS, site};
 
 /// Maximum visits in a crawl whose archive is read for `report.html`.

@@ -3,9 +3,9 @@
 
 mod extracted_fields_section;
 mod link_graph;
-mod owner_questions;
 mod plots;
 mod sample_section;
+mod site_owner_section;
 pub(crate) mod svg_plots;
 mod time_format;
 
@@ -20,7 +20,7 @@ use crate::host_coverage::HostCoverage;
 use crate::host_reports::HostReport;
 use crate::number_format::{counted, grouped, size};
 use crate::plot_data::PlotData;
-use crate::report::{BrokenPageSummary, CrawlReport};
+use crate::report::{BrokenPagesSummary, CrawlReport};
 use crate::report_text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
@@ -31,7 +31,7 @@ use crate::self_contained_page::{
     HtmlTable, MAX_LISTED_HOSTS, TableCell, fold, link, page, scrolling_table,
 };
 
-use owner_questions::verdict;
+use site_owner_section::verdict;
 use time_format::{moment, span};
 
 /// Maximum rows in a table of counts of `report.html`; one more row sums up the rest.
@@ -90,7 +90,7 @@ pub(crate) fn page_of(
             div.plots { @for plot in &plots { (plot) } }
             @if let Some(sketch) = sketch { (sketch) }
         }
-        (owner_questions::sites(report, figures))
+        (site_owner_section::sites(report, figures))
         h2 { "Details" }
         (fold("Hosts", &hosts(report)))
         (fold("Counts", &all_counts(report)))
@@ -126,7 +126,7 @@ fn sums(report: &CrawlReport, html_pages: Option<u64>) -> Markup {
 
 /// Renders the broken pages, and the command that finds more to fix. Used if the archived pages of
 /// the crawl were not read.
-fn broken_alone(broken: &BrokenPageSummary) -> Markup {
+fn broken_alone(broken: &BrokenPagesSummary) -> Markup {
     html! {
         @if broken.pages == 0 { p { "No page is broken." } }
         @else { (broken_table(broken)) }
@@ -306,7 +306,7 @@ fn in_words<K: Display>(counts: &BTreeMap<K, u64>) -> String {
 
 /// Renders the first broken pages of a crawl, each with the page that first linked to it.
 #[must_use]
-pub fn broken_table(broken: &BrokenPageSummary) -> Markup {
+pub fn broken_table(broken: &BrokenPagesSummary) -> Markup {
     let rows = broken.first.iter().map(|row| {
         vec![
             TableCell::link(&row.url),

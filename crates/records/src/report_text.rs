@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Write as _};
 
 use crawl_weburl::safe_line;
 
-use crate::host_coverage::MissingUrls;
+use crate::host_coverage::MissingUrlCounts;
 use crate::host_reports::{HostReport, LastRobotsResponse, PENDING_REASON};
 use crate::number_format::{counted, grouped, size};
-use crate::report::{CrawlReport, LabelCounts, OperatorSettings, VisitCounts};
+use crate::report::{CrawlReport, LabelCounts, OperatorDescription, VisitCounts};
 use crate::row_token_wording::{evidence_words, failure_words, outcome_words, status_words};
 
 /// Maximum number of hosts listed individually. Those with the most requests come first.
@@ -161,7 +161,7 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
 /// Returns the settings about the operator and the purpose of the crawl, each with its label. Skips
 /// settings that are not set.
 pub(crate) fn operator_lines(
-    operator: &OperatorSettings,
+    operator: &OperatorDescription,
 ) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
         ("contact", &operator.contact),
@@ -217,8 +217,8 @@ pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     Some(words)
 }
 
-fn shortfall_words(shortfall: &MissingUrls) -> String {
-    let MissingUrls {
+fn shortfall_words(shortfall: &MissingUrlCounts) -> String {
+    let MissingUrlCounts {
         reason,
         urls,
         evidence,

@@ -182,10 +182,10 @@ mod tests {
 
     use super::ReportedCrawlSummary;
     use crate::broken::LatestRows;
-    use crate::test_crawl::TestCrawl;
+    use crate::test_crawl_builder::TestCrawlBuilder;
 
     fn read(rows: &[(&str, &str)], waiting: &[serde_json::Value]) -> ReportedCrawlSummary {
-        let mut made = TestCrawl::new();
+        let mut made = TestCrawlBuilder::new();
         for (url, time) in rows {
             made.row(url, &json!({"status": 200, "fetched_at": time}));
         }

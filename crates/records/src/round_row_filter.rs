@@ -8,7 +8,7 @@ use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow};
 use crate::broken::key;
 use crate::error::RecordsError;
 use crate::host_reports::LastRowLineSet;
-use crate::row_file_reader::{FileRows, excluded, pages};
+use crate::row_file_reader::{RowFileReader, excluded, pages};
 
 /// Selects rounds of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,7 +171,7 @@ fn has_several_rounds(dir: &Path) -> Result<bool, RecordsError> {
 }
 
 fn each<T: serde::de::DeserializeOwned>(
-    mut rows: FileRows<T>,
+    mut rows: RowFileReader<T>,
     mut each: impl FnMut(u64, T),
 ) -> Result<(), RecordsError> {
     while let Some(row) = rows.next_sound() {

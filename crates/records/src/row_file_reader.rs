@@ -19,25 +19,25 @@ pub const GATHERED_DELAYS: &str = "delays.jsonl";
 /// Returns the rows of `pages.jsonl`, one for each exchange that settled a URL.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn pages(dir: &Path) -> Result<FileRows<PageRow>, RecordsError> {
-    FileRows::open(dir, "pages.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn pages(dir: &Path) -> Result<RowFileReader<PageRow>, RecordsError> {
+    RowFileReader::open(dir, "pages.jsonl")
 }
 
 /// Returns the rows of `requests.jsonl`: the requests sent, in the order in which they ended.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn requests(dir: &Path) -> Result<FileRows<RequestRow>, RecordsError> {
-    FileRows::open(dir, "requests.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn requests(dir: &Path) -> Result<RowFileReader<RequestRow>, RecordsError> {
+    RowFileReader::open(dir, "requests.jsonl")
 }
 
 /// Returns the rows of `excluded.jsonl`: known URLs that were not fetched.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn excluded(dir: &Path) -> Result<FileRows<ExcludedRow>, RecordsError> {
-    FileRows::open(dir, "excluded.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn excluded(dir: &Path) -> Result<RowFileReader<ExcludedRow>, RecordsError> {
+    RowFileReader::open(dir, "excluded.jsonl")
 }
 
 /// Returns the rows of `waiting.jsonl`. The first row has the reason why the last run ended, and
@@ -45,54 +45,54 @@ pub fn excluded(dir: &Path) -> Result<FileRows<ExcludedRow>, RecordsError> {
 /// has not ended, or was killed.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn waiting(dir: &Path) -> Result<FileRows<WaitingRow>, RecordsError> {
-    FileRows::open(dir, "waiting.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn waiting(dir: &Path) -> Result<RowFileReader<WaitingRow>, RecordsError> {
+    RowFileReader::open(dir, "waiting.jsonl")
 }
 
 /// Returns the rows of `links.jsonl`: links of pages.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn links(dir: &Path) -> Result<FileRows<LinkRow>, RecordsError> {
-    FileRows::open(dir, "links.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn links(dir: &Path) -> Result<RowFileReader<LinkRow>, RecordsError> {
+    RowFileReader::open(dir, "links.jsonl")
 }
 
 /// Returns the rows of `extracts.jsonl`: fields that rules extracted from pages.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn extracts(dir: &Path) -> Result<FileRows<ExtractRow>, RecordsError> {
-    FileRows::open(dir, "extracts.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn extracts(dir: &Path) -> Result<RowFileReader<ExtractRow>, RecordsError> {
+    RowFileReader::open(dir, "extracts.jsonl")
 }
 
 /// Returns the rows of `walk.jsonl`: the steps of a random walk, in order for each walker.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn walk(dir: &Path) -> Result<FileRows<RandomWalkStep>, RecordsError> {
-    FileRows::open(dir, "walk.jsonl")
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn walk(dir: &Path) -> Result<RowFileReader<RandomWalkStep>, RecordsError> {
+    RowFileReader::open(dir, "walk.jsonl")
 }
 
 /// Returns the rows of `state/delays.jsonl`: delays set while the crawl ran. In a gathered
 /// directory they are in `delays.jsonl`.
 ///
 /// # Errors
-/// As for [`FileRows`]; a file that is missing has no rows.
-pub fn delays(dir: &Path) -> Result<FileRows<DelayRow>, RecordsError> {
+/// As for [`RowFileReader`]; a file that is missing has no rows.
+pub fn delays(dir: &Path) -> Result<RowFileReader<DelayRow>, RecordsError> {
     match dir.join(WORKERS).exists() {
-        true => FileRows::open(dir, GATHERED_DELAYS),
-        false => FileRows::open(dir, "state/delays.jsonl"),
+        true => RowFileReader::open(dir, GATHERED_DELAYS),
+        false => RowFileReader::open(dir, "state/delays.jsonl"),
     }
 }
 
 /// The rows of one file, as [`RowReader`] reads them.
 #[derive(Debug)]
-pub struct FileRows<T>(RowReader<T>);
+pub struct RowFileReader<T>(RowReader<T>);
 
-impl<T: DeserializeOwned> FileRows<T> {
-    pub(crate) fn open(dir: &Path, name: &str) -> Result<FileRows<T>, RecordsError> {
-        Ok(FileRows(RowReader::open_if_any(&dir.join(name))?))
+impl<T: DeserializeOwned> RowFileReader<T> {
+    pub(crate) fn open(dir: &Path, name: &str) -> Result<RowFileReader<T>, RecordsError> {
+        Ok(RowFileReader(RowReader::open_if_any(&dir.join(name))?))
     }
 
     /// Returns whether the file ends in the middle of a line. Only valid after all rows were read.
@@ -122,7 +122,7 @@ impl<T: DeserializeOwned> FileRows<T> {
     }
 }
 
-impl<T: DeserializeOwned> Iterator for FileRows<T> {
+impl<T: DeserializeOwned> Iterator for RowFileReader<T> {
     type Item = Result<T, RecordsError>;
 
     fn next(&mut self) -> Option<Result<T, RecordsError>> {

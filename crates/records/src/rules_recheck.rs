@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
-use crate::row_file_reader::{FileRows, excluded, pages, waiting};
+use crate::row_file_reader::{RowFileReader, excluded, pages, waiting};
 
 /// The name of the file in a crawl's directory that has the result of its last recheck.
 pub const RECHECK: &str = "recheck.jsonl";
@@ -44,7 +44,7 @@ pub struct RecheckTotals {
 /// rounds occurs several times.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`], and the errors of [`FileRows`].
+/// [`RecordsError::NoCrawl`], and the errors of [`RowFileReader`].
 pub fn page_urls(
     dir: &Path,
 ) -> Result<impl Iterator<Item = Result<CanonicalUrl, RecordsError>>, RecordsError> {
@@ -113,10 +113,10 @@ pub fn write_recheck(
 /// Returns the rows of `recheck.jsonl`; `None` if the crawl was never rechecked.
 ///
 /// # Errors
-/// As for [`FileRows`].
-pub fn recheck_rows(dir: &Path) -> Result<Option<FileRows<RulesRecheckRow>>, RecordsError> {
+/// As for [`RowFileReader`].
+pub fn recheck_rows(dir: &Path) -> Result<Option<RowFileReader<RulesRecheckRow>>, RecordsError> {
     match dir.join(RECHECK).is_file() {
-        true => FileRows::open(dir, RECHECK).map(Some),
+        true => RowFileReader::open(dir, RECHECK).map(Some),
         false => Ok(None),
     }
 }

@@ -9,9 +9,9 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::broken::key;
-use crate::faults::{FaultKind, FaultReport, MOVED_TO, PageFault};
 use crate::number_format::{counted, grouped};
 use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
+use crate::site_faults::{FaultKind, MOVED_TO, PageFault, SiteFaultReport};
 use crate::site_report::{RedirectChain, SiteReport};
 
 pub(crate) use page_checks::of_pages;
@@ -29,7 +29,10 @@ const MIN_TEMPLATE_PAGES: u64 = 3;
 const MAX_LISTED_PAGES: usize = 100;
 
 /// Returns the checks of a crawl's links, the most urgent first. `site` adds redirect chains.
-pub(crate) fn of_links(faults: &FaultReport, site: Option<&SiteReport>) -> Vec<SiteCheckResult> {
+pub(crate) fn of_links(
+    faults: &SiteFaultReport,
+    site: Option<&SiteReport>,
+) -> Vec<SiteCheckResult> {
     let mut checks = Vec::new();
     let origin = faults.crawl.origin();
     let graded = faults.graded.len() as u64;
@@ -135,7 +138,7 @@ struct Targets<'f> {
 }
 
 impl<'f> Targets<'f> {
-    fn of(faults: &'f FaultReport, kinds: &[FaultKind]) -> Targets<'f> {
+    fn of(faults: &'f SiteFaultReport, kinds: &[FaultKind]) -> Targets<'f> {
         let mut by_target: BTreeMap<(&str, &str), Vec<&PageFault>> = BTreeMap::new();
         let mut pages = Vec::new();
         for fault in &faults.faults {

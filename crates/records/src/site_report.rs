@@ -15,7 +15,7 @@ use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
 use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{CrawlArchive, LatestRows, naming};
+use crate::broken::{ArchivedPageReader, LatestRows, naming};
 use crate::error::RecordsError;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
@@ -321,7 +321,7 @@ impl Site {
         latest: &LatestRows,
         report: &mut SiteReport,
     ) -> Result<(), RecordsError> {
-        let archived = CrawlArchive::open(dir);
+        let archived = ArchivedPageReader::open(dir);
         let (mut texts, mut elements) = (
             TitleAndHeadingCollector::default(),
             ElementProblemCollector::default(),

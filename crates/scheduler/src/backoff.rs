@@ -36,7 +36,8 @@ pub(crate) struct Backoff {
     pub(crate) limit: HostRateLimit,
 }
 
-/// The pace set by the host's rate-limit fields.
+/// The rate limit in force at a host, set by the rate-limit fields of its responses: a gap and a
+/// wait, each until a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostRateLimit {
     /// Minimum gap between requests, in microseconds.

@@ -1,6 +1,6 @@
 //! The state of one host and its slots.
 
-mod ended_requests;
+mod request_completion;
 
 use crawl_weburl::HostKey;
 
@@ -178,7 +178,7 @@ mod tests {
 
     use super::ScheduledHost;
     use crate::origin::OriginEntry;
-    use crate::ready_key::ReadyQueueEntry;
+    use crate::ready_queue_entry::ReadyQueueEntry;
     use crate::tick::Tick;
 
     /// Adds up the sizes of a host, its only origin and its queue entry. Names, maps and allocation

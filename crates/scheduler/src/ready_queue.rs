@@ -2,7 +2,7 @@
 //!
 //! A host with work and a free slot is in exactly one queue. Before it is ready it is in `later`,
 //! ordered by the time when it will be ready. After that it is in `ready`, ordered by its
-//! [`ReadyKey`].
+//! [`ReadyQueueKey`].
 //!
 //! When a host is first in `ready` but one of its gates (address, site, look-ups) is closed, the
 //! host moves to the gate's queue, and the gate takes the host's position. A closed gate is in
@@ -12,7 +12,7 @@
 use crate::host::{HostQueueMembership, NO_GATE};
 use crate::origin::{FEW_ORIGINS, OriginEntry};
 use crate::permit::{GateCharge, Permit, PermitData, RequestPurpose};
-use crate::ready_key::{ReadyKey, ReadyQueueEntry};
+use crate::ready_queue_entry::{ReadyQueueEntry, ReadyQueueKey};
 use crate::scheduler::Scheduler;
 use crate::shared_limit_gate::{Gate, GateReadyQueuePosition};
 use crate::tick::Tick;
@@ -146,7 +146,7 @@ impl Scheduler {
                 return self.wait_at(self.look_ups, id);
             }
             self.ready
-                .insert((ReadyKey::of(host), ReadyQueueEntry::Host(id)));
+                .insert((ReadyQueueKey::of(host), ReadyQueueEntry::Host(id)));
         }
     }
 
@@ -154,7 +154,7 @@ impl Scheduler {
     fn wait_at(&mut self, number: u32, id: u32) {
         let host = &mut self.hosts[id];
         host.position = HostQueueMembership::AtGate(number);
-        let entry = (ReadyKey::of(host), id);
+        let entry = (ReadyQueueKey::of(host), id);
         self.gates.get_mut(number).queue.insert(entry);
         self.requeue_gate(number);
     }
@@ -163,7 +163,7 @@ impl Scheduler {
     pub(crate) fn dequeue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let place = std::mem::replace(&mut host.position, HostQueueMembership::NotQueued);
-        let (at, order, turn) = (host.at, host.order, ReadyKey::of(host));
+        let (at, order, turn) = (host.at, host.order, ReadyQueueKey::of(host));
         match place {
             HostQueueMembership::NotQueued => {}
             HostQueueMembership::Later => {

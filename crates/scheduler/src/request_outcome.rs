@@ -71,7 +71,8 @@ pub enum OutcomeKind {
     NoConnection,
 }
 
-/// The wait that follows from a [`RequestOutcome`].
+/// How long a host must wait after a request with this outcome: when the next request is allowed,
+/// the wait requested, and the end of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostWait {
     /// When the host's own limits allow the next request.

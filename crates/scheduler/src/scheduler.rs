@@ -15,7 +15,7 @@ use crate::permit::{
 use crate::politeness::{Politeness, SharedHostLimits};
 use crate::random::SplitMix64;
 use crate::rate_limits::MaxRateLimiter;
-use crate::ready_key::{ReadyKey, ReadyQueueEntry};
+use crate::ready_queue_entry::{ReadyQueueEntry, ReadyQueueKey};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
 use crate::robots_pace::RobotsPace;
 use crate::shared_limit_gate::{Gate, GateKey, Gates};
@@ -48,7 +48,7 @@ pub struct Scheduler {
     /// Hosts by the time they become ready, and closed gates (shared limits) by the time they open.
     pub(crate) later: BTreeSet<(Tick, u64, ReadyQueueEntry)>,
     /// Ready hosts and open gates (shared limits), in the order in which they are served.
-    pub(crate) ready: BTreeSet<(ReadyKey, ReadyQueueEntry)>,
+    pub(crate) ready: BTreeSet<(ReadyQueueKey, ReadyQueueEntry)>,
     /// Counts queue entries, to break ties by order of arrival.
     pub(crate) order: u64,
     /// When to retry an unreachable robots.txt or when visit times begin, with the index of the

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::politeness::{Politeness, SharedHostLimits};
 use crate::rate_limits::{MaxRateLimiter, SettableGovernorClock};
-use crate::ready_key::ReadyKey;
+use crate::ready_queue_entry::ReadyQueueKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
@@ -37,7 +37,7 @@ pub(crate) struct Gate {
     promised: Tick,
     hosts: u32,
     /// Hosts that wait at the gate, in order.
-    pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
+    pub(crate) queue: BTreeSet<(ReadyQueueKey, u32)>,
     /// The gate's position in the ready queue, where it stands in for its first waiting host.
     pub(crate) wake: Option<GateReadyQueuePosition>,
 }
@@ -50,7 +50,7 @@ pub(crate) enum GateReadyQueuePosition {
     /// times.
     Later(Tick, u64),
     /// The gate (shared limit) is open and takes the position of its first waiting host.
-    Ready(ReadyKey),
+    Ready(ReadyQueueKey),
 }
 
 impl Gate {

@@ -25,7 +25,7 @@
 mod content_filter;
 mod scope;
 mod seed_settings;
-mod side_effects;
+mod side_effect_urls;
 mod surt_prefix;
 
 pub use content_filter::{
@@ -33,5 +33,5 @@ pub use content_filter::{
 };
 pub use scope::{BadScopePattern, OutOfScopeReason, Scope, ScopeMode, ScopeVerdict};
 pub use seed_settings::{AreaConflict, SeedArea, SeedAreaKind, SeedAreas, SeedSettings, folder};
-pub use side_effects::{SideEffectReason, action};
+pub use side_effect_urls::{SideEffectReason, action};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

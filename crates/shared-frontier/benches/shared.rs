@@ -20,7 +20,7 @@ use crate::web::{GeneratedWeb, LINKS};
 #[path = "../../frontier/examples/bench/resource_usage.rs"]
 #[expect(dead_code, reason = "the benchmark of one on disk measures more")]
 mod machine;
-#[path = "../tests/shared/postgres.rs"]
+#[path = "../tests/shared/postgres_server.rs"]
 #[expect(dead_code, reason = "tests use more of it")]
 mod postgres;
 #[path = "../../frontier/examples/bench/generated_web.rs"]

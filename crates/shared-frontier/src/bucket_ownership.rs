@@ -33,7 +33,7 @@ pub(crate) struct BucketOwnership {
     buckets: RwLock<HashMap<i32, OwnedBucket>>,
 }
 
-/// An owned bucket.
+/// The ownership of one bucket: its epoch, and when it was requested and taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedBucket {
     pub(crate) epoch: i64,

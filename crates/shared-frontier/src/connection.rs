@@ -56,6 +56,7 @@ pub(crate) use params;
 
 /// The parameters of a statement, in order.
 pub(crate) type StatementParameterList<'a> = &'a [&'a (dyn ToSql + Sync)];
+/// The result of a database operation, with the driver's error.
 pub(crate) type DatabaseResult<T> = Result<T, tokio_postgres::Error>;
 
 /// The configuration of connections to a database server.

@@ -31,7 +31,7 @@ pub struct ConnectionString {
     config: Config,
     /// A configuration for each host of the string.
     each_host: Vec<Config>,
-    encryption: Encryption,
+    encryption: TlsMode,
     allows_cleartext: bool,
     /// The connection string without its password.
     shown: String,
@@ -39,7 +39,7 @@ pub struct ConnectionString {
 
 /// Whether connections to a database server are encrypted, and how the database server is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Encryption {
+pub(crate) enum TlsMode {
     None,
     /// The connection is encrypted, and the database server's certificate and name are verified.
     Verified(RootCertificates),
@@ -119,8 +119,8 @@ impl ConnectionString {
             [&mode, &roots].map(|parameter| parameter.as_ref().map(|(_, value)| value.as_str()));
         let encryption = encryption(&config, mode_value, roots_value)?;
         let ssl_mode = match encryption {
-            Encryption::None => SslMode::Disable,
-            Encryption::Verified(_) => SslMode::Require,
+            TlsMode::None => SslMode::Disable,
+            TlsMode::Verified(_) => SslMode::Require,
         };
         config.ssl_mode(ssl_mode);
         let mut each_host = Vec::new();
@@ -183,7 +183,7 @@ impl ConnectionString {
         self.allows_cleartext
     }
 
-    pub(crate) fn encryption(&self) -> &Encryption {
+    pub(crate) fn encryption(&self) -> &TlsMode {
         &self.encryption
     }
 
@@ -245,7 +245,7 @@ fn encryption(
     config: &Config,
     mode: Option<&str>,
     roots: Option<&str>,
-) -> Result<Encryption, SharedCrawlError> {
+) -> Result<TlsMode, SharedCrawlError> {
     let roots = match roots {
         None | Some("system") => RootCertificates::System,
         Some(file) => RootCertificates::File(file.into()),
@@ -257,10 +257,10 @@ fn encryption(
             .iter()
             .all(std::net::IpAddr::is_loopback);
     match mode {
-        Some("verify-full") => Ok(Encryption::Verified(roots)),
-        Some("disable") => Ok(Encryption::None),
-        None if is_here && roots == RootCertificates::System => Ok(Encryption::None),
-        None => Ok(Encryption::Verified(roots)),
+        Some("verify-full") => Ok(TlsMode::Verified(roots)),
+        Some("disable") => Ok(TlsMode::None),
+        None if is_here && roots == RootCertificates::System => Ok(TlsMode::None),
+        None => Ok(TlsMode::Verified(roots)),
         Some(mode) => Err(SharedCrawlError::WeakEncryption {
             mode: mode.to_owned(),
         }),
@@ -277,18 +277,18 @@ fn is_local(host: &Host) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConnectionString, Encryption, RootCertificates};
+    use super::{ConnectionString, RootCertificates, TlsMode};
     use crate::error::SharedCrawlError;
 
-    fn verified(file: Option<&str>) -> Encryption {
-        Encryption::Verified(file.map_or(RootCertificates::System, |file| {
+    fn verified(file: Option<&str>) -> TlsMode {
+        TlsMode::Verified(file.map_or(RootCertificates::System, |file| {
             RootCertificates::File(file.into())
         }))
     }
 
     #[test]
     fn connections_off_loopback_are_encrypted_and_verified_by_default() {
-        let check = |text: &str, expected: Encryption| {
+        let check = |text: &str, expected: TlsMode| {
             let parsed = ConnectionString::parse(text).unwrap();
             assert_eq!(*parsed.encryption(), expected, "{text}");
         };
@@ -298,10 +298,7 @@ mod tests {
             "[::1]:5432,127.0.0.1",
             "%2Frun%2Fpostgresql",
         ] {
-            check(
-                &format!("postgres://crawler@{local}/crawl"),
-                Encryption::None,
-            );
+            check(&format!("postgres://crawler@{local}/crawl"), TlsMode::None);
         }
         for remote in ["db.example.org", "192.0.2.7", "127.0.0.1,db.example.org"] {
             check(
@@ -321,7 +318,7 @@ mod tests {
         );
         check(
             "postgres://db.example.org/crawl?sslmode=disable",
-            Encryption::None,
+            TlsMode::None,
         );
         let system = "postgres://db.example.org/crawl?sslrootcert=system";
         check(system, verified(None));

@@ -22,6 +22,7 @@ use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey, place_of};
 use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
 
+/// Reads from and commits to the tables of one crawl, over connections to its server groups.
 pub(crate) struct CrawlDatabaseClient {
     pub(crate) thread: DatabaseThread,
     pub(crate) config: ServerConfig,

@@ -1,7 +1,7 @@
 //! The shared frontier: reads URLs and leases them.
 
-mod bucket_handover;
 mod transaction;
+mod worker_coordination;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -61,6 +61,8 @@ pub(crate) struct FrontierWriterState {
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
+/// What a shared frontier keeps in memory under one lock: the lease table, and the states of
+/// recently seen URLs.
 pub(crate) struct LeasesAndRecentUrls {
     pub(crate) leases: LeaseTable,
     pub(crate) recent: RecentUrls,

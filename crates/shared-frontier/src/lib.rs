@@ -19,7 +19,6 @@
 //! variables: the password is in [`SharedFrontierOptions`].
 
 mod bucket_ownership;
-mod check_server;
 mod commit_statements;
 mod connection;
 mod connection_string;
@@ -40,13 +39,13 @@ mod options;
 mod overview;
 mod recent_urls;
 mod row_codec;
+mod server_conformance;
 mod server_groups;
 mod server_setup;
 mod sql_statements;
 mod tls;
 mod worker_homes;
 
-pub use check_server::check_server;
 pub use connection_string::ConnectionString;
 pub use crawl_exporter::CrawlExporter;
 pub use database_password::{Password, PasswordSources};
@@ -59,3 +58,4 @@ pub use move_buckets::{
 };
 pub use options::SharedFrontierOptions;
 pub use overview::{CrawlOverview, GroupOverview, WorkerOverview, drain, overview};
+pub use server_conformance::check_server;

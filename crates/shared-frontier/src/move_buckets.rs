@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::CommittedUrlCounts;
 
-use self::server_group_move_steps::{BucketInTransit, BucketRow, GroupConnection};
+use self::server_group_move_steps::{BucketInTransit, BucketRow, ServerGroupConnection};
 use crate::connection_string::ConnectionString;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
@@ -57,7 +57,7 @@ pub enum BucketChoice {
     AllOf(ServerGroupSelector),
 }
 
-/// A server group of a crawl.
+/// Selects a server group of a crawl by its number or by its connection string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerGroupSelector {
     /// The server group's number, from 0.
@@ -116,8 +116,8 @@ pub fn move_buckets(
 ) -> Result<BucketMoveResult, SharedCrawlError> {
     let groups = find_groups(urls, credentials, crawl)?;
     let buckets = groups.first().map_or(0, |group| group.crawl.buckets);
-    let groups = groups.into_iter().map(GroupConnection::open);
-    let groups: Vec<GroupConnection> = groups.collect::<Result<_, _>>()?;
+    let groups = groups.into_iter().map(ServerGroupConnection::open);
+    let groups: Vec<ServerGroupConnection> = groups.collect::<Result<_, _>>()?;
     let to = number_of(&groups, to, crawl)?;
     let mut mover = Mover {
         life: new_life("crawl frontier move"),
@@ -139,7 +139,7 @@ pub fn move_buckets(
 }
 
 fn number_of(
-    groups: &[GroupConnection],
+    groups: &[ServerGroupConnection],
     name: &ServerGroupSelector,
     crawl: &str,
 ) -> Result<i32, SharedCrawlError> {
@@ -170,7 +170,7 @@ fn number_of(
 struct Mover<'a> {
     /// The unique id of this move.
     life: String,
-    groups: Vec<GroupConnection>,
+    groups: Vec<ServerGroupConnection>,
     to: i32,
     on_step: &'a mut dyn FnMut(BucketMoveProgress) -> ControlFlow<()>,
     moved: BucketMoveResult,
@@ -180,7 +180,7 @@ struct Mover<'a> {
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
-    fn group(&self, number: i32) -> Result<&GroupConnection, SharedCrawlError> {
+    fn group(&self, number: i32) -> Result<&ServerGroupConnection, SharedCrawlError> {
         let group = self.groups.iter().find(|group| group.number == number);
         group.ok_or_else(|| SharedCrawlError::NoSuchGroup {
             crawl: String::new(),

@@ -183,7 +183,8 @@ impl<'a> StateColumns<'a> {
     }
 }
 
-/// A row whose columns can be read by position.
+/// Extends a database row: returns the value of a column by position, or `None` if it is missing or
+/// of another type.
 pub(crate) trait RowColumnAccess {
     /// Returns the value of a column. `None` if the row lacks the column or its type differs.
     fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T>;

@@ -27,7 +27,7 @@ pub(crate) struct ServerGroups {
     /// The number of this worker's own server group, its home.
     pub(crate) own: i32,
     /// All other server groups, sorted by number.
-    pub(crate) others: Vec<OtherGroup>,
+    pub(crate) others: Vec<OtherServerGroup>,
     map: RwLock<Arc<BucketMap>>,
 }
 
@@ -70,7 +70,7 @@ impl BucketMap {
 }
 
 impl ServerGroups {
-    pub(crate) fn new(own: i32, others: Vec<OtherGroup>, map: BucketMap) -> ServerGroups {
+    pub(crate) fn new(own: i32, others: Vec<OtherServerGroup>, map: BucketMap) -> ServerGroups {
         ServerGroups {
             own,
             others,
@@ -84,7 +84,7 @@ impl ServerGroups {
     }
 
     /// Returns the server group with this number, or `None` if it is the home or is unknown.
-    pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
+    pub(crate) fn other(&self, number: i32) -> Option<&OtherServerGroup> {
         self.others.iter().find(|group| group.number == number)
     }
 
@@ -142,7 +142,7 @@ impl ServerGroups {
 }
 
 /// A server group that is not this worker's home.
-pub(crate) struct OtherGroup {
+pub(crate) struct OtherServerGroup {
     pub(crate) number: i32,
     /// The crawl's number in that server group.
     pub(crate) crawl: i32,
@@ -156,14 +156,14 @@ pub(crate) struct OtherGroup {
 /// A request in flight, and the connection that it was sent over.
 pub(crate) type PendingSessionResult<T> = PendingDatabaseResult<(Arc<DatabaseSession>, T)>;
 
-impl OtherGroup {
+impl OtherServerGroup {
     pub(crate) fn new(
         number: i32,
         crawl: i32,
         thread: DatabaseThread,
         config: ServerConfig,
-    ) -> OtherGroup {
-        OtherGroup {
+    ) -> OtherServerGroup {
+        OtherServerGroup {
             number,
             crawl,
             thread,

@@ -11,7 +11,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection_string::{Encryption, RootCertificates};
+use crate::connection_string::{RootCertificates, TlsMode};
 use crate::error::SharedCrawlError;
 
 /// Maximum size of a file of root certificates, in bytes. All roots of a browser together have 250
@@ -20,11 +20,11 @@ const MAX_ROOTS_BYTES: u64 = 4 << 20;
 
 /// Returns a connector for encrypted connections, or `None` if connections are not encrypted.
 pub(crate) fn connector(
-    encryption: &Encryption,
+    encryption: &TlsMode,
 ) -> Result<Option<MakeRustlsConnect>, SharedCrawlError> {
     let roots = match encryption {
-        Encryption::None => return Ok(None),
-        Encryption::Verified(roots) => root_certificates(roots)?,
+        TlsMode::None => return Ok(None),
+        TlsMode::Verified(roots) => root_certificates(roots)?,
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

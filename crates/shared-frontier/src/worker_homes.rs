@@ -13,7 +13,7 @@ use crate::error::SharedCrawlError;
 use crate::open_groups::{CrawlRow, ServerGroup};
 use crate::options::SharedFrontierOptions;
 use crate::row_codec::ColumnReader;
-use crate::server_groups::{BucketMap, OtherGroup};
+use crate::server_groups::{BucketMap, OtherServerGroup};
 use crate::sql_statements::Sql;
 
 /// The number of the server group that stores data of which there is only one copy. This group
@@ -28,7 +28,7 @@ pub(crate) struct HomeAndOtherServerGroups {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: DatabaseThread,
     pub(crate) config: ServerConfig,
-    pub(crate) others: Vec<OtherGroup>,
+    pub(crate) others: Vec<OtherServerGroup>,
     pub(crate) map: BucketMap,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn find_home(
     options: &SharedFrontierOptions,
 ) -> Result<HomeAndOtherServerGroups, SharedCrawlError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
-    let mut known_groups: Vec<OtherGroup> =
+    let mut known_groups: Vec<OtherServerGroup> =
         groups.into_iter().map(ServerGroup::into_other).collect();
     let (home, map) = match known_groups.len() {
         1 => (
@@ -99,7 +99,7 @@ pub(crate) fn find_home(
 }
 
 /// Returns the home group of a worker. Assigns a server group if the worker has none.
-fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
+fn home_of(groups: &[OtherServerGroup], worker: &str) -> Result<i32, FrontierError> {
     let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
         return Ok(FIRST_GROUP);
     };
@@ -254,14 +254,14 @@ impl Homes {
 
 impl ServerGroup {
     /// Converts this group to the form in which a worker of another server group queries it.
-    fn into_other(self) -> OtherGroup {
+    fn into_other(self) -> OtherServerGroup {
         let ServerGroup { server, crawl } = self;
-        OtherGroup::new(crawl.group, crawl.number, server.thread, server.config)
+        OtherServerGroup::new(crawl.group, crawl.number, server.thread, server.config)
     }
 }
 
 /// Reads the map of buckets as stored in a server group.
-fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
+fn map_of(group: &OtherServerGroup) -> Result<BucketMap, FrontierError> {
     let rows = group.read(Sql::Map, params![group.crawl])?;
     // Version -1 is older than any stored version. So the first survey finds a newer version, and
     // the map is read again.
@@ -275,7 +275,7 @@ pub(crate) fn read_map(rows: &[Row], version: i64) -> Option<BucketMap> {
     Some(BucketMap::new(version, homes?))
 }
 
-fn read_workers(rows: &[Row], group: &OtherGroup) -> Result<Vec<WorkerFacts>, FrontierError> {
+fn read_workers(rows: &[Row], group: &OtherServerGroup) -> Result<Vec<WorkerFacts>, FrontierError> {
     read(rows).ok_or_else(|| corrupt(group, "worker"))
 }
 
@@ -314,7 +314,7 @@ fn read_homes(rows: &[Row]) -> Option<Homes> {
     Some(homes)
 }
 
-fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
+fn corrupt(group: &OtherServerGroup, table: &str) -> FrontierError {
     group
         .thread
         .corrupt(&format!("a row of crawl_frontier.{table}"))

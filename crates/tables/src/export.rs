@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, replace_file};
 use crawl_records::{
-    CrawlSettings, FileRows, HostReport, HostReportCollector, RecordsError, RoundRowFilter,
-    RoundSelection,
+    CrawlSettings, HostReport, HostReportCollector, RecordsError, RoundRowFilter, RoundSelection,
+    RowFileReader,
 };
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
@@ -210,7 +210,7 @@ impl Folder<'_> {
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static TableDefinition<R>,
-        rows: FileRows<T>,
+        rows: RowFileReader<T>,
         mut make: impl FnMut(u64, T) -> Result<Option<R>, TablesError>,
     ) -> Result<WrittenTable, TablesError> {
         let mut writing = self.begin(table)?;
@@ -297,7 +297,7 @@ impl<R> Writing<R> {
 
 /// Calls `each` for each valid row. Malformed lines are counted and skipped.
 pub(crate) fn each_row<T: DeserializeOwned>(
-    rows: FileRows<T>,
+    rows: RowFileReader<T>,
     mut each: impl FnMut(T) -> Result<(), TablesError>,
 ) -> Result<ReadRowCounts, TablesError> {
     each_line(rows, |_, row| each(row))
@@ -305,7 +305,7 @@ pub(crate) fn each_row<T: DeserializeOwned>(
 
 /// Calls `each` like [`each_row`], but also passes the line number of each row, counted from 1.
 pub(crate) fn each_line<T: DeserializeOwned>(
-    mut rows: FileRows<T>,
+    mut rows: RowFileReader<T>,
     mut each: impl FnMut(u64, T) -> Result<(), TablesError>,
 ) -> Result<ReadRowCounts, TablesError> {
     let mut read = ReadRowCounts::default();

@@ -1,7 +1,7 @@
 //! Determines the tables for extracted fields: one table for each rule, and one for each list of
 //! groups in a rule.
 
-use crawl_fields::{FieldConfig, FieldConfigList, FieldKind, RuleConfig};
+use crawl_fields::{FieldConfig, FieldConfigList, FieldType, RuleConfig};
 use crawl_records::ExtractRow;
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ pub(crate) struct FieldColumn {
     /// dots.
     pub(crate) name: String,
     path: Vec<String>,
-    pub(crate) kind: FieldKind,
+    pub(crate) kind: FieldType,
     pub(crate) is_list: bool,
 }
 
@@ -62,7 +62,7 @@ fn add_columns(
         let mut path = prefix.to_vec();
         path.push(name.to_owned());
         let (kind, is_list, group) = match field {
-            FieldConfig::Select(_) => (FieldKind::Text, false, None),
+            FieldConfig::Select(_) => (FieldType::Text, false, None),
             FieldConfig::Table(table) => (table.kind, table.all, table.fields.as_ref()),
         };
         match group {

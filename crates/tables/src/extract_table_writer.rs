@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_archive::replace_file;
-use crawl_fields::FieldKind;
+use crawl_fields::FieldType;
 use crawl_records::{ExtractRow, RoundRowFilter, RoundSelection, extract_rules, extracts};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
@@ -236,10 +236,10 @@ impl ParquetSink {
         }
         columns.extend(table.columns.iter().map(|column| {
             let values = match column.kind {
-                FieldKind::Text | FieldKind::Url => ColumnValues::Text(Vec::new()),
-                FieldKind::Number => ColumnValues::Number(Vec::new()),
-                FieldKind::Date => ColumnValues::Integer(Vec::new()),
-                FieldKind::Bool => ColumnValues::Bool(Vec::new()),
+                FieldType::Text | FieldType::Url => ColumnValues::Text(Vec::new()),
+                FieldType::Number => ColumnValues::Number(Vec::new()),
+                FieldType::Date => ColumnValues::Integer(Vec::new()),
+                FieldType::Bool => ColumnValues::Bool(Vec::new()),
             };
             new(column.is_list, values)
         }));
@@ -396,7 +396,7 @@ fn days_of(day: &str) -> Option<i64> {
 
 fn schema(table: &ExtractTable) -> Result<Type, ParquetError> {
     let mut fields = vec![
-        value("page_url", FieldKind::Text)?,
+        value("page_url", FieldType::Text)?,
         Arc::new(
             Type::primitive_type_builder("page_round", PhysicalType::INT32)
                 .with_repetition(Repetition::OPTIONAL)
@@ -434,12 +434,12 @@ fn column_type(column: &FieldColumn) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(list))
 }
 
-fn value(name: &str, kind: FieldKind) -> Result<TypePtr, ParquetError> {
+fn value(name: &str, kind: FieldType) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match kind {
-        FieldKind::Text | FieldKind::Url => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        FieldKind::Number => (PhysicalType::DOUBLE, None),
-        FieldKind::Date => (PhysicalType::INT32, Some(LogicalType::Date)),
-        FieldKind::Bool => (PhysicalType::BOOLEAN, None),
+        FieldType::Text | FieldType::Url => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        FieldType::Number => (PhysicalType::DOUBLE, None),
+        FieldType::Date => (PhysicalType::INT32, Some(LogicalType::Date)),
+        FieldType::Bool => (PhysicalType::BOOLEAN, None),
     };
     let built = Type::primitive_type_builder(name, physical)
         .with_repetition(Repetition::OPTIONAL)

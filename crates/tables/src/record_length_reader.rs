@@ -15,8 +15,8 @@ const MAX_AHEAD: usize = 65_536;
 /// read, because it probably belongs to another crawl.
 const MAX_MISSES: usize = 100;
 
-/// Reads the capture log in parallel with `pages.jsonl`. This works because both files are written
-/// in the same order.
+/// Reads the lengths of archived records from the capture log, in parallel with `pages.jsonl`. This
+/// works because both files are written in the same order.
 pub(crate) struct RecordLengthReader {
     log: Option<CaptureLogReader>,
     ahead: VecDeque<CaptureLine>,

@@ -2,6 +2,7 @@
 
 use crate::random::SeededRandom;
 
+/// The page that a link leads to: its host and its path.
 pub(crate) struct LinkTarget<'a> {
     pub(crate) authority: &'a str,
     /// The canonical path and query.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, ZlibEncoder};
 
-use crate::reply::{HttpAnswer, RawReplyStep, ScriptedReply, TAKES_ALL, gzip};
+use crate::scripted_reply::{HttpAnswer, RawReplyStep, ScriptedReply, TAKES_ALL, gzip};
 
 /// Decoded size of each compression bomb, in bytes.
 const BOMB_BYTES: usize = 64 << 20;

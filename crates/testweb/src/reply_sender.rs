@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::reply::{HttpAnswer, RawReplyStep, ReplyAction, ScriptedReply, head};
 use crate::request_log::RequestLog;
+use crate::scripted_reply::{HttpAnswer, RawReplyStep, ScriptedReply, ScriptedReplyContent, head};
 
 /// Bytes per write. The number is small, so that the last write begins shortly before the end of a
 /// long body.
@@ -15,7 +15,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 /// What happens to the connection after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AfterReply {
+pub(crate) enum ConnectionAfterReply {
     Next,
     Close,
 }
@@ -46,13 +46,15 @@ impl<'a> ReplySender<'a> {
         &mut self,
         reply: &ScriptedReply,
         head_only: bool,
-    ) -> io::Result<AfterReply> {
+    ) -> io::Result<ConnectionAfterReply> {
         match &reply.act {
-            ReplyAction::Answer(answer) => self.answer(answer, head_only).await,
-            ReplyAction::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
-            ReplyAction::Raw(steps) => self.raw(steps).await,
+            ScriptedReplyContent::Answer(answer) => self.answer(answer, head_only).await,
+            ScriptedReplyContent::Drip(answer, bytes, pause) => {
+                self.drip(answer, *bytes, *pause).await
+            }
+            ScriptedReplyContent::Raw(steps) => self.raw(steps).await,
             // Unreachable: the server has replaced `Usual` with an answer.
-            ReplyAction::Usual => Ok(AfterReply::Close),
+            ScriptedReplyContent::Usual => Ok(ConnectionAfterReply::Close),
         }
     }
 
@@ -60,7 +62,7 @@ impl<'a> ReplySender<'a> {
         &mut self,
         answer: &HttpAnswer,
         head_only: bool,
-    ) -> io::Result<AfterReply> {
+    ) -> io::Result<ConnectionAfterReply> {
         self.status = Some(answer.status);
         let mut bytes = head(answer, has_body(answer).then_some(answer.body.len()));
         if !head_only && has_body(answer) {
@@ -75,7 +77,7 @@ impl<'a> ReplySender<'a> {
         answer: &HttpAnswer,
         bytes: usize,
         pause: Duration,
-    ) -> io::Result<AfterReply> {
+    ) -> io::Result<ConnectionAfterReply> {
         self.status = Some(answer.status);
         self.send(&head(answer, Some(answer.body.len()))).await?;
         for part in answer.body.chunks(bytes) {
@@ -85,7 +87,7 @@ impl<'a> ReplySender<'a> {
         Ok(after(answer))
     }
 
-    async fn raw(&mut self, steps: &[RawReplyStep]) -> io::Result<AfterReply> {
+    async fn raw(&mut self, steps: &[RawReplyStep]) -> io::Result<ConnectionAfterReply> {
         for step in steps {
             match step {
                 RawReplyStep::Send(bytes) => self.send(bytes).await?,
@@ -113,7 +115,7 @@ impl<'a> ReplySender<'a> {
                 }
             }
         }
-        Ok(AfterReply::Close)
+        Ok(ConnectionAfterReply::Close)
     }
 
     async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -130,14 +132,14 @@ fn has_body(answer: &HttpAnswer) -> bool {
     !matches!(answer.status, 100..=199 | 204 | 304)
 }
 
-fn after(answer: &HttpAnswer) -> AfterReply {
+fn after(answer: &HttpAnswer) -> ConnectionAfterReply {
     let closes = answer.headers.iter().any(|(name, value)| {
         name.eq_ignore_ascii_case("connection") && value.eq_ignore_ascii_case("close")
     });
     if closes {
-        AfterReply::Close
+        ConnectionAfterReply::Close
     } else {
-        AfterReply::Next
+        ConnectionAfterReply::Next
     }
 }
 

@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::random::SeededRandom;
-use crate::reply::{HttpAnswer, ReplyAction, ReplySequence, ScriptedReply};
-use crate::reply_sender::{AfterReply, ReplySender, until_closed};
-use crate::request::{ReadBuffer, ReceivedRequest, RequestReadResult};
+use crate::reply_sender::{ConnectionAfterReply, ReplySender, until_closed};
 use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
+use crate::request_reader::{ReadBuffer, ReceivedRequest, RequestReadResult};
+use crate::scripted_reply::{HttpAnswer, ReplySequence, ScriptedReply, ScriptedReplyContent};
 use crate::synthetic_hosts::SyntheticHosts;
 use crate::test_web_builder::{ConnectionBehaviour, ReplyHandler};
 
@@ -90,7 +90,7 @@ async fn converse(
         let then = outbox.play(&reply, request.method == "HEAD").await;
         (visit.status, visit.sent, visit.last_us) = (outbox.status, outbox.sent, outbox.last_us);
         drop(visit);
-        if then? == AfterReply::Close || !request.keeps_alive {
+        if then? == ConnectionAfterReply::Close || !request.keeps_alive {
             return Ok(());
         }
     }
@@ -174,7 +174,7 @@ impl ServerState {
         {
             ScriptedReply {
                 delay,
-                act: ReplyAction::Usual,
+                act: ScriptedReplyContent::Usual,
             } => ScriptedReply::from(self.usual(request)).after(delay),
             reply => reply,
         }

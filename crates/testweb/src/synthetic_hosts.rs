@@ -2,7 +2,7 @@
 
 use crate::link_spellings;
 use crate::random::SeededRandom;
-use crate::reply::HttpAnswer;
+use crate::scripted_reply::HttpAnswer;
 use crate::web_plan::{PlannedUrl, PlannedUrlKind, WebParameters};
 
 /// A rule in the robots.txt of every synthetic host, for all crawlers.

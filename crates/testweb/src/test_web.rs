@@ -11,8 +11,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::ground_truth::{AllowedHosts, GroundTruth, walk};
-use crate::reply::{HttpAnswer, ReplySequence};
 use crate::request_log::{LogEntry, RequestLog};
+use crate::scripted_reply::{HttpAnswer, ReplySequence};
 use crate::server::{ServerState, lock, serve};
 use crate::sockets::{BoundSockets, bind};
 use crate::synthetic_hosts::SyntheticHosts;

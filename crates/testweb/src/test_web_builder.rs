@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::TestWeb;
-use crate::reply::{HttpAnswer, ReplySequence, ScriptedReply};
-use crate::request::ReceivedRequest;
+use crate::request_reader::ReceivedRequest;
+use crate::scripted_reply::{HttpAnswer, ReplySequence, ScriptedReply};
 use crate::web_plan::LinkMix;
 
 /// How a host treats a connection.
@@ -25,6 +25,7 @@ pub enum ConnectionBehaviour {
     Greets,
 }
 
+/// A function of the test that may reply to a request to a host. `None` for the usual reply.
 pub(crate) type ReplyHandler = Arc<dyn Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync>;
 
 /// Maximum number of attempts to start a web whose ports are taken.

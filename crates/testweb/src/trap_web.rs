@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::TestWeb;
 use crate::random::SeededRandom;
-use crate::reply::{HttpAnswer, ScriptedReply};
-use crate::request::ReceivedRequest;
+use crate::request_reader::ReceivedRequest;
+use crate::scripted_reply::{HttpAnswer, ScriptedReply};
 use crate::web_plan::LinkMix;
 
 /// Number of ordinary pages, which form a tree with additional random links.

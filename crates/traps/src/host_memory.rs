@@ -25,7 +25,7 @@ const MAX_TEXTS: usize = 1024;
 pub(super) struct HostMemory {
     pub(super) words: HostWords,
     pub(super) templates: RecentMap<TemplateHistory>,
-    pub(super) texts: RecentMap<SeenText>,
+    pub(super) texts: RecentMap<TextOccurrences>,
     pub(super) names: LearnedSpellings,
     /// The number of templates (URL patterns) whose URLs are queued behind the host's other URLs.
     /// Includes templates that are no longer remembered.
@@ -38,7 +38,7 @@ pub(super) struct HostMemory {
 
 /// A text that was found on one or several pages of a host.
 #[derive(Debug, Default)]
-pub(super) struct SeenText {
+pub(super) struct TextOccurrences {
     pub(super) pages: u32,
     /// The URLs found on the barren pages (pages with nothing new) with this text. `None` if no
     /// such page was barren, which is usual.
@@ -139,7 +139,7 @@ impl HostMemory {
 mod tests {
     use crawl_weburl::HostKey;
 
-    use super::{HostMemories, MAX_BYTES, SeenText};
+    use super::{HostMemories, MAX_BYTES, TextOccurrences};
 
     #[test]
     fn least_recently_seen_hosts_are_evicted() {
@@ -150,7 +150,7 @@ mod tests {
             for key in [host(0), host(n)] {
                 let texts = &mut memories.for_page(&key).texts;
                 for text in 0..1024 {
-                    texts.entry(text, SeenText::default);
+                    texts.entry(text, TextOccurrences::default);
                 }
                 // A host's memory is measured only when its next page arrives, so only then may
                 // other hosts be evicted.

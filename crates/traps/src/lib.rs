@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
 use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
-use self::host_memory::{HostMemories, HostMemory, SeenText, UrlsFromBarrenPages};
+use self::host_memory::{HostMemories, HostMemory, TextOccurrences, UrlsFromBarrenPages};
 use self::mirrored_origins::MirrorTracker;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
@@ -75,7 +75,7 @@ pub struct PageEvidence<'a> {
     pub answer: AnswerEvidence<'a>,
 }
 
-/// The response to a request for a page.
+/// What the response to a request for a page shows about traps and mirrors.
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerEvidence<'a> {
     /// A text page.
@@ -572,7 +572,7 @@ fn is_doubtful(
 fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> PageYield {
     let threshold = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
     let has_new_words = new_words.is_none_or(|words| words as usize > threshold);
-    let pages = host.texts.entry(gist.said, SeenText::default);
+    let pages = host.texts.entry(gist.said, TextOccurrences::default);
     pages.pages = pages.pages.saturating_add(1);
     match pages.pages == 1 && has_new_words {
         true => PageYield::New,

@@ -87,7 +87,8 @@ impl fmt::Display for TrapKind {
     }
 }
 
-/// The result of one page of a template (URLs of one pattern).
+/// How much new content one page of a template (URLs of one pattern) had: something, a little,
+/// nothing, or only a redirect.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PageYield {
     /// Something new.

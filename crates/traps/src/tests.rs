@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 
 use super::{AnswerEvidence, PageEvidence, PageFingerprint, TrapDetector, UrlDisposition};
 
-mod observed_pages;
+mod trap_detector_observe;
 
 /// A site. Returns its response at a path: a page, a redirect (`-> PATH`), or `None` if there is no
 /// page.

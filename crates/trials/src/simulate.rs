@@ -1,7 +1,7 @@
 //! Simulations in virtual time: of the scheduler in a random web of any size, and of the whole
 //! engine.
 //!
-//! The trials of the engine (`--seeds`) are tests of `crawl-engine`, in `simulated/trial`. The rest
+//! The trials of the engine (`--seeds`) are tests of `crawl-engine`, in `simulated_crawl_tests/trial`. The rest
 //! of this file simulates the web of the scheduler.
 //!
 //! Hosts with random response times share addresses and sites. Requests fail, hosts request waits
@@ -94,8 +94,8 @@ const TRIALS: [&str; 9] = [
     "--",
     "--exact",
     "--nocapture",
-    "simulated::trial::trials_keep_every_invariant",
-    "simulated::trial::trials_of_workers_keep_every_invariant",
+    "simulated_crawl_tests::trial::trials_keep_every_invariant",
+    "simulated_crawl_tests::trial::trials_of_workers_keep_every_invariant",
 ];
 
 fn trial_environment(seed: u64, trials: u64) -> [(&'static str, String); 2] {

@@ -7,7 +7,7 @@ use crawl_records::CrawlSettings;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::earlier_wacz::RequiredWaczFile;
+use crate::earlier_wacz::WaczDependency;
 use crate::options::WaczOptions;
 use crate::page_list::MainPage;
 use crate::zip_file_writer::{DataPackageResource, ZipFileWriter};
@@ -57,7 +57,7 @@ struct Contributor<'a> {
 
 #[derive(Serialize)]
 struct Relation<'a> {
-    requires: Vec<&'a RequiredWaczFile>,
+    requires: Vec<&'a WaczDependency>,
 }
 
 /// The facts that `datapackage.json` states about the package, apart from the list of its files.
@@ -66,7 +66,7 @@ pub(crate) struct DataPackageMetadata<'a> {
     pub(crate) settings: &'a CrawlSettings,
     pub(crate) rounds: &'a [u32],
     pub(crate) main: Option<&'a MainPage>,
-    pub(crate) required: Vec<&'a RequiredWaczFile>,
+    pub(crate) required: Vec<&'a WaczDependency>,
 }
 
 /// Writes `datapackage.json`, and `datapackage-digest.json` with its digest.

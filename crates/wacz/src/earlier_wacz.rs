@@ -21,7 +21,7 @@ const MAX_DATA_PACKAGE_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct EarlierWacz {
     rounds: Vec<u32>,
-    required: RequiredWaczFile,
+    required: WaczDependency,
     /// True if a revisit in the new package refers to this file.
     is_used: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct EarlierWacz {
 /// A WACZ file that is required to replay another one. The fields have the same names as in
 /// Browsertrix.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct RequiredWaczFile {
+pub(crate) struct WaczDependency {
     filename: String,
     hash: String,
     size: u64,
@@ -65,7 +65,7 @@ impl EarlierWaczFiles {
     }
 
     /// Returns the files that are required for replay, because revisits refer to them.
-    pub(crate) fn required(&self) -> Vec<&RequiredWaczFile> {
+    pub(crate) fn required(&self) -> Vec<&WaczDependency> {
         let used = self.0.iter().filter(|file| file.is_used);
         used.map(|file| &file.required).collect()
     }
@@ -87,7 +87,7 @@ impl EarlierWacz {
         let (hash, size) = digest(path).map_err(WaczError::read(path))?;
         Ok(EarlierWacz {
             rounds,
-            required: RequiredWaczFile {
+            required: WaczDependency {
                 filename: filename.to_owned(),
                 hash,
                 size,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::IpAddr;
 
-use crate::host_text::{host_address, host_and_port};
+use crate::host_parsing::{host_address, host_and_port};
 use crate::url_keys::HostKey;
 
 /// Values by host name, for per-host settings.
@@ -21,7 +21,7 @@ use crate::url_keys::HostKey;
 /// table.insert("example.org", 5)?;
 /// let host = HostKey::parse("www.example.org").unwrap();
 /// assert_eq!(table.find(&host), Some(("example.org", &5)));
-/// # Ok::<(), crawl_weburl::BadHostPattern>(())
+/// # Ok::<(), crawl_weburl::HostPatternError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPatternMap<T> {
@@ -31,7 +31,7 @@ pub struct HostPatternMap<T> {
 /// Why a pattern is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadHostPattern {
+pub enum HostPatternError {
     /// The pattern is neither a name nor an address.
     #[error("not a host name or address: `{0}`")]
     NoHost(String),
@@ -55,19 +55,19 @@ impl<T> HostPatternMap<T> {
     /// Adds a pattern: `example.org`, `192.0.2.7`, `[2001:db8::7]`, `127.0.0.1:8080`.
     ///
     /// # Errors
-    /// Fails with [`BadHostPattern`] if the pattern is invalid or already present.
-    pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), BadHostPattern> {
+    /// Fails with [`HostPatternError`] if the pattern is invalid or already present.
+    pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostPatternError> {
         let plain = pattern.bytes().all(|byte| !b"/@?#\\*".contains(&byte));
         let key = HostKey::parse(pattern).ok().filter(|_| plain);
-        let key = key.ok_or_else(|| BadHostPattern::NoHost(pattern.to_owned()))?;
+        let key = key.ok_or_else(|| HostPatternError::NoHost(pattern.to_owned()))?;
         let has_port = |host: &str| host_and_port(host).1.is_some_and(|port| !port.is_empty());
         let name = match has_port(pattern) {
             false => key.host(),
             true if has_port(key.as_str()) => key.as_str(),
-            true => return Err(BadHostPattern::Port(pattern.to_owned())),
+            true => return Err(HostPatternError::Port(pattern.to_owned())),
         };
         match self.by_pattern.entry(name.into()) {
-            Entry::Occupied(_) => Err(BadHostPattern::Twice(pattern.to_owned())),
+            Entry::Occupied(_) => Err(HostPatternError::Twice(pattern.to_owned())),
             Entry::Vacant(place) => {
                 place.insert(value);
                 Ok(())
@@ -122,7 +122,7 @@ impl<T> HostPatternMap<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadHostPattern, HostPatternMap};
+    use super::{HostPatternError, HostPatternMap};
     use crate::url_keys::HostKey;
 
     fn table(patterns: &[&str]) -> HostPatternMap<()> {
@@ -175,16 +175,16 @@ mod tests {
     #[test]
     fn a_pattern_must_be_a_host() {
         let mut table = table(&["example.org"]);
-        let mut check = |pattern: &str, why: fn(String) -> BadHostPattern| {
+        let mut check = |pattern: &str, why: fn(String) -> HostPatternError| {
             let result = table.insert(pattern, ());
             assert_eq!(result, Err(why(pattern.to_owned())), "{pattern}");
         };
-        check("", BadHostPattern::NoHost);
-        check("*.example.org", BadHostPattern::NoHost);
-        check("http://example.org", BadHostPattern::NoHost);
-        check("example.org/a", BadHostPattern::NoHost);
-        check("user@example.org", BadHostPattern::NoHost);
-        check("example.org:8443", BadHostPattern::Port);
-        check("EXAMPLE.org.", BadHostPattern::Twice);
+        check("", HostPatternError::NoHost);
+        check("*.example.org", HostPatternError::NoHost);
+        check("http://example.org", HostPatternError::NoHost);
+        check("example.org/a", HostPatternError::NoHost);
+        check("user@example.org", HostPatternError::NoHost);
+        check("example.org:8443", HostPatternError::Port);
+        check("EXAMPLE.org.", HostPatternError::Twice);
     }
 }

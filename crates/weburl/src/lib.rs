@@ -21,22 +21,22 @@
 
 mod address_class;
 mod canonical;
+mod host_parsing;
 mod host_pattern_map;
-mod host_text;
 mod public_suffix;
 mod query;
-mod safe_text;
+mod safe_display_text;
 mod shape;
-mod shape_reader;
+mod shape_computation;
 mod spellings;
 mod url_keys;
 
 pub use address_class::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_BYTES, UnusableUrlError, canonicalize};
-pub use host_pattern_map::{BadHostPattern, HostPatternMap};
-pub use host_text::{class_of_host, host_address, host_and_port, without_trailing_dot};
+pub use host_parsing::{class_of_host, host_address, host_and_port, without_trailing_dot};
+pub use host_pattern_map::{HostPatternError, HostPatternMap};
 pub use public_suffix::{HostPublicSuffixes, domain_below, public_suffixes};
-pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
+pub use safe_display_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
 pub use shape::{TrapSigns, UrlShape};
 pub use spellings::{
     AlternativeSpelling, SessionId, SpellingStep, SpellingStepPolicies, SpellingStepPolicy,

@@ -1,6 +1,6 @@
 //! The public suffixes of a host name: the levels above domains that can be registered.
 
-use crate::host_text::host_address;
+use crate::host_parsing::host_address;
 
 /// The public suffixes of a host name, by the [Public Suffix List](https://publicsuffix.org/).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

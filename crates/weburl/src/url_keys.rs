@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::address_class::AddressClass;
-use crate::host_text::{class_of_host, host_address, host_and_port, without_trailing_dot};
+use crate::host_parsing::{class_of_host, host_address, host_and_port, without_trailing_dot};
 
 /// Scheme, host and port: the scope of one robots.txt (RFC 9309 section 2.3).
 ///

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, output, run};
 
-#[path = "../../fuzz/src/escape.rs"]
+#[path = "../../fuzz/src/corpus_line_escape.rs"]
 mod escape;
 
 use escape::{escaped, unescaped};

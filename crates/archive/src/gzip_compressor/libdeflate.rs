@@ -4,6 +4,7 @@ use libdeflater::CompressionLvl;
 
 use super::shrink;
 
+/// Compresses data to single gzip members with libdeflate.
 pub(super) struct Compressor {
     inner: libdeflater::Compressor,
     /// A buffer for the compressed member, long enough for data that can't be compressed.

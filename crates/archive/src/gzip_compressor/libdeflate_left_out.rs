@@ -6,6 +6,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 /// The largest window of gzip members, as a power of two.
 const WINDOW_BITS: u8 = 15;
 
+/// Compresses data to single gzip members with zlib-rs.
 pub(super) struct Compressor(Compress);
 
 impl Compressor {

@@ -10,5 +10,5 @@
 )]
 
 mod archive_folder;
-mod records;
 mod sample_captures;
+mod warc_record_bytes;

@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use crawl_browser::{
-    Browser, BrowserConfig, PageRequestFuture, PageRequestHandler, PageRequestResult, PageToRender,
-    RenderError, RenderingResult, WantedRequest,
+    Browser, BrowserConfig, InterceptedRequest, PageRequestFuture, PageRequestHandler,
+    PageRequestResult, PageToRender, RenderError, RenderingResult,
 };
 use tokio::sync::oneshot;
 
@@ -47,7 +47,7 @@ pub(crate) fn config(folder: &Path) -> BrowserConfig {
 pub(crate) struct Site {
     answers: HashMap<String, PageRequestResult>,
     gap: Duration,
-    seen: Mutex<Vec<WantedRequest>>,
+    seen: Mutex<Vec<InterceptedRequest>>,
 }
 
 impl Site {
@@ -73,7 +73,7 @@ impl Site {
         self
     }
 
-    pub(crate) fn seen(&self) -> Vec<WantedRequest> {
+    pub(crate) fn seen(&self) -> Vec<InterceptedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -109,7 +109,7 @@ fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 impl PageRequestHandler for Site {
-    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
+    fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
         let answer = self.answers.get(&wanted.url).cloned();
         self.seen.lock().unwrap().push(wanted);
         let gap = self.gap;
@@ -149,7 +149,7 @@ impl LateScriptSite {
 }
 
 impl PageRequestHandler for LateScriptSite {
-    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
+    fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
         let first = match wanted.url.ends_with("/late.js") {
             true => self.is_late.lock().unwrap().take(),
             false => None,

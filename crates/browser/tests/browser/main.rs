@@ -4,8 +4,8 @@
 //! `CRAWL_CHROMIUM_FONTS` contain the paths of the browser, its libraries and its fonts.
 //! `cargo xtask test --step browser` sets them.
 
+mod browser_process_lifecycle;
 mod in_memory_site;
 mod page_limits;
-mod processes;
-mod requests;
+mod page_request_interception;
 mod virtual_time;

@@ -7,8 +7,8 @@ use crawl_testweb::{HttpAnswer, LogEntry, RawReplyStep, ScriptedReply};
 
 use super::{html, rule};
 use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
+use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 use crate::judges::{every_request, gives_up, leaves_after, repeats_at_most, waits_after};
-use crate::trace::{ClauseVerdict, Trace};
 
 const ETAG: &str = "\"first-edition\"";
 const LAST_MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -262,7 +262,7 @@ fn edition(
     Some(answer.header(name, value).into())
 }
 
-fn is_conditional(trace: &Trace, condition: &str, value: &str) -> ClauseVerdict {
+fn is_conditional(trace: &CrawlTrace, condition: &str, value: &str) -> ClauseVerdict {
     let Some(restart) = trace.second_start_us() else {
         return ClauseVerdict::not_shown("the command was run only once");
     };
@@ -279,7 +279,7 @@ fn is_conditional(trace: &Trace, condition: &str, value: &str) -> ClauseVerdict 
     }
 }
 
-fn names_its_token(trace: &Trace) -> ClauseVerdict {
+fn names_its_token(trace: &CrawlTrace) -> ClauseVerdict {
     let token = trace.token.to_lowercase();
     every_request(
         trace,

@@ -3,7 +3,7 @@
 mod http;
 mod multiple_hosts;
 mod non_link_references;
-mod pace;
+mod pace_restarts_and_traps;
 mod page_directives;
 mod robots_fetch;
 mod robots_rules;
@@ -19,7 +19,7 @@ pub fn clauses() -> impl Iterator<Item = Clause> {
         http::CLAUSES,
         page_directives::CLAUSES,
         non_link_references::CLAUSES,
-        pace::CLAUSES,
+        pace_restarts_and_traps::CLAUSES,
     ]
     .into_iter()
     .flatten()
@@ -83,7 +83,7 @@ impl Clause {
 
     const fn judged_by(
         self,
-        judge: fn(&crate::trace::Trace) -> crate::trace::ClauseVerdict,
+        judge: fn(&crate::crawl_trace::CrawlTrace) -> crate::crawl_trace::ClauseVerdict,
     ) -> Clause {
         Clause {
             judge: Some(judge),

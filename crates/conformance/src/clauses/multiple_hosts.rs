@@ -2,7 +2,7 @@
 
 use super::{html, rule};
 use crate::clause::{Clause, ClausePage};
-use crate::trace::{ClauseVerdict, Trace};
+use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 
 const ACCESS: &str = "RFC 9309 section 2.3";
 
@@ -148,7 +148,7 @@ impl Clause {
 }
 
 /// Checks that the first request to each host was for robots.txt.
-fn rules_of_each_host(trace: &Trace) -> ClauseVerdict {
+fn rules_of_each_host(trace: &CrawlTrace) -> ClauseVerdict {
     let hosts = (0..).take(trace.authorities.len());
     let firsts: Vec<_> = hosts
         .filter_map(|host| trace.of_host(host).first().copied())

@@ -4,7 +4,7 @@ use crawl_testweb::{HttpAnswer, ScriptedReply};
 
 use super::{html, rule};
 use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel};
-use crate::trace::{ClauseVerdict, Trace};
+use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 
 const META: &str = "HTML 4.01 section B.4.1";
 const NAMED: &str = "convention: robots meta tag";
@@ -263,7 +263,7 @@ impl Clause {
 
 /// Passes a crawler that followed a link on another page. Such a crawler follows links, so it must
 /// have skipped the link on `/carrier` because of the directive.
-fn follows_others(trace: &Trace) -> ClauseVerdict {
+fn follows_others(trace: &CrawlTrace) -> ClauseVerdict {
     match (trace.first("/deep"), trace.first("/carrier")) {
         (Some(deep), Some(carrier)) => ClauseVerdict::pass(
             "followed links of other pages, but not this one",

@@ -7,8 +7,8 @@ use crawl_testweb::{HttpAnswer, ScriptedReply};
 
 use super::rule;
 use crate::clause::{Clause, ClauseRequestContext, RequirementLevel};
+use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 use crate::judges::{only_robots, repeats_at_most, since_robots, waits_after};
-use crate::trace::{ClauseVerdict, Trace};
 
 const UNREACHABLE: &str = "RFC 9309 section 2.3.1.4";
 const UNAVAILABLE: &str = "RFC 9309 section 2.3.1.3";
@@ -259,7 +259,7 @@ fn at_robots(
     (ask.request.path == "/robots.txt").then(reply)
 }
 
-fn robots_first(trace: &Trace) -> ClauseVerdict {
+fn robots_first(trace: &CrawlTrace) -> ClauseVerdict {
     let entries = trace.of_host(0);
     match entries.first() {
         Some(first) if first.path == "/robots.txt" => {
@@ -282,7 +282,7 @@ fn robots_first(trace: &Trace) -> ClauseVerdict {
 }
 
 /// Checks that only robots.txt and the target of its redirect were requested.
-fn only_rules(trace: &Trace) -> ClauseVerdict {
+fn only_rules(trace: &CrawlTrace) -> ClauseVerdict {
     let pages: Vec<_> = since_robots(trace)
         .into_iter()
         .filter(|entry| !["/robots.txt", "/rules"].contains(&entry.path.as_str()))

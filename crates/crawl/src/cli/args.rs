@@ -584,7 +584,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) what: Option<String>,
     /// Erase the pages that the last `crawl recheck` found excluded
     #[arg(long, value_name = "robots", value_enum, hide_possible_values = true)]
-    pub(crate) because: Option<PagesToErase>,
+    pub(crate) because: Option<ForgetReason>,
     /// Finish an interrupted erasure whose list of files isn't signed with this user's key
     #[arg(long, conflicts_with_all = ["what", "because", "reason", "dry_run", "json"])]
     pub(crate) finish: bool,
@@ -601,7 +601,7 @@ pub(crate) struct ForgetArgs {
 
 /// A reason that selects which pages to erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum PagesToErase {
+pub(crate) enum ForgetReason {
     /// Exclusion by the rules that the last recheck fetched
     Robots,
 }
@@ -857,7 +857,7 @@ pub(crate) struct ManArgs {
 
 /// Returns the clap command, with the built-in defaults and examples in its help.
 pub(crate) fn command() -> clap::Command {
-    super::overview::with_examples(Cli::command())
+    super::short_help::with_examples(Cli::command())
         .mut_args(with_default)
         .mut_subcommand("config", |config| config.mut_args(with_default))
         .mut_subcommand("plan", |plan| plan.mut_args(with_default))

@@ -6,10 +6,10 @@ pub(crate) mod conformance;
 mod documented_commands_test;
 pub(crate) mod gather;
 pub(crate) mod identity;
-pub(crate) mod overview;
 pub(crate) mod preprocess;
 pub(crate) mod report;
 pub(crate) mod search_filter;
 #[cfg_attr(not(feature = "shell"), path = "shell_left_out.rs")]
 pub(crate) mod shell;
+pub(crate) mod short_help;
 pub(crate) mod usage_error;

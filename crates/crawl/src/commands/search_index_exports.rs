@@ -15,10 +15,10 @@ use crawl_records::{ArchivedPageLocator, counted};
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::clock;
 use crate::commands::markdown_and_sitemap_exports;
-use crate::error::index::of_index;
 use crate::error::records::of_records;
+use crate::error::search_index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
-use crate::search_index;
+use crate::open_search_index;
 use crate::terminal::note;
 
 /// Exports the indexed pages. The format in `args` must be one that uses the index.
@@ -34,8 +34,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
                    export ALL",
         ));
     }
-    let rules = search_index::rules(args.search_rules.as_deref())?;
-    let index = search_index::open(&args.dir)?;
+    let rules = open_search_index::rules(args.search_rules.as_deref())?;
+    let index = open_search_index::open(&args.dir)?;
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {

@@ -11,7 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::bounded_lines::{LineReadResult, next_line};
-use super::protocol::{ControlCommand, ControlMessage, ControlRefusal, CrawlStateSnapshot};
+use super::protocol::{ControlCommand, ControlRefusal, ControlResponse, CrawlStateSnapshot};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Maximum length of an answer in bytes. Answers are far shorter: a state lists only a few dozen
@@ -135,9 +135,9 @@ impl ControlClient {
     ) -> Result<Vec<String>, ControlClientError> {
         self.send_line(command).await?;
         match self.answer_in_time().await? {
-            ControlMessage::Done { told, .. } => Ok(told),
-            ControlMessage::Refused(refused) => Err(ControlClientError::Refused(refused)),
-            ControlMessage::State(_) => Err(self.garbled("a state in response to a command")),
+            ControlResponse::Done { told, .. } => Ok(told),
+            ControlResponse::Refused(refused) => Err(ControlClientError::Refused(refused)),
+            ControlResponse::State(_) => Err(self.garbled("a state in response to a command")),
         }
     }
 
@@ -147,7 +147,7 @@ impl ControlClient {
         sent.map_err(|why| self.failed(why))
     }
 
-    async fn answer_in_time(&mut self) -> Result<ControlMessage, ControlClientError> {
+    async fn answer_in_time(&mut self) -> Result<ControlResponse, ControlClientError> {
         match timeout(ANSWER_TIMEOUT, self.answer()).await {
             Ok(answer) => answer,
             Err(_) => Err(ControlClientError::Silent {
@@ -156,7 +156,7 @@ impl ControlClient {
         }
     }
 
-    async fn answer(&mut self) -> Result<ControlMessage, ControlClientError> {
+    async fn answer(&mut self) -> Result<ControlResponse, ControlClientError> {
         match next_line(&mut self.from, MAX_ANSWER_BYTES).await {
             Ok(LineReadResult::Whole(line)) => {
                 serde_json::from_slice(&line).map_err(|why| self.garbled(&why.to_string()))
@@ -169,11 +169,11 @@ impl ControlClient {
         }
     }
 
-    fn state_of(&self, answer: ControlMessage) -> Result<CrawlStateSnapshot, ControlClientError> {
+    fn state_of(&self, answer: ControlResponse) -> Result<CrawlStateSnapshot, ControlClientError> {
         match answer {
-            ControlMessage::State(state) => Ok(*state),
-            ControlMessage::Refused(refused) => Err(ControlClientError::Refused(refused)),
-            ControlMessage::Done { .. } => {
+            ControlResponse::State(state) => Ok(*state),
+            ControlResponse::Refused(refused) => Err(ControlClientError::Refused(refused)),
+            ControlResponse::Done { .. } => {
                 Err(self.garbled("no state in response to a request for it"))
             }
         }

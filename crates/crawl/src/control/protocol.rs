@@ -110,7 +110,7 @@ impl ControlRefusal {
 /// A message from the crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum ControlMessage {
+pub(crate) enum ControlResponse {
     /// The state of the crawl.
     State(Box<CrawlStateSnapshot>),
     Refused(ControlRefusal),
@@ -146,7 +146,7 @@ pub(crate) enum PhaseName {
     Waiting,
 }
 
-/// A snapshot of a crawl.
+/// The state of a crawl at one moment: its phase, counts, latest pages and host queues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CrawlStateSnapshot {
     /// The phase of the crawl.
@@ -206,7 +206,7 @@ pub(crate) struct SettledPage {
     pub(crate) at: String,
 }
 
-/// A host with waiting URLs.
+/// The state of a host's queue: how many URLs wait, and when the next request is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostQueueReport {
     /// The host's name, with the port on loopback.
@@ -235,7 +235,7 @@ impl HostQueueReport {
 mod tests {
     use expect_test::expect;
 
-    use super::{ControlCommand, ControlMessage};
+    use super::{ControlCommand, ControlResponse};
 
     /// Returns the command as JSON, or why the line is not a command.
     fn read(line: &str) -> String {
@@ -286,24 +286,24 @@ mod tests {
 
     #[test]
     fn an_answer_is_recognised_by_its_keys() {
-        let check = |line: &str, is: fn(&ControlMessage) -> bool| {
-            let answer: ControlMessage = serde_json::from_str(line).unwrap();
+        let check = |line: &str, is: fn(&ControlResponse) -> bool| {
+            let answer: ControlResponse = serde_json::from_str(line).unwrap();
             assert!(is(&answer), "{answer:?}");
             assert_eq!(serde_json::to_string(&answer).unwrap(), line);
         };
         check(r#"{"ok":true}"#, |answer| {
-            matches!(answer, ControlMessage::Done { ok: true, .. })
+            matches!(answer, ControlResponse::Done { ok: true, .. })
         });
         check(
             r#"{"ok":true,"told":["a"]}"#,
-            |answer| matches!(answer, ControlMessage::Done { told, .. } if told == &["a"]),
+            |answer| matches!(answer, ControlResponse::Done { told, .. } if told == &["a"]),
         );
         check(r#"{"error":"no","hint":"yes"}"#, |answer| {
-            matches!(answer, ControlMessage::Refused(_))
+            matches!(answer, ControlResponse::Refused(_))
         });
         check(
             r#"{"phase":"waiting","paused":false,"round":2,"pages":3,"failed":0,"barred":0,"waiting":0,"in_flight":0,"octets":9,"pages_per_second":0.5,"elapsed_ms":8,"next_round":"2026-11-21T00:00:00Z","latest":[{"url":"http://a.example/","status":null,"at":"2026-11-20T00:00:00Z"}],"hosts":[],"parked":["a.example"]}"#,
-            |answer| matches!(answer, ControlMessage::State(_)),
+            |answer| matches!(answer, ControlResponse::State(_)),
         );
     }
 }

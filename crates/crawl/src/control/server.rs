@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::bounded_lines::{LineReadResult, next_line};
 use super::handler::ControlHandler;
 use super::protocol::{
-    ControlCommand, ControlMessage, ControlRefusal, CrawlStateSnapshot, MAX_COMMAND_BYTES,
+    ControlCommand, ControlRefusal, ControlResponse, CrawlStateSnapshot, MAX_COMMAND_BYTES,
 };
 use super::socket_path::{SOCKET, SocketPath};
 
@@ -190,7 +190,7 @@ impl Client {
                 Err(refused) => Err(refused),
             };
             match done {
-                Ok(told) => self.send(&ControlMessage::Done { ok: true, told }).await?,
+                Ok(told) => self.send(&ControlResponse::Done { ok: true, told }).await?,
                 Err(refused) => self.send(&refused).await?,
             }
         }

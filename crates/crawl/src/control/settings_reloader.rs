@@ -7,7 +7,7 @@ use crawl_engine::AdjustableRules;
 use crate::error::CommandError;
 use crate::settings::{CheckedSettings, Settings};
 
-/// A source of reloadable settings.
+/// Reads the settings of a running crawl again.
 pub(crate) trait SettingsReloader: Debug + Send + Sync {
     /// Reads the settings again, without applying them. Blocks on the disk.
     ///
@@ -19,7 +19,7 @@ pub(crate) trait SettingsReloader: Debug + Send + Sync {
     fn take(&self, new: ReloadedSettings);
 }
 
-/// Reloaded settings.
+/// Settings that were read again but not yet applied, and what changes with them.
 #[derive(Clone, Debug)]
 pub(crate) struct ReloadedSettings {
     /// New rules for a running crawl. `None` if they are unchanged.

@@ -1,9 +1,9 @@
 //! User-facing errors: a message, a hint and an exit code.
 
 pub(crate) mod engine;
-#[cfg(feature = "search")]
-pub(crate) mod index;
 pub(crate) mod records;
+#[cfg(feature = "search")]
+pub(crate) mod search_index;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod shared_frontier;
 

@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::error::CrawlError;
 use super::output_directory::OutputDirectory;
-use super::pages::Pages;
+use super::page_stream::PageStream;
 
-/// Maximum committed pages that wait for the consumer of [`Pages`]. The crawl pauses while this
+/// Maximum committed pages that wait for the consumer of [`PageStream`]. The crawl pauses while this
 /// many wait.
 const MAX_WAITING_PAGES: usize = 64;
 
@@ -115,11 +115,11 @@ impl Crawl {
     /// Starts the crawl on the current tokio runtime, and returns its pages. An error, such as an
     /// invalid option, is the last item of the stream.
     #[must_use = "the crawl ends when its pages are dropped"]
-    pub fn run(self) -> Pages {
-        self.start().unwrap_or_else(Pages::failed)
+    pub fn run(self) -> PageStream {
+        self.start().unwrap_or_else(PageStream::failed)
     }
 
-    fn start(self) -> Result<Pages, CrawlError> {
+    fn start(self) -> Result<PageStream, CrawlError> {
         let runtime = Handle::try_current().map_err(|_| CrawlError::NoRuntime)?;
         let seeds = self.seeds.iter().map(|seed| read_seed(seed));
         let seeds = seeds.collect::<Result<Vec<_>, _>>()?;
@@ -146,7 +146,7 @@ impl Crawl {
             drop(held);
             ended
         });
-        Ok(Pages::running(rows, stop, task, output))
+        Ok(PageStream::running(rows, stop, task, output))
     }
 }
 

@@ -4,7 +4,7 @@ mod builder;
 mod error;
 mod output_directory;
 mod page;
-mod pages;
+mod page_stream;
 mod polite_client;
 
 pub use builder::Crawl;
@@ -13,5 +13,5 @@ pub use crawl_engine::{Config, EngineError, RunSummary};
 pub use crawl_scope::ScopeMode;
 pub use error::CrawlError;
 pub use page::Page;
-pub use pages::Pages;
+pub use page_stream::PageStream;
 pub use polite_client::{PoliteClient, PoliteClientBuilder, PoliteError, PoliteResponse};

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::tools::{PageArguments, SearchArguments, SectionsArguments, ToolCall, UrlArguments};
 use crate::clock;
 use crate::error::CommandError;
-use crate::search_index;
+use crate::open_search_index;
 
 /// Maximum characters of text in one answer of `crawl mcp`.
 /// Beyond the limit: the next page of the text.
@@ -31,7 +31,7 @@ pub(super) struct ToolResult {
     pub(super) data: Value,
 }
 
-/// An open crawl that answers tool calls. Its methods return errors as messages for the client.
+/// Answers MCP tool calls from an open crawl. Its methods return errors as messages for the client.
 pub(super) struct CrawlToolHandler {
     dir: PathBuf,
     index: IndexSearcher,
@@ -43,7 +43,7 @@ impl CrawlToolHandler {
     pub(super) fn open(dir: &Path) -> Result<CrawlToolHandler, CommandError> {
         Ok(CrawlToolHandler {
             dir: dir.to_owned(),
-            index: search_index::open(dir)?,
+            index: open_search_index::open(dir)?,
             archived: Mutex::new(None),
         })
     }

@@ -1,6 +1,8 @@
 //! Definitions of all metrics: names, meanings and sources of the values.
 
-use crawl_engine::{CrawlPhase, Histogram, PAGE_OUTCOMES, ProgressSnapshot, exclusion_reasons};
+use crawl_engine::{
+    CrawlPhase, DurationHistogram, PAGE_OUTCOMES, ProgressSnapshot, exclusion_reasons,
+};
 use crawl_scheduler::PauseReason;
 
 use super::process::ProcessMetrics;
@@ -244,7 +246,7 @@ fn by(
     values.into_iter().map(sample).collect()
 }
 
-fn times(name: &'static str, help: &'static str, histogram: &Histogram) -> MetricFamily {
+fn times(name: &'static str, help: &'static str, histogram: &DurationHistogram) -> MetricFamily {
     MetricFamily {
         name,
         unit: "seconds",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{BUCKET_SECONDS, Histogram};
+use crawl_engine::{BUCKET_SECONDS, DurationHistogram};
 
 /// A metric with all its samples.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) enum MetricSamples {
     /// A number that can increase and decrease.
     Gauge(Vec<MetricSample>),
     /// A histogram of durations.
-    Histogram(Box<Histogram>),
+    Histogram(Box<DurationHistogram>),
 }
 
 /// A value with its labels.

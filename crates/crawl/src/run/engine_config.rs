@@ -316,7 +316,7 @@ fn narrow(count: u64) -> u32 {
 mod tests {
     use super::engine_config;
     use crate::settings::{Settings, check};
-    use crawl_engine::{Config, DocumentRules};
+    use crawl_engine::{Config, DocumentIndexingSettings};
 
     #[test]
     fn the_library_has_the_defaults_of_the_command_line() {
@@ -336,9 +336,9 @@ mod tests {
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
             audited: typed.audited.clone(),
-            documents: DocumentRules {
+            documents: DocumentIndexingSettings {
                 program: typed.documents.program.clone(),
-                ..DocumentRules::default()
+                ..DocumentIndexingSettings::default()
             },
             ..Config::new(agent, version, checked.contact, seeds, checked.output)
         };

@@ -15,7 +15,7 @@ const MIN_TOKEN_BYTES: usize = 16;
 /// Maximum bytes of a token.
 const MAX_TOKEN_BYTES: usize = 4096;
 
-/// A token, of which only the digest is stored.
+/// The digest of the token that authorizes control of a crawl. The token itself isn't stored.
 #[derive(Clone)]
 pub(crate) struct ControlTokenDigest(Digest);
 

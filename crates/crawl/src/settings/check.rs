@@ -29,13 +29,13 @@ use super::extract_rules::compile;
 use super::host_groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
 use super::host_network_class::{HostNetworkClass, reach};
-use super::host_politeness::{HostPoliteness, overrides};
+use super::host_politeness::{HostPolitenessOverrides, overrides};
 use super::listed_seed::ListedSeed;
 use super::number_checks::check_numbers;
 use super::placeholder_check::check_placeholders;
+use super::request_signing::check_signing;
 use super::setting_definitions::{Operator, Settings};
 use super::shared_crawl::check_shared;
-use super::signing::check_signing;
 use super::sites::{accesses, by_name};
 use super::toml_output::stored_seeds;
 use crate::error::{CommandError, ErrorCollector, left_out};
@@ -585,7 +585,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut ErrorC
         let url = canonicalize(None, &format!("http://{name}/"));
         url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == HostNetworkClass::Public)
     };
-    let of_terms = |terms: &HostPoliteness, host: &str| {
+    let of_terms = |terms: &HostPolitenessOverrides, host: &str| {
         let mut of_terms = ErrorCollector::default();
         let delay = terms.delay.unwrap_or(politeness.delay);
         check_pace(delay, terms.per_host.unwrap_or(1), "", host, &mut of_terms);

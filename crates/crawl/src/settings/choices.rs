@@ -181,7 +181,7 @@ words! {
     }
 }
 
-/// Whether a crawl is a general one, or a research study that must name its operator and its
+/// The kind of a crawl: a general one, or a research study that must name its operator and its
 /// subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crawl_engine::HostGroupBudget;
-use crawl_weburl::{BadHostPattern, HostPatternMap};
+use crawl_weburl::{HostPatternError, HostPatternMap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::host_lists::{check_read_in, names};
-use super::host_politeness::{self, HostPoliteness};
+use super::host_politeness::{self, HostPolitenessOverrides};
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, Count, DurationSetting, HostListEntry, JsonSchema as _};
+use crate::values::{ByteSize, CountSetting, DurationSetting, HostListEntry, JsonSchema as _};
 
 /// The first part of the tables' names: `[group.NAME]`.
 pub(super) const TABLE: &str = "group";
@@ -43,12 +43,12 @@ pub(crate) type HostGroups = BTreeMap<String, HostGroupSettings>;
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HostGroupSettings {
     pub(super) hosts: Vec<HostListEntry>,
-    max_pages: Option<Count>,
+    max_pages: Option<CountSetting>,
     max_bytes: Option<ByteSize>,
     max_server_time: Option<DurationSetting>,
     /// The politeness settings, which apply to each host separately.
     #[serde(flatten)]
-    pub(super) politeness: HostPoliteness,
+    pub(super) politeness: HostPolitenessOverrides,
 }
 
 impl HostGroupSettings {
@@ -66,10 +66,10 @@ impl HostGroupSettings {
             per_site,
             site_delay,
             quiet_hours,
-        ] = HostPoliteness::schemas();
+        ] = HostPolitenessOverrides::schemas();
         [
             ("hosts", Vec::<HostListEntry>::schema()),
-            ("max_pages", Count::schema()),
+            ("max_pages", CountSetting::schema()),
             ("max_bytes", ByteSize::schema()),
             ("max_server_time", DurationSetting::schema()),
             delay,
@@ -127,7 +127,7 @@ pub(super) fn host_groups(
         for host in names(&terms.hosts) {
             let reason = match table.insert(host, Arc::clone(&group)) {
                 Ok(()) => continue,
-                Err(BadHostPattern::Twice(_)) => format!("`{host}` is listed twice"),
+                Err(HostPatternError::Twice(_)) => format!("`{host}` is listed twice"),
                 Err(reason) => reason.to_string(),
             };
             refuse(
@@ -142,7 +142,7 @@ pub(super) fn host_groups(
 
 /// Returns the politeness settings of the groups, by host. Ignores problems, since [`host_groups`]
 /// reports them.
-pub(super) fn terms_by_host(groups: &HostGroups) -> HostPatternMap<&HostPoliteness> {
+pub(super) fn terms_by_host(groups: &HostGroups) -> HostPatternMap<&HostPolitenessOverrides> {
     let mut table = HostPatternMap::default();
     for terms in groups.values() {
         for host in names(&terms.hosts) {

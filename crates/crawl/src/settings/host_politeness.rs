@@ -23,7 +23,7 @@ pub(super) const FIELDS: [&str; 6] = [
 /// Overrides of `[politeness]` for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct HostPoliteness {
+pub(crate) struct HostPolitenessOverrides {
     pub(super) delay: Option<DurationSetting>,
     delay_factor: Option<NonNegativeNumber>,
     pub(super) per_host: Option<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct HostPoliteness {
     quiet_hours: Option<Vec<DayHours>>,
 }
 
-impl HostPoliteness {
+impl HostPolitenessOverrides {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         [
@@ -63,8 +63,8 @@ impl HostPoliteness {
     }
 
     /// Merges two sets of settings: values of `self` win over those of `beneath`.
-    fn over(&self, beneath: &HostPoliteness) -> HostPoliteness {
-        HostPoliteness {
+    fn over(&self, beneath: &HostPolitenessOverrides) -> HostPolitenessOverrides {
+        HostPolitenessOverrides {
             delay: self.delay.or(beneath.delay),
             delay_factor: self.delay_factor.or(beneath.delay_factor),
             per_host: self.per_host.or(beneath.per_host),
@@ -90,8 +90,8 @@ impl HostPoliteness {
 /// Builds the scheduler's table for all names in the tables of sites and groups. If a `[site]` and
 /// a `[group]` table set the same key for a host, the `[site]` table wins.
 pub(super) fn overrides(
-    sites: &HostPatternMap<&HostPoliteness>,
-    groups: &HostPatternMap<&HostPoliteness>,
+    sites: &HostPatternMap<&HostPolitenessOverrides>,
+    groups: &HostPatternMap<&HostPolitenessOverrides>,
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {

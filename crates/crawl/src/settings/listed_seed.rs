@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::error::nearest;
-use crate::values::{BadValue, JsonSchema};
+use crate::values::{JsonSchema, ValueParseError};
 
 /// The keys of a seed with its own settings.
 const KEYS: [&str; 5] = ["url", "sitemap", "scope", "depth", "label"];
@@ -259,9 +259,9 @@ impl Serialize for ListedSeed {
 }
 
 impl FromStr for ListedSeed {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(url: &str) -> Result<ListedSeed, BadValue> {
+    fn from_str(url: &str) -> Result<ListedSeed, ValueParseError> {
         Ok(ListedSeed::plain(url))
     }
 }

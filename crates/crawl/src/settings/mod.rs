@@ -27,13 +27,13 @@ mod number_checks;
 mod placeholder_check;
 #[cfg(feature = "search")]
 mod reindex_filter;
-mod replay;
+mod replay_settings;
+mod request_signing;
 mod reread;
 mod schema;
 mod seed_list;
 mod setting_definitions;
 mod shared_crawl;
-mod signing;
 mod sites;
 mod sources;
 mod stored_config;
@@ -62,14 +62,14 @@ pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 #[cfg(feature = "search")]
 pub(crate) use reindex_filter::document_rules;
-pub(crate) use replay::{fill_in, other_settings, replay_record};
+pub(crate) use replay_settings::{fill_in, other_settings, replay_record};
+pub(crate) use request_signing::key_url;
 pub(crate) use reread::InitialSettingsLayers;
 pub(crate) use schema::schema;
 pub(crate) use setting_definitions::{Display, Layer, OperatorLayer, Settings};
 pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
-pub(crate) use signing::key_url;
 pub(crate) use sites::{SiteSettings, budgets};
 pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
 pub(crate) use stored_config::{own_mark, stored_without};

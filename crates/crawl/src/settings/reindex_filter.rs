@@ -1,17 +1,19 @@
 //! Decides which documents a rebuilt index contains, according to the settings of its crawl.
 
-use crawl_engine::DocumentRules;
+use crawl_engine::DocumentIndexingSettings;
 
 use super::config_file::key_of;
 use super::toml_output::default_of;
-use crate::values::{BadValue, ByteSize, DocumentReadingLimits, DurationSetting, IndexTypes};
+use crate::values::{
+    ByteSize, DocumentReadingLimits, DurationSetting, IndexTypes, ValueParseError,
+};
 
 /// Returns which documents to index and how to read them. The document types come from `requested`,
 /// or from `table` (the settings of the crawl) if `requested` is `None`.
 pub(crate) fn document_rules(
     table: &toml::Table,
     requested: Option<&IndexTypes>,
-) -> Result<DocumentRules, BadValue> {
+) -> Result<DocumentIndexingSettings, ValueParseError> {
     let output = table.get("output");
     let value = |field: &str| {
         let key = key_of(field);

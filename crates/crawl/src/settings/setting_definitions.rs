@@ -12,7 +12,7 @@ use super::choices::{
 };
 use super::host_groups::HostGroups;
 use super::host_lists::HostListSetting;
-use super::host_politeness::HostPoliteness;
+use super::host_politeness::HostPolitenessOverrides;
 use super::listed_seed::ListedSeed;
 use super::sites::SiteSettingsByName;
 use crate::values::DayHours;
@@ -23,7 +23,7 @@ use crate::values::NameServerAddress;
 use crate::values::RepeatInterval;
 use crate::values::SurtPrefixSetting;
 use crate::values::{
-    AddressOverride, ByteSize, Count, DurationSetting, FilePath, FrontierConnectionString,
+    AddressOverride, ByteSize, CountSetting, DurationSetting, FilePath, FrontierConnectionString,
     IndexTypes, JsonSchema, ListenAddress, NonNegativeNumber, OptionalLimit, Switch,
 };
 
@@ -376,18 +376,18 @@ tables! {
         ///
         /// A seed has depth 0. A redirect doesn't change the depth.
         #[arg(value_name = "N")]
-        max_depth: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
+        max_depth: OptionalLimit<CountSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Stop after N pages
         ///
         /// Counts the rows of pages.jsonl over all runs of this crawl (of this round, with
         /// --recrawl). robots.txt files and excluded URLs don't count.
         #[arg(value_name = "N")]
-        max_pages: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
+        max_pages: OptionalLimit<CountSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum pages to fetch per host
         ///
         /// Counted like --max-pages.
         #[arg(value_name = "N")]
-        max_pages_per_host: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
+        max_pages_per_host: OptionalLimit<CountSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum body bytes to fetch per host
         ///
         /// Counted like --max-bytes. In-flight requests may exceed it.
@@ -431,7 +431,7 @@ tables! {
         ///
         /// Counted in each run. The row of a longer sitemap has `sitemap_limit`.
         #[arg(value_name = "N")]
-        max_sitemap_urls: OptionalLimit<Count> = OptionalLimit(Some(Count(250_000))),
+        max_sitemap_urls: OptionalLimit<CountSetting> = OptionalLimit(Some(CountSetting(250_000))),
             Guarded("could exhaust this machine's memory");
         /// Read feeds that pages link to (RSS, Atom, JSON Feed), on or off
         ///
@@ -458,7 +458,7 @@ tables! {
         /// their links. Each row has the probability of its page being drawn. A stratum with N
         /// pages or fewer is taken whole.
         #[arg(value_name = "N")]
-        sample: OptionalLimit<Count> = OptionalLimit::UNLIMITED, Kept;
+        sample: OptionalLimit<CountSetting> = OptionalLimit::UNLIMITED, Kept;
         /// Strata of the sample: crawl, host, depth or path
         ///
         /// crawl: all pages are one stratum. host: one per host. depth: one per host and distance
@@ -481,7 +481,7 @@ tables! {
         /// restarts at a seed. Sitemaps are not read. The probability of reaching a page is
         /// unknown, and the rows state this; the steps are in walk.jsonl.
         #[arg(value_name = "STEPS")]
-        walk: OptionalLimit<Count> = OptionalLimit::UNLIMITED, Kept;
+        walk: OptionalLimit<CountSetting> = OptionalLimit::UNLIMITED, Kept;
         /// Number of independent walkers
         #[arg(value_name = "N")]
         walkers: u32 = 4, Kept;
@@ -522,7 +522,7 @@ tables! {
         ///
         /// Never less than --per-host.
         #[arg(value_name = "N")]
-        per_site: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
+        per_site: OptionalLimit<CountSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Minimum delay between requests to one site (registrable domain)
         #[arg(value_name = "DURATION")]
         site_delay: DurationSetting = DurationSetting::ZERO, GoesOn;
@@ -555,7 +555,7 @@ tables! {
         ///
         /// A host takes about 600 bytes. Hosts with pending URLs are never evicted.
         #[arg(value_name = "N")]
-        hosts_in_memory: Count = Count(500_000), Guarded("could exhaust this machine's memory");
+        hosts_in_memory: CountSetting = CountSetting(500_000), Guarded("could exhaust this machine's memory");
         /// Stop when every remaining host would have to be waited for longer than this
         ///
         /// Such hosts demanded a wait or can't be reached. They are reported, and their pages stay
@@ -976,7 +976,7 @@ impl Settings {
         let groups = self.group.values().map(|terms| &terms.politeness);
         let of_hosts = sites
             .chain(groups)
-            .filter_map(HostPoliteness::longest_delay);
+            .filter_map(HostPolitenessOverrides::longest_delay);
         [of_crawl.delay, of_crawl.address_delay, of_crawl.site_delay]
             .into_iter()
             .map(DurationSetting::get)

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawl_engine::SharedCrawl;
+use crawl_engine::SharedCrawlSettings;
 use crawl_weburl::CanonicalUrl;
 use toml::{Table, Value};
 
@@ -162,7 +162,10 @@ pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<Strin
 }
 
 /// Returns the crawl that these settings share with other workers. `None` if it isn't shared.
-pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Option<SharedCrawl> {
+pub(crate) fn shared_crawl(
+    settings: &Settings,
+    seeds: &[CanonicalUrl],
+) -> Option<SharedCrawlSettings> {
     let place = &settings.frontier;
     if place.frontier.is_empty() {
         return None;
@@ -174,7 +177,7 @@ pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Optio
     };
     let urls = place.frontier.iter().map(|url| url.0.clone()).collect();
     let (worker, lease) = (place.worker.clone(), place.frontier_lease.get());
-    Some(SharedCrawl {
+    Some(SharedCrawlSettings {
         frontier: opener(urls, &crawl, &worker, lease, alike(settings, seeds)),
         crawl,
         worker,

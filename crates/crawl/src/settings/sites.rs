@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::host_credentials::{self, HostCredentialSettings};
-use super::host_politeness::{self, HostPoliteness};
+use super::host_politeness::{self, HostPolitenessOverrides};
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, Count, DurationSetting, JsonSchema as _};
+use crate::values::{ByteSize, CountSetting, DurationSetting, JsonSchema as _};
 
 /// The first part of the tables' names: `[site."HOST"]`.
 pub(super) const TABLE: &str = "site";
@@ -44,8 +44,8 @@ pub(crate) type SiteSettingsByName = BTreeMap<String, SiteSettings>;
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteSettings {
     #[serde(flatten)]
-    pub(super) politeness: HostPoliteness,
-    max_pages: Option<Count>,
+    pub(super) politeness: HostPolitenessOverrides,
+    max_pages: Option<CountSetting>,
     max_bytes: Option<ByteSize>,
     max_server_time: Option<DurationSetting>,
     max_time: Option<DurationSetting>,
@@ -65,7 +65,7 @@ impl SiteSettings {
             per_site,
             site_delay,
             quiet_hours,
-        ] = HostPoliteness::schemas();
+        ] = HostPolitenessOverrides::schemas();
         [
             delay,
             delay_factor,
@@ -73,7 +73,7 @@ impl SiteSettings {
             per_site,
             site_delay,
             quiet_hours,
-            ("max_pages", Count::schema()),
+            ("max_pages", CountSetting::schema()),
             ("max_bytes", ByteSize::schema()),
             ("max_server_time", DurationSetting::schema()),
             ("max_time", DurationSetting::schema()),
@@ -140,7 +140,7 @@ pub(crate) fn budgets(sites: &SiteSettingsByName) -> HostPatternMap<HostBudget> 
 /// All problems found.
 pub(super) fn by_name(
     sites: &SiteSettingsByName,
-) -> Result<HostPatternMap<&HostPoliteness>, CommandError> {
+) -> Result<HostPatternMap<&HostPolitenessOverrides>, CommandError> {
     let mut problems = ErrorCollector::default();
     let mut table = HostPatternMap::default();
     for (name, terms) in sites {

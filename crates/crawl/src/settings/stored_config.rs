@@ -17,7 +17,7 @@ use toml::{Table, Value};
 use super::config_file::{self, NOTES};
 use super::keyed_marks::{self, MarkCheckResult};
 use super::listed_seed::ListedSeed;
-use super::replay::REPLAY_OF;
+use super::replay_settings::REPLAY_OF;
 use super::setting_definitions::{Layer, SettingPersistence, Settings, TABLES, memory};
 use super::sites;
 use super::toml_output::{mark_of, record_again, without_secrets};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crawl_engine::{ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, RunSummary};
-use crawl_records::{CrawlReport, PendingCounts, RuleCounts, counted, grouped, size};
+use crawl_records::{CrawlReport, ExtractRuleCounts, PendingCounts, counted, grouped, size};
 use crawl_weburl::safe_line;
 
 use super::index_count_descriptions::{by_reason, index_counts};
@@ -260,7 +260,7 @@ fn name_problems(summary: &RunSummary, text: &mut String) {
 /// nothing for an interrupted crawl, which may still find matches.
 fn name_unmatched_rules(summary: &RunSummary, report: &CrawlReport, text: &mut String) {
     let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
-    let warnings: Vec<String> = rules.flat_map(RuleCounts::warnings).collect();
+    let warnings: Vec<String> = rules.flat_map(ExtractRuleCounts::warnings).collect();
     let may_continue = matches!(
         summary.ended,
         EndReason::Interrupted | EndReason::HandedOver

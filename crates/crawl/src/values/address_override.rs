@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crawl_weburl::{canonicalize, host_address, without_trailing_dot};
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// Addresses to use instead of a DNS lookup, in curl's syntax: `HOST:PORT:ADDR[,ADDR]..`
@@ -23,10 +23,10 @@ pub(crate) struct AddressOverride {
 as_string!(AddressOverride);
 
 impl FromStr for AddressOverride {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<AddressOverride, BadValue> {
-        let bad = |why: &str| BadValue::new(format!("`{text}` isn't HOST:PORT:ADDR: {why}"));
+    fn from_str(text: &str) -> Result<AddressOverride, ValueParseError> {
+        let bad = |why: &str| ValueParseError::new(format!("`{text}` isn't HOST:PORT:ADDR: {why}"));
         if text.contains("://") {
             return Err(bad("give the host without a scheme"));
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::number_with_unit::{scaled, split_at};
 use super::text_serde::as_text;
 
@@ -26,10 +26,10 @@ const BYTES: &[(&str, u64)] = &[
 ];
 
 impl FromStr for ByteSize {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<ByteSize, BadValue> {
-        let bad = |why: &str| BadValue::new(format!("`{text}` isn't a size: {why}"));
+    fn from_str(text: &str) -> Result<ByteSize, ValueParseError> {
+        let bad = |why: &str| ValueParseError::new(format!("`{text}` isn't a size: {why}"));
         let (number, unit) = split_at(text, |c| !c.is_ascii_digit() && c != '.');
         let unit = unit.trim();
         let scale = match BYTES

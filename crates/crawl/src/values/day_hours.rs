@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// A span of each day in UTC. If the end is before the start, the span crosses midnight.
@@ -16,11 +16,11 @@ pub(crate) struct DayHours {
 }
 
 impl FromStr for DayHours {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<DayHours, BadValue> {
+    fn from_str(text: &str) -> Result<DayHours, ValueParseError> {
         let bad = || {
-            BadValue::new(format!(
+            ValueParseError::new(format!(
                 "`{text}` isn't a time range: it looks like `22:00-06:00`, in UTC"
             ))
         };
@@ -30,7 +30,7 @@ impl FromStr for DayHours {
             until: minute(until.trim()).ok_or_else(bad)?,
         };
         match hours.from == hours.until {
-            true => Err(BadValue::new(format!("`{text}` is the whole day"))),
+            true => Err(ValueParseError::new(format!("`{text}` is the whole day"))),
             false => Ok(hours),
         }
     }

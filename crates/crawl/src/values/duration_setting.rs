@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::number_with_unit::{scaled, split_at};
 use super::text_serde::as_text;
 
@@ -44,10 +44,10 @@ impl DurationSetting {
 }
 
 impl FromStr for DurationSetting {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<DurationSetting, BadValue> {
-        let bad = |why: &str| BadValue::new(format!("`{text}` isn't a duration: {why}"));
+    fn from_str(text: &str) -> Result<DurationSetting, ValueParseError> {
+        let bad = |why: &str| ValueParseError::new(format!("`{text}` isn't a duration: {why}"));
         if text == "0" {
             return Ok(DurationSetting::ZERO);
         }

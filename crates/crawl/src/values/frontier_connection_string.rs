@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BadValue;
+use super::ValueParseError;
 
 /// A connection string such as `postgres://crawler@db1,db2/crawl`, as typed. A password in it is
 /// rejected later, when all settings are checked.
@@ -44,10 +44,10 @@ fn is_password(part: &str) -> bool {
 }
 
 impl FromStr for FrontierConnectionString {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
     /// Accepts any text: an error would show the text, which may hold a password.
-    fn from_str(text: &str) -> Result<FrontierConnectionString, BadValue> {
+    fn from_str(text: &str) -> Result<FrontierConnectionString, ValueParseError> {
         Ok(FrontierConnectionString(text.to_owned()))
     }
 }

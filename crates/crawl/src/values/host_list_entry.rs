@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crawl_weburl::HostPatternMap;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// An entry of a list of hosts.
@@ -19,16 +19,16 @@ pub(crate) enum HostListEntry {
 }
 
 impl FromStr for HostListEntry {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<HostListEntry, BadValue> {
+    fn from_str(text: &str) -> Result<HostListEntry, ValueParseError> {
         if let Some(file) = text.strip_prefix('@') {
             return Ok(HostListEntry::File(file.into()));
         }
         let mut table = HostPatternMap::default();
         match table.insert(text, ()) {
             Ok(()) => Ok(HostListEntry::Host(text.to_owned())),
-            Err(why) => Err(BadValue::new(format!(
+            Err(why) => Err(ValueParseError::new(format!(
                 "{why}; it looks like `www.example.org`, or `@FILE` for the hosts in a file"
             ))),
         }

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crawl_documents::{DocumentKind, DocumentLimits};
-use crawl_engine::DocumentRules;
+use crawl_engine::DocumentIndexingSettings;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// The names of all types, in the order in which they are displayed.
@@ -40,8 +40,8 @@ pub(crate) struct DocumentReadingLimits {
 impl IndexTypes {
     /// Returns the engine's rules for these types. PDF and DOCX are read by a process of this same
     /// program.
-    pub(crate) fn rules(&self, bounds: &DocumentReadingLimits) -> DocumentRules {
-        DocumentRules {
+    pub(crate) fn rules(&self, bounds: &DocumentReadingLimits) -> DocumentIndexingSettings {
+        DocumentIndexingSettings {
             html: self.html,
             kinds: self.kinds.clone(),
             program: std::env::current_exe().ok(),
@@ -57,7 +57,7 @@ impl IndexTypes {
 
 impl Default for IndexTypes {
     fn default() -> Self {
-        let usual = DocumentRules::default();
+        let usual = DocumentIndexingSettings::default();
         IndexTypes {
             html: usual.html,
             kinds: usual.kinds,
@@ -66,9 +66,9 @@ impl Default for IndexTypes {
 }
 
 impl FromStr for IndexTypes {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<IndexTypes, BadValue> {
+    fn from_str(text: &str) -> Result<IndexTypes, ValueParseError> {
         let mut types = IndexTypes {
             html: false,
             kinds: BTreeSet::new(),
@@ -85,7 +85,7 @@ impl FromStr for IndexTypes {
                 Some((_, Some(kind))) => drop(types.kinds.insert(*kind)),
                 Some((_, None)) => types.html = true,
                 None => {
-                    return Err(BadValue::new(format!(
+                    return Err(ValueParseError::new(format!(
                         "can't index `{name}`: valid types are html, text, markdown, docx, pdf and \
                          all"
                     )));

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crawl_scope::LanguageRange;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// A language of pages to keep, such as `de`, which includes `de-AT`.
@@ -13,14 +13,14 @@ use super::text_serde::as_string;
 pub(crate) struct LanguagePattern(pub(crate) LanguageRange);
 
 impl FromStr for LanguagePattern {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<LanguagePattern, BadValue> {
+    fn from_str(text: &str) -> Result<LanguagePattern, ValueParseError> {
         let range = text.parse();
         let example = "it looks like `de` or `de-AT`";
         range
             .map(LanguagePattern)
-            .map_err(|why| BadValue::new(format!("{why}: {example}")))
+            .map_err(|why| ValueParseError::new(format!("{why}: {example}")))
     }
 }
 

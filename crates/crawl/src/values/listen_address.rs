@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// An address to listen on; `None` for an empty text.
@@ -12,9 +12,9 @@ use super::text_serde::as_string;
 pub(crate) struct ListenAddress(pub(crate) Option<SocketAddr>);
 
 impl FromStr for ListenAddress {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<ListenAddress, BadValue> {
+    fn from_str(text: &str) -> Result<ListenAddress, ValueParseError> {
         if text.is_empty() {
             return Ok(ListenAddress(None));
         }
@@ -25,7 +25,7 @@ impl FromStr for ListenAddress {
             return Ok(ListenAddress(Some(address)));
         }
         let address = text.parse().map_err(|_| {
-            BadValue::new(format!(
+            ValueParseError::new(format!(
                 "can't listen on `{text}`: give an IP and a port, as in `127.0.0.1:8787` or \
                  `[::1]:8787`"
             ))

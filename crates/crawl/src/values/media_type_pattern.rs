@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crawl_scope::MediaRange;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// A type of documents to keep, or a range of types such as `image/*`.
@@ -13,14 +13,14 @@ use super::text_serde::as_string;
 pub(crate) struct MediaTypePattern(pub(crate) MediaRange);
 
 impl FromStr for MediaTypePattern {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<MediaTypePattern, BadValue> {
+    fn from_str(text: &str) -> Result<MediaTypePattern, ValueParseError> {
         let range = text.parse();
         let example = "it looks like `text/html` or `image/*`";
         range
             .map(MediaTypePattern)
-            .map_err(|why| BadValue::new(format!("{why}: {example}")))
+            .map_err(|why| ValueParseError::new(format!("{why}: {example}")))
     }
 }
 

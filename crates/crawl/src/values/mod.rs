@@ -37,7 +37,7 @@ pub(crate) use language_pattern::LanguagePattern;
 pub(crate) use listen_address::ListenAddress;
 pub(crate) use media_type_pattern::MediaTypePattern;
 pub(crate) use name_server_address::NameServerAddress;
-pub(crate) use number::{Count, NonNegativeNumber, OptionalLimit};
+pub(crate) use number::{CountSetting, NonNegativeNumber, OptionalLimit};
 pub(crate) use repeat_interval::RepeatInterval;
 pub(crate) use schema::{JsonSchema, words};
 pub(crate) use surt_prefix_setting::SurtPrefixSetting;
@@ -46,11 +46,11 @@ pub(crate) use switch::Switch;
 /// The error for a value that can't be parsed. The message is in lower case and quotes the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct BadValue(String);
+pub(crate) struct ValueParseError(String);
 
-impl BadValue {
-    pub(crate) fn new(what: String) -> BadValue {
-        BadValue(what)
+impl ValueParseError {
+    pub(crate) fn new(what: String) -> ValueParseError {
+        ValueParseError(what)
     }
 }
 
@@ -66,11 +66,11 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{
-        AddressOverride, BadValue, ByteSize, Count, DurationSetting, NonNegativeNumber,
-        OptionalLimit, Switch,
+        AddressOverride, ByteSize, CountSetting, DurationSetting, NonNegativeNumber, OptionalLimit,
+        Switch, ValueParseError,
     };
 
-    fn check<T: FromStr<Err = BadValue> + Display>(inputs: &str, expect: Expect) {
+    fn check<T: FromStr<Err = ValueParseError> + Display>(inputs: &str, expect: Expect) {
         let read = |text: &str| match text.parse::<T>() {
             Ok(value) => format!("{text} = {value}\n"),
             Err(why) => format!("{why}\n"),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn limits_switches_numbers() {
-        check::<OptionalLimit<Count>>(
+        check::<OptionalLimit<CountSetting>>(
             "unlimited 10 0 -1 9223372036854775808 none",
             expect![[r#"
                 unlimited = unlimited

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crawl_weburl::host_address;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// The port of DNS (RFC 1035 section 4.2).
@@ -17,9 +17,9 @@ const PORT: u16 = 53;
 pub(crate) struct NameServerAddress(pub(crate) SocketAddr);
 
 impl FromStr for NameServerAddress {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<NameServerAddress, BadValue> {
+    fn from_str(text: &str) -> Result<NameServerAddress, ValueParseError> {
         let socket = match host_address(text) {
             Some(address) => Ok(SocketAddr::new(address, PORT)),
             None => text.parse(),
@@ -28,7 +28,7 @@ impl FromStr for NameServerAddress {
             || format!("`{text}` isn't a name server: it looks like `192.0.2.53` or `[::1]:53`");
         socket
             .map(NameServerAddress)
-            .map_err(|_| BadValue::new(message()))
+            .map_err(|_| ValueParseError::new(message()))
     }
 }
 

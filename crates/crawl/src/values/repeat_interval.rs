@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::duration_setting::DurationSetting;
 use super::text_serde::as_text;
 
@@ -16,9 +16,9 @@ impl RepeatInterval {
 }
 
 impl FromStr for RepeatInterval {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<RepeatInterval, BadValue> {
+    fn from_str(text: &str) -> Result<RepeatInterval, ValueParseError> {
         match text {
             "never" => Ok(RepeatInterval(None)),
             _ => text.parse().map(Some).map(RepeatInterval),

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    AddressOverride, ByteSize, Count, DayHours, DurationSetting, FilePath,
+    AddressOverride, ByteSize, CountSetting, DayHours, DurationSetting, FilePath,
     FrontierConnectionString, HostListEntry, IndexTypes, LanguagePattern, ListenAddress,
     MediaTypePattern, NameServerAddress, NonNegativeNumber, OptionalLimit, RepeatInterval,
     SurtPrefixSetting, Switch,
@@ -78,7 +78,7 @@ impl JsonSchema for ByteSize {
     }
 }
 
-impl JsonSchema for Count {
+impl JsonSchema for CountSetting {
     fn schema() -> Value {
         let number = json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX });
         json!({ "anyOf": [number, text("^[+]?[0-9]+$")] })

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crawl_scope::SurtPrefix;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_string;
 
 /// A SURT prefix, which adds a part of the web to the scope, e.g. a domain with its subdomains.
@@ -13,14 +13,14 @@ use super::text_serde::as_string;
 pub(crate) struct SurtPrefixSetting(pub(crate) SurtPrefix);
 
 impl FromStr for SurtPrefixSetting {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<SurtPrefixSetting, BadValue> {
+    fn from_str(text: &str) -> Result<SurtPrefixSetting, ValueParseError> {
         let prefix = text.parse();
         let example = "it looks like `org,example,` or `org,example,www)/docs/`";
         prefix
             .map(SurtPrefixSetting)
-            .map_err(|why| BadValue::new(format!("{why}; {example}")))
+            .map_err(|why| ValueParseError::new(format!("{why}; {example}")))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BadValue;
+use super::ValueParseError;
 use super::text_serde::as_text;
 
 /// A setting that is `on` or `off`. TOML also allows `true` and `false`.
@@ -23,13 +23,15 @@ impl Switch {
 }
 
 impl FromStr for Switch {
-    type Err = BadValue;
+    type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<Switch, BadValue> {
+    fn from_str(text: &str) -> Result<Switch, ValueParseError> {
         match text {
             "on" | "true" => Ok(Switch::On),
             "off" | "false" => Ok(Switch::Off),
-            _ => Err(BadValue::new(format!("`{text}` is neither `on` nor `off`"))),
+            _ => Err(ValueParseError::new(format!(
+                "`{text}` is neither `on` nor `off`"
+            ))),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserializer, Visitor};
 
-use super::BadValue;
+use super::ValueParseError;
 
 /// Serializes a value by `Display` and deserializes it by `FromStr`.
 macro_rules! as_text {
@@ -51,12 +51,12 @@ macro_rules! read_from_text {
 /// Deserializes a value from any TOML scalar, by its text.
 pub(super) fn read<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
-    T: FromStr<Err = BadValue>,
+    T: FromStr<Err = ValueParseError>,
     D: Deserializer<'de>,
 {
     struct Scalar<T>(std::marker::PhantomData<T>);
 
-    impl<T: FromStr<Err = BadValue>> Visitor<'_> for Scalar<T> {
+    impl<T: FromStr<Err = ValueParseError>> Visitor<'_> for Scalar<T> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,12 +90,12 @@ where
 /// Deserializes a value from a string only.
 pub(super) fn read_string<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
-    T: FromStr<Err = BadValue>,
+    T: FromStr<Err = ValueParseError>,
     D: Deserializer<'de>,
 {
     struct Text<T>(std::marker::PhantomData<T>);
 
-    impl<T: FromStr<Err = BadValue>> Visitor<'_> for Text<T> {
+    impl<T: FromStr<Err = ValueParseError>> Visitor<'_> for Text<T> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,8 @@
 //! Crawls of pages that scripts build, with a real browser.
 
+mod auto_render_mode;
 mod failures;
 mod forbidden_addresses;
-mod mixed_site;
 mod npm_apps;
 mod post_requests;
 mod replays;

@@ -11,7 +11,7 @@ use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, Ran, setup};
-use crate::replay_tools::{export, named, run_program};
+use crate::third_party_replay_tools::{export, named, run_program};
 
 /// The HTML of a page whose script fills it from JSON.
 const SHELL: &str = "<!doctype html><meta charset=utf-8><title>..</title><div id=root></div>\

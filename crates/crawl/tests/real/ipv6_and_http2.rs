@@ -9,7 +9,7 @@ use crawl_testweb::NginxEndpoint;
 use tempfile::TempDir;
 
 use crate::crawl_harness::Crawl;
-use crate::nginx::Nginx;
+use crate::nginx_harness::Nginx;
 use crate::{archive_external_check, named};
 
 /// A self-signed certificate of `a.test` only, valid for a hundred years.

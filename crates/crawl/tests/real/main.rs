@@ -10,8 +10,8 @@ mod archive_external_check;
 mod crawl_harness;
 mod expected_files_walk;
 mod ipv6_and_http2;
-mod killed;
-mod nginx;
+mod killed_and_resumed_crawl;
+mod nginx_harness;
 mod uninterrupted_crawl;
 
 use std::path::PathBuf;

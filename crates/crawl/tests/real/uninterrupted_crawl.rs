@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::crawl_harness::Crawl;
 use crate::expected_files_walk::{Walk, differences};
-use crate::nginx::Nginx;
+use crate::nginx_harness::Nginx;
 use crate::{archive_external_check, named};
 
 /// The documentation of Java's module `java.base`: about 2,800 HTML files, including dead links and

@@ -8,13 +8,13 @@
 mod concurrent_workers;
 mod database_server_groups;
 mod export_to_directory;
-mod import;
+mod import_from_directory;
 mod lost_directory;
 mod shared_crawl_harness;
 mod worker_error_messages;
 mod worker_failover;
 
-#[path = "../../../shared-frontier/tests/shared/postgres.rs"]
+#[path = "../../../shared-frontier/tests/shared/postgres_server.rs"]
 #[expect(
     dead_code,
     reason = "tests of the library query the database themselves"

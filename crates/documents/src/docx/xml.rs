@@ -7,10 +7,12 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 
+/// Reads the XML of one part of a DOCX, event by event.
 pub(super) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
 }
 
+/// A start tag, an end tag or a text that [`XmlReader::next`] returns.
 pub(super) enum XmlEvent<'a> {
     Start(XmlStartTag<'a>),
     /// The end tag of an element. Contains the element's name without prefix.
@@ -18,6 +20,7 @@ pub(super) enum XmlEvent<'a> {
     Text(Cow<'a, str>),
 }
 
+/// The start tag of an element, whose name and attributes are read without prefixes.
 pub(super) struct XmlStartTag<'a>(BytesStart<'a>);
 
 impl XmlStartTag<'_> {

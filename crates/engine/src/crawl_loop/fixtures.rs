@@ -17,7 +17,7 @@ use super::Coordinator;
 use super::run_statistics::RunStatistics;
 use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
-use crate::messages::page::FetchContext;
+use crate::messages::page_pipeline_stages::FetchContext;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::run_counters::CommitStatistics;
 

@@ -17,7 +17,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
 use super::file_byte_lock;
-use super::running_crawls::{HostHolder, RunningCrawl, RunningCrawlFile};
+use super::running_crawls::{HostHolder, RunningCrawlDescription, RunningCrawlFile};
 use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
@@ -62,7 +62,7 @@ impl HostLocks {
     pub(crate) fn shared(config: &Config, now: Tick) -> Option<HostLocks> {
         let path = config.host_locks.as_ref()?;
         let directory = std::path::absolute(&config.output);
-        let this = RunningCrawl {
+        let this = RunningCrawlDescription {
             directory: directory
                 .unwrap_or_else(|_| config.output.clone())
                 .display()
@@ -82,7 +82,7 @@ impl HostLocks {
     ///
     /// # Errors
     /// The file can't be opened for writing.
-    pub fn open(path: &Path, crawl: &RunningCrawl) -> io::Result<HostLocks> {
+    pub fn open(path: &Path, crawl: &RunningCrawlDescription) -> io::Result<HostLocks> {
         let folder = path.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder)?;
         let file = File::options()
@@ -124,7 +124,7 @@ impl HostLocks {
             .as_ref()
             .and_then(|shared| shared.running.holder(place(host)));
         match holder.and_then(HostHolder::into_crawl) {
-            Some(RunningCrawl { directory, since }) => {
+            Some(RunningCrawlDescription { directory, since }) => {
                 format!("another crawl is fetching from it, since {since}: {directory}")
             }
             None => "another crawl is fetching from it".to_owned(),
@@ -201,7 +201,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
 
         let dir = tempfile::tempdir().unwrap();
-        let crawl = RunningCrawl {
+        let crawl = RunningCrawlDescription {
             directory: "/one".to_owned(),
             since: "2026-11-21T23:00:00Z".to_owned(),
         };
@@ -223,7 +223,7 @@ mod tests {
     fn one_crawl_at_a_time_holds_a_host() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep").join("hosts.lock");
-        let crawl = |directory: &str| RunningCrawl {
+        let crawl = |directory: &str| RunningCrawlDescription {
             directory: directory.to_owned(),
             since: "2026-11-21T23:00:00Z".to_owned(),
         };

@@ -17,7 +17,7 @@ use foldhash::HashMapExt as _;
 use super::crash_suspects::{CrashSuspects, SuspectTreatment};
 use crate::config::{OffScopeMethod, TrapAvoidance};
 use crate::messages::WriterMessage;
-use crate::messages::page::FetchContext;
+use crate::messages::page_pipeline_stages::FetchContext;
 use crate::priority::Priority;
 use crate::revisit::visit::PreviousVisit;
 use crate::sampling::{SampleState, SampleVerdict};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crawl_archive::rows::{DelayRow, RereadExclusionChanges};
+use crawl_archive::rows::{DelayRow, ExclusionsChangedByReload};
 use crawl_fetcher::robots::RobotsTimeLimits;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Politeness, RobotsState, Tick};
@@ -98,9 +98,9 @@ impl Coordinator {
 }
 
 /// Returns the added and removed exclusions.
-fn reread(before: &ScopeRules, after: &ScopeRules) -> RereadExclusionChanges {
+fn reread(before: &ScopeRules, after: &ScopeRules) -> ExclusionsChangedByReload {
     let (had, has) = (exclusions(before), exclusions(after));
-    RereadExclusionChanges {
+    ExclusionsChangedByReload {
         added: has.difference(&had).cloned().collect(),
         removed: had.difference(&has).cloned().collect(),
     }

@@ -1,10 +1,9 @@
 //! The crawl loop: handles events, and emits effects.
 
-mod backlog;
 mod commands;
+mod commit_backlog;
 mod completion_estimate;
 mod crash_suspects;
-mod cross_submission;
 mod file_byte_lock;
 #[cfg(test)]
 mod fixtures;
@@ -20,8 +19,9 @@ mod login_requests;
 mod logins;
 mod page_requests;
 mod pending_url_rows;
-mod permits;
+mod permit_use;
 mod progress;
+mod reader_handoff;
 mod render_requests;
 mod render_tracker;
 pub(crate) mod replayed_turns;
@@ -36,10 +36,10 @@ mod run_statistics;
 mod run_summary;
 pub(crate) mod running_crawls;
 mod set_up;
+mod sitemap_cross_submission;
 mod step;
 #[cfg(test)]
 mod tests;
-mod unread_pages;
 mod waiting_documents;
 mod worker_coordination;
 
@@ -51,14 +51,14 @@ use crawl_scheduler::Tick;
 use crawl_scope::Scope;
 use crawl_weburl::{HostKey, Origin};
 
-use self::backlog::CommitBacklogTracker;
 use self::commands::reply;
+use self::commit_backlog::CommitBacklogTracker;
 use self::host_turns::TurnTracker;
 use self::hosts::Hosts;
 use self::lease_judge::LeaseJudge;
 use self::logins::LoginTracker;
 use self::render_tracker::RenderTracker;
-use self::robots::RobotsStates;
+use self::robots::OriginRobotsTracker;
 use self::run_end::RunEndTracker;
 use self::run_scope::RunScope;
 use self::run_statistics::RunStatistics;
@@ -66,7 +66,7 @@ use self::worker_coordination::{NewsReaction, WorkerCoordination};
 use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
-use crate::messages::sharing::SharedFrontierNews;
+use crate::messages::shared_frontier_messages::SharedFrontierNews;
 use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage};
 use crate::summary::EndReason;
 use crate::trace_events::TraceEventEmitter;
@@ -83,14 +83,14 @@ use crate::trace_events::TraceEventEmitter;
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`TurnTracker`], [`CommitBacklogTracker`];
-/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`LeaseJudge`],
+/// - what happens to a leased URL: [`RunScope`], [`OriginRobotsTracker`], [`LeaseJudge`],
 ///   [`LoginTracker`], [`RenderTracker`];
 /// - the run as a whole: [`RunEndTracker`], [`RunStatistics`], [`WorkerCoordination`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,
     hosts: Hosts,
-    robots: RobotsStates,
+    robots: OriginRobotsTracker,
     logins: LoginTracker,
     renders: RenderTracker,
     scope: RunScope,
@@ -127,7 +127,7 @@ impl Coordinator {
     ) -> Coordinator {
         Coordinator {
             hosts: Hosts::new(&config, &frontier, seed),
-            robots: RobotsStates::new(&config, &frontier),
+            robots: OriginRobotsTracker::new(&config, &frontier),
             logins: LoginTracker::default(),
             renders: RenderTracker::new(&config),
             scope: RunScope::new(scope, config.resources),

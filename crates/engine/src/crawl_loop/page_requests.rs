@@ -11,12 +11,12 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
-use super::cross_submission;
 use super::lease_judge::LeaseDisposition;
 use super::robots::{RobotsAvailability, RobotsJudgement};
+use super::sitemap_cross_submission;
 use crate::config::OffScopeMethod;
 use crate::content_filter::declared_length;
-use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
+use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, UnansweredVisit};
 use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
@@ -112,7 +112,8 @@ impl Coordinator {
         // Check the rule for sitemaps before robots.txt, because in a plan the judgement by
         // robots.txt excludes every page.
         if let RobotsAvailability::InForce(rules) = standing
-            && let Some(exclusion) = cross_submission::judge(&mut lease, rules, &*self.frontier)?
+            && let Some(exclusion) =
+                sitemap_cross_submission::judge(&mut lease, rules, &*self.frontier)?
         {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseStep::Next);

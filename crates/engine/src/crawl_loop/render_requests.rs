@@ -11,16 +11,16 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
 use super::render_tracker::{
-    QueuedPageDestination, ResourceAccess, ResourceRequestState, is_short,
+    QueuedPageDestination, ResourceRequestPermission, ResourceRequestState, is_short,
 };
 use crate::config::Config;
 use crate::content_filter;
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
     PostedResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary,
     VisibleContentSize,
 };
-use crate::messages::{Effect, Job, SideExchange, WriterMessage};
+use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
 use crate::time_conversions::millis;
 
@@ -137,7 +137,7 @@ impl Coordinator {
                 if let Barred::Listed(exclusion) = barred {
                     excluded = Some((from.clone(), url.clone(), exclusion));
                 }
-                ResourceAccess::Barred
+                ResourceRequestPermission::Barred
             }
         };
         let waits = renders.wanted(now, wanted, url, access);
@@ -216,14 +216,14 @@ impl Coordinator {
 
     /// Returns how a page may request a URL that is not barred. Only pages of the same site use the
     /// operator's fields and the site's session.
-    fn access(&self, from: &CanonicalUrl, url: &CanonicalUrl) -> ResourceAccess {
+    fn access(&self, from: &CanonicalUrl, url: &CanonicalUrl) -> ResourceRequestPermission {
         let (asking, host) = (from.host_key(), url.host_key());
         let fetch = &self.config.fetch;
         let site = fetch.sessions.site_of(&host);
         let is_same = asking == host || (site.is_some() && fetch.sessions.site_of(&asking) == site);
         match is_same && (site.is_some() || !fetch.access.is_empty()) {
-            true => ResourceAccess::Own,
-            false => ResourceAccess::Anonymous,
+            true => ResourceRequestPermission::Own,
+            false => ResourceRequestPermission::Anonymous,
         }
     }
 
@@ -343,10 +343,10 @@ impl Coordinator {
             state: RequestedState::Excluded(exclusion),
             ..UrlToAdmit::link(url, 0, page)
         };
-        let message = WriterMessage::Side(Box::new(SideExchange {
+        let message = WriterMessage::Side(Box::new(NonPageRequestResult {
             purpose: "render",
             admissions: vec![admission],
-            ..SideExchange::default()
+            ..NonPageRequestResult::default()
         }));
         self.write(message, out);
     }
@@ -391,14 +391,14 @@ impl Coordinator {
         let bytes = exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
-        let message = WriterMessage::Side(Box::new(SideExchange {
+        let message = WriterMessage::Side(Box::new(NonPageRequestResult {
             purpose: "render",
             exchange,
             bytes,
             via: Some(request.page.clone()),
             is_withheld,
             host: Some(host),
-            ..SideExchange::default()
+            ..NonPageRequestResult::default()
         }));
         self.backlog.written(message.weight(), bytes);
         out.push(Effect::Write(message));

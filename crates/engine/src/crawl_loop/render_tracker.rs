@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
 use crate::config::Config;
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
     PageSourceToRead, PostedResourceRequest, RenderId, ResourceFetchRequest, ResourceKey,
     UnrenderedPageSummary, VisibleContentSize,
@@ -140,7 +140,7 @@ struct OpenPage {
 
 /// How a page may request a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResourceAccess {
+pub(super) enum ResourceRequestPermission {
     /// With the operator's fields and the site's session.
     Own,
     /// Without the operator's fields and the site's session.
@@ -312,7 +312,7 @@ impl RenderTracker {
         now: Tick,
         wanted: PostedResourceRequest,
         url: Option<CanonicalUrl>,
-        access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceAccess,
+        access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceRequestPermission,
     ) -> ResourceRequestState {
         let PostedResourceRequest {
             page,
@@ -329,11 +329,13 @@ impl RenderTracker {
         let judged = url.map(|url| (access(&from, &url), url));
         let deadline = *open.deadline.get_or_insert(now + MAX_PAGE_WAIT);
         let key = match judged {
-            Some((access, url)) if access != ResourceAccess::Barred && now < deadline => {
+            Some((access, url))
+                if access != ResourceRequestPermission::Barred && now < deadline =>
+            {
                 self.last_post += u64::from(request.post.is_some());
                 ResourceKey {
                     url,
-                    is_own: access == ResourceAccess::Own,
+                    is_own: access == ResourceRequestPermission::Own,
                     post: request.post.as_ref().map_or(0, |_| self.last_post),
                 }
             }

@@ -10,7 +10,7 @@ use crate::messages::Effect;
 
 /// The outcome of an attempt to repeat a recorded turn (the use of a host's permit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnAttempt {
+pub(crate) enum ReplayedTurnResult {
     /// The host had a permit, and the turn used it.
     Used,
     /// The host had a permit, but not for the purpose that the log names, so the permit was given
@@ -36,12 +36,12 @@ impl Coordinator {
         turn: &HostTurn,
         origin: &Origin,
         out: &mut Vec<Effect>,
-    ) -> TurnAttempt {
+    ) -> ReplayedTurnResult {
         self.evict_idle(now);
         let permit = match self.hosts.poll_host(now, &origin.host_key()) {
             PollOutcome::Issue(permit) => permit,
-            PollOutcome::SleepUntil(tick) => return TurnAttempt::NotBefore(tick),
-            PollOutcome::Idle => return TurnAttempt::Nothing,
+            PollOutcome::SleepUntil(tick) => return ReplayedTurnResult::NotBefore(tick),
+            PollOutcome::Idle => return ReplayedTurnResult::Nothing,
         };
         let is_recorded = match permit.purpose() {
             RequestPurpose::Page { origin: of } => turn.purpose == "page" && of == origin,
@@ -50,10 +50,10 @@ impl Coordinator {
         };
         if !is_recorded {
             self.hosts.give_back(now, permit);
-            return TurnAttempt::OtherPurpose;
+            return ReplayedTurnResult::OtherPurpose;
         }
         self.turns.repeat(turn);
         self.issue(now, permit, out);
-        TurnAttempt::Used
+        ReplayedTurnResult::Used
     }
 }

@@ -7,7 +7,7 @@ use crawl_weburl::Origin;
 
 use super::robots::{RobotsReaction, RobotsStep};
 use super::{Coordinator, request_rows};
-use crate::messages::{Effect, EndedExchange, Job, SideExchange, WriterMessage};
+use crate::messages::{Effect, EndedExchange, Job, NonPageRequestResult, WriterMessage};
 use crate::run_counters::EndedRequest;
 use crate::time_conversions::millis;
 
@@ -79,7 +79,7 @@ impl Coordinator {
         self.hosts.free_if_idle(&host);
     }
 
-    /// Passes the result of a request for an origin's rules to `RobotsStates`, and carries out the
+    /// Passes the result of a request for an origin's rules to `OriginRobotsTracker`, and carries out the
     /// returned reaction.
     pub(super) fn rules_fetched(
         &mut self,
@@ -118,7 +118,7 @@ impl Coordinator {
         let bytes = exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
-        let message = WriterMessage::Side(Box::new(SideExchange {
+        let message = WriterMessage::Side(Box::new(NonPageRequestResult {
             of: Some(of.clone()),
             host,
             purpose,
@@ -126,7 +126,7 @@ impl Coordinator {
             admissions: sitemaps,
             exchange,
             bytes,
-            ..SideExchange::default()
+            ..NonPageRequestResult::default()
         }));
         self.backlog.written(message.weight(), bytes);
         out.push(Effect::Write(message));

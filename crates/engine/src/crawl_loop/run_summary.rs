@@ -8,7 +8,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
 use crate::config::{Config, RunMode};
-use crate::meta_keys::META_SHARED_SEED;
+use crate::frontier_meta_keys::META_SHARED_SEED;
 use crate::summary::{EndReason, IndexSummary, RunSummary, SeedFailure, ServerReachability};
 
 impl Coordinator {

@@ -33,7 +33,7 @@ const MAX_TRIES: u32 = 10;
 
 /// A crawl's description of itself for other crawls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunningCrawl {
+pub struct RunningCrawlDescription {
     /// The directory of the crawl.
     pub directory: String,
     /// The start time, RFC 3339.
@@ -54,10 +54,10 @@ pub(crate) struct RunningCrawlFile {
 
 /// The other crawl that holds a host. `None` inside if that crawl's file can't be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HostHolder(Option<RunningCrawl>);
+pub(crate) struct HostHolder(Option<RunningCrawlDescription>);
 
 impl HostHolder {
-    pub(crate) fn into_crawl(self) -> Option<RunningCrawl> {
+    pub(crate) fn into_crawl(self) -> Option<RunningCrawlDescription> {
         self.0
     }
 }
@@ -65,7 +65,10 @@ impl HostHolder {
 impl RunningCrawlFile {
     /// Creates the file of a crawl in `folder`, and the folder if it is missing. Removes the files
     /// of dead crawls.
-    pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<RunningCrawlFile> {
+    pub(crate) fn enter(
+        folder: &Path,
+        crawl: &RunningCrawlDescription,
+    ) -> io::Result<RunningCrawlFile> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
             // If the byte can't be locked, the crawl of this file is alive, so keep the file.
@@ -151,7 +154,7 @@ fn lists(mut file: &File, number: u64) -> bool {
 }
 
 /// Reads the description of a crawl from its file.
-fn described(mut file: &File) -> Option<RunningCrawl> {
+fn described(mut file: &File) -> Option<RunningCrawlDescription> {
     file.rewind().ok()?;
     let mut text = String::new();
     file.take(HOSTS_AT).read_to_string(&mut text).ok()?;
@@ -188,14 +191,14 @@ fn options() -> fs::OpenOptions {
 mod tests {
     use super::*;
 
-    fn crawl(directory: &str) -> RunningCrawl {
-        RunningCrawl {
+    fn crawl(directory: &str) -> RunningCrawlDescription {
+        RunningCrawlDescription {
             directory: directory.to_owned(),
             since: "2026-11-21T23:00:00Z".to_owned(),
         }
     }
 
-    fn by(crawl: RunningCrawl) -> Option<HostHolder> {
+    fn by(crawl: RunningCrawlDescription) -> Option<HostHolder> {
         Some(HostHolder(Some(crawl)))
     }
 

@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 
 use super::Coordinator;
 use super::host_locks::HostLocks;
-use crate::messages::sharing::HostOwnership;
+use crate::messages::shared_frontier_messages::HostOwnership;
 use crate::messages::{Effect, WriterMessage};
 use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;

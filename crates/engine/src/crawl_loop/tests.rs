@@ -26,7 +26,7 @@ use crate::error::EngineError;
 use crate::login::LoginFailure;
 use crate::messages::{DurableCommand, Effect, Event, GroupCommitResult, Job, WriterMessage};
 use crate::shared_trap_detector::put_aside;
-use crate::simulated::scripted_servers::{answer, failure};
+use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 use crate::summary::{EndReason, SeedFailure};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -8,7 +8,9 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 use crate::messages::Effect;
-use crate::messages::sharing::{HostOwnership, SharedFrontierNews, SharedFrontierRequest};
+use crate::messages::shared_frontier_messages::{
+    HostOwnership, SharedFrontierNews, SharedFrontierRequest,
+};
 use crate::summary::EndReason;
 
 /// If a worker may fetch fewer further pages than this, it requests more.

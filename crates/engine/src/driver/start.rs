@@ -26,20 +26,20 @@ use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
 use crate::free_space::{FreeSpaceMeter, FreeSpaceWatcher};
+use crate::frontier_meta_keys::{META_SESSION, META_TRAPS};
 use crate::index::log_follower::{
-    self, CrawlBusyCheck, Indexer, IndexingStopCondition, OpenedIndex,
+    self, CrawlBusyCheck, Indexer, IndexingStartState, IndexingStopCondition,
 };
 use crate::messages::Event;
 use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
-use crate::meta_keys::{META_SESSION, META_TRAPS};
 use crate::read::PageReader;
 use crate::read::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::sharing::{SharingThread, WorkerHostOwnership};
+use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::delay_settings_log::DelaySettingsLog;
-use crate::state::directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
@@ -52,7 +52,7 @@ const MAX_LOG_TAIL_ROWS: usize = 20_000;
 pub(super) struct OpenedCrawl {
     pub(super) directory: CrawlDirectory,
     /// The search index, if the crawl builds one.
-    indexing: Option<OpenedIndex>,
+    indexing: Option<IndexingStartState>,
     /// The round of this run.
     visits: RevisitRules,
 }
@@ -65,7 +65,7 @@ impl OpenedCrawl {
         clock: MonotonicClock,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<OpenedCrawl, EngineError> {
-        let mut directory = directory::open(config, reader_pool::all_threads())?;
+        let mut directory = crawl_directory::open(config, reader_pool::all_threads())?;
         let frontier = &*directory.frontier;
         let totals = &mut directory.totals;
         let indexing = log_follower::open_log(config, frontier, totals.pages > 0)?;
@@ -187,7 +187,7 @@ impl ThreadStart<'_> {
     fn threads(
         self,
         directory: CrawlDirectory,
-        indexing: Option<OpenedIndex>,
+        indexing: Option<IndexingStartState>,
         events: async_mpsc::UnboundedSender<Event>,
     ) -> Result<Started, EngineError> {
         let CrawlDirectory {

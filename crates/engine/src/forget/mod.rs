@@ -25,17 +25,17 @@ use serde::Serialize;
 
 use self::rewrite_row_files::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
-use crate::index::{INDEX_FOLDER, LOG, NEW_FOLDER, OLD_FOLDER};
-use crate::meta_keys::{
+use crate::frontier_meta_keys::{
     META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_SEED_TARGETS, META_SESSION, META_TOMBSTONE_KEY,
     META_TRAPS,
 };
+use crate::index::{INDEX_FOLDER, LOG, NEW_FOLDER, OLD_FOLDER};
 use crate::revisit::visit::without_redirect_to;
 use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
-use crate::state::directory::{examine, open_at_rest, open_resting};
+use crate::state::crawl_directory::{examine, open_at_rest, open_resting};
 use crate::state::extracted_field_files::finish_replacement;
-use crate::state::file_swap::{self, FileSwap, LIST};
+use crate::state::file_swap::{self, FileSwapList, LIST};
 use crate::tombstones::{
     HOST, PAGE, TOMBSTONES, TombstoneHmacKey, Tombstones, host_digest, page_digest, tombstone_of,
 };
@@ -291,7 +291,7 @@ const DERIVED: [&str; 11] = [
 /// The records erased so far, by kind, and the files to replace.
 struct Counts {
     done: ErasedRecordCounts,
-    swap: FileSwap,
+    swap: FileSwapList,
     /// The number of erased pending URLs, by origin.
     pending: BTreeMap<String, u64>,
 }
@@ -304,7 +304,7 @@ impl Counts {
                 changed: archive.changed,
                 ..ErasedRecordCounts::default()
             },
-            swap: FileSwap::default(),
+            swap: FileSwapList::default(),
             pending: BTreeMap::new(),
         }
     }
@@ -320,7 +320,7 @@ fn of_archive(
     dir: &Path,
     staging: &Path,
     archive: &RewrittenArchive,
-    changes: &mut FileSwap,
+    changes: &mut FileSwapList,
 ) -> Result<(), EngineError> {
     let path = |name: &str| format!("{FOLDER}/{name}");
     for (old, new) in archive.renamed() {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::Counts;
 use crate::error::EngineError;
-use crate::state::directory::WALK;
+use crate::state::crawl_directory::WALK;
 use crate::state::extracted_field_files::EXTRACTS;
 use crate::state::order_log::ORDER;
 

@@ -6,7 +6,7 @@ use crawl_extractor::{
 };
 use crawl_fetcher::{Interstitial, InterstitialSigns, interstitial};
 #[cfg(feature = "search")]
-use crawl_index::{FetchedDocument, judge};
+use crawl_index::{IndexingCandidate, judge};
 use crawl_index_entry::IndexLogEntry;
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::CanonicalUrl;
@@ -82,7 +82,7 @@ pub(crate) fn entry(
     let canonical = linked_canonical(headers);
     let content_type = headers.get(http::header::CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let document = FetchedDocument {
+    let document = IndexingCandidate {
         content_type: content_type.as_deref(),
         url,
         at,

@@ -8,14 +8,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_archive::{BoundedLine, LineReader, RowFileWriter};
+use crawl_archive::{BoundedLineResult, LineReader, RowFileWriter};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_index::{EntryVisitor, IndexError, IndexLogEntry, PendingEntrySource, visit_read_ahead};
 use serde::{Deserialize, Serialize};
 
 use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
 use crate::error::EngineError;
-use crate::meta_keys::META_INDEX;
+use crate::frontier_meta_keys::META_INDEX;
 
 /// Maximum bytes of a line of `state/indexing.jsonl`. The limits on a page's indexed parts add up
 /// to less. Beyond the limit: the index stops until `crawl index DIR`.
@@ -150,15 +150,15 @@ impl IndexingLogReader {
             what: format!("no entry begins at byte {at} of its log: {why}"),
         };
         match self.lines.next_line().map_err(disk(&self.path))? {
-            Some(BoundedLine::Whole(line)) => {
+            Some(BoundedLineResult::Whole(line)) => {
                 let entry = serde_json::from_slice(line).map_err(|why| bad(&why))?;
                 self.at += line.len() as u64;
                 Ok(entry)
             }
-            Some(BoundedLine::TooLong { bytes }) => {
+            Some(BoundedLineResult::TooLong { bytes }) => {
                 Err(bad(&format_args!("a line of {bytes} bytes")))
             }
-            Some(BoundedLine::Torn { .. }) | None => Err(bad(&"the file ends")),
+            Some(BoundedLineResult::Torn { .. }) | None => Err(bad(&"the file ends")),
         }
     }
 }

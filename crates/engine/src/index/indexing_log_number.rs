@@ -2,7 +2,7 @@
 
 use crawl_frontier::{Frontier, FrontierError};
 
-use crate::meta_keys::META_INDEX;
+use crate::frontier_meta_keys::META_INDEX;
 
 /// Returns the number of the indexing log that the index follows. `None` if the index follows no
 /// log.

@@ -32,7 +32,7 @@ use crate::index::indexing_log::{
 };
 use crate::index::indexing_log_number::{forget, number};
 use crate::index::rebuild::{self, IndexRebuildSettings};
-use crate::index::redirects::redirects_of;
+use crate::index::recorded_redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{ArchivePresence, IndexRebuildReason, IndexSummary};
 
@@ -68,7 +68,7 @@ impl IndexingStopCondition {
 }
 
 /// The indexing log and the index that follows it, at the beginning of a run.
-pub(crate) struct OpenedIndex {
+pub(crate) struct IndexingStartState {
     pub(crate) log: RowFileWriter,
     start: Start,
     /// The committed length of the indexing log, as a read position.
@@ -86,13 +86,13 @@ enum Start {
     Without(IndexRebuildReason),
 }
 
-impl OpenedIndex {
+impl IndexingStartState {
     /// Opens the indexing log of a crawl, and determines how far the index has read it.
     pub(crate) fn open(
         dir: &Path,
         frontier: &dyn Frontier,
         has_pages: bool,
-    ) -> Result<OpenedIndex, EngineError> {
+    ) -> Result<IndexingStartState, EngineError> {
         mend_swap(dir)?;
         let folder = dir.join(INDEX_FOLDER);
         let marks = frontier.marks()?;
@@ -141,7 +141,7 @@ impl OpenedIndex {
             writer.close()?;
         }
         let bytes = committed;
-        Ok(OpenedIndex {
+        Ok(IndexingStartState {
             log,
             start: position.map_or_else(Start::Without, Start::At),
             read: IndexingLogPosition { log: number, bytes },
@@ -156,12 +156,12 @@ pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
     has_pages: bool,
-) -> Result<Option<OpenedIndex>, EngineError> {
+) -> Result<Option<IndexingStartState>, EngineError> {
     if !config.index {
         forget(frontier)?;
         return Ok(None);
     }
-    OpenedIndex::open(&config.output, frontier, has_pages).map(Some)
+    IndexingStartState::open(&config.output, frontier, has_pages).map(Some)
 }
 
 /// The thread that reads the indexing log into the index.
@@ -213,7 +213,7 @@ impl Indexer {
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
-        indexing: OpenedIndex,
+        indexing: IndexingStartState,
         (halt, is_busy): (IndexingStopCondition, CrawlBusyCheck),
         mut failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFileWriter), EngineError> {
@@ -224,7 +224,7 @@ impl Indexer {
             halt,
             is_busy,
         };
-        let OpenedIndex {
+        let IndexingStartState {
             log,
             start,
             read,

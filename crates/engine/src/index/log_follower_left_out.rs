@@ -32,7 +32,7 @@ pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
     _has_pages: bool,
-) -> Result<Option<OpenedIndex>, EngineError> {
+) -> Result<Option<IndexingStartState>, EngineError> {
     match config.index {
         true => Err(EngineError::NoSearch),
         false => Ok(forget(frontier).map(|()| None)?),
@@ -40,7 +40,7 @@ pub(crate) fn open_log(
 }
 
 /// The log and the index, neither of which exists in this build.
-pub(crate) enum OpenedIndex {}
+pub(crate) enum IndexingStartState {}
 
 /// The thread that follows the indexing log, which does not exist in this build.
 pub(crate) enum Indexer {}
@@ -52,7 +52,7 @@ impl Indexer {
     pub(crate) fn start(
         _config: &Config,
         _frontier: Arc<dyn Frontier>,
-        indexing: OpenedIndex,
+        indexing: IndexingStartState,
         _when: (IndexingStopCondition, CrawlBusyCheck),
         _failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFileWriter), EngineError> {

@@ -13,7 +13,7 @@ pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;
 #[cfg(feature = "search")]
-mod redirects;
+mod recorded_redirects;
 
 /// The folder of the index in the crawl directory.
 pub(crate) const INDEX_FOLDER: &str = "index";

@@ -25,16 +25,16 @@ use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::pages_to_index::{PageToIndex, kept_pages};
-use super::redirects::redirects_of;
+use super::recorded_redirects::redirects_of;
 use crate::config::Config;
-use crate::document_conversion::{DocumentRules, DocumentToConvert, HTML_IN_UTF8};
+use crate::document_conversion::{DocumentIndexingSettings, DocumentToConvert, HTML_IN_UTF8};
 use crate::error::EngineError;
 use crate::index::entry_creation::{directives, entry, interstitial_of, left_out, read_both};
 use crate::index::indexing_log::{begin_log, mend_swap, note_of};
 use crate::index::indexing_log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
 use crate::secret_redaction::redacted_entry;
-use crate::state::directory::{examine, hold_gathered, open_frontier};
+use crate::state::crawl_directory::{examine, hold_gathered, open_frontier};
 
 /// The number of pages between two progress reports.
 const REPORT_INTERVAL_PAGES: u64 = 100;
@@ -53,7 +53,7 @@ pub struct IndexRebuildSettings {
     /// Secrets to redact, since the archive contains pages as the server sent them.
     pub secrets: Secrets,
     /// The documents to index.
-    pub documents: DocumentRules,
+    pub documents: DocumentIndexingSettings,
 }
 
 impl IndexRebuildSettings {

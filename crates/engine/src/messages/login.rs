@@ -28,7 +28,8 @@ pub(crate) struct LoginStepRequest {
     pub(crate) tries: u32,
 }
 
-/// The purpose of one request during a login.
+/// A step of a login: fetching the page with the form, sending the form, or fetching the page that
+/// follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoginStep {
     /// Fetch the page with the form.

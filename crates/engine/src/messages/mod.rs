@@ -2,9 +2,9 @@
 
 pub(crate) mod login;
 pub(crate) mod message_key;
-pub(crate) mod page;
+pub(crate) mod page_pipeline_stages;
 pub(crate) mod render;
-pub(crate) mod sharing;
+pub(crate) mod shared_frontier_messages;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,14 +23,14 @@ use serde::Serialize;
 use tracing::Span;
 
 use self::login::LoginStepRequest;
-use self::page::{
-    EncodedPage, FetchContext, FetchedPage, PageToFree, SitemapLinkBatch, UnansweredVisit,
+use self::page_pipeline_stages::{
+    EncodedPage, FetchContext, FetchedPage, PageMemoryToFree, SitemapLinkBatch, UnansweredVisit,
 };
 use self::render::{
     PostedResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary,
     VisibleContentSize,
 };
-use self::sharing::{SharedFrontierNews, SharedFrontierRequest};
+use self::shared_frontier_messages::{SharedFrontierNews, SharedFrontierRequest};
 use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopUrgency};
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
@@ -284,29 +284,29 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &Serializ
 /// this fact.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum OrderFact<'f> {
+pub(crate) enum OrderLogEntry<'f> {
     Turn(&'f HostTurn),
     Command(&'f OperatorCommand),
     Render(&'f RenderEventRow),
 }
 
-impl OrderFact<'_> {
+impl OrderLogEntry<'_> {
     /// Returns the time in milliseconds since the Unix epoch.
     pub(crate) fn at(&self) -> u64 {
         match self {
-            OrderFact::Turn(turn) => turn.at,
-            OrderFact::Command(command) => command.at,
-            OrderFact::Render(step) => step.at,
+            OrderLogEntry::Turn(turn) => turn.at,
+            OrderLogEntry::Command(command) => command.at,
+            OrderLogEntry::Render(step) => step.at,
         }
     }
 }
 
 /// Returns the facts in `effects` for the order log (`state/order.jsonl`).
-pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderFact<'_>> {
+pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderLogEntry<'_>> {
     effects.iter().filter_map(|effect| match effect {
-        Effect::NoteTurn(turn) => Some(OrderFact::Turn(turn)),
-        Effect::NoteCommand(command) => Some(OrderFact::Command(command)),
-        Effect::NoteRender(step) => Some(OrderFact::Render(step)),
+        Effect::NoteTurn(turn) => Some(OrderLogEntry::Turn(turn)),
+        Effect::NoteCommand(command) => Some(OrderLogEntry::Command(command)),
+        Effect::NoteRender(step) => Some(OrderLogEntry::Render(step)),
         _ => None,
     })
 }
@@ -387,7 +387,7 @@ pub(crate) enum WriterMessage {
         exclusion: NotFetchedReason,
     },
     /// Store the result of a request that settles no URL.
-    Side(Box<SideExchange>),
+    Side(Box<NonPageRequestResult>),
     /// Admit the URLs to start from.
     Seeds(Vec<UrlToAdmit>),
     /// Admit deferred URLs again, if they may be fetched now.
@@ -472,7 +472,7 @@ pub(crate) enum DurableCommand {
 /// resource of a page that is being rendered. Also used if the crawl decided not to send such a
 /// request.
 #[derive(Debug, Default)]
-pub(crate) struct SideExchange {
+pub(crate) struct NonPageRequestResult {
     /// The origin whose rules were requested, if any. After a redirect, the request itself may have
     /// been sent to another origin.
     pub(crate) of: Option<Origin>,
@@ -503,7 +503,7 @@ pub(crate) struct GroupCommitResult {
     pub(crate) items: u64,
     pub(crate) counts: CommitStatistics,
     /// Parts of the group's pages that are ready to be freed.
-    pub(crate) used: Vec<PageToFree>,
+    pub(crate) used: Vec<PageMemoryToFree>,
     /// Rows that were added to `pages.jsonl`. Empty if neither a consumer nor a trace event needs
     /// them.
     pub(crate) rows: Vec<PageRow>,

@@ -11,7 +11,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::document_result::ReadPage;
 use crate::config::Config;
-use crate::messages::SideExchange;
+use crate::messages::NonPageRequestResult;
 use crate::messages::render::RenderingToArchive;
 use crate::revisit::change_detection::AnswerRepetition;
 use crate::revisit::visit::KnownPage;
@@ -96,7 +96,10 @@ impl ArchiveEncoder {
     }
 
     /// Encodes a request that settles no URL, for example a request for robots.txt.
-    pub(super) fn robots(&mut self, mut item: Box<SideExchange>) -> Box<SideExchange> {
+    pub(super) fn robots(
+        &mut self,
+        mut item: Box<NonPageRequestResult>,
+    ) -> Box<NonPageRequestResult> {
         if let Some(exchange) = item.exchange.take() {
             // Record the origin whose rules were requested, because after a redirect the request's
             // URL may be on another origin.

@@ -19,18 +19,20 @@ use crawl_scope::Scope;
 use crawl_traps::PageFingerprintBuilder;
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 
+use super::document_links::{DiscoveryContext, DocumentLinkCollector, page_refusal};
 use super::document_result::{DocumentError, ReadDocument};
-use super::links::{DiscoveryContext, DocumentLinkCollector, page_refusal};
 use super::main_text_digest::{TextComparisonInputs, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_fingerprint::TrapFingerprinter;
 use super::{Body, PageReader, content_type, is_successful};
 use crate::field_extraction::rows_of_text;
 use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pairs, read_both};
-use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
+use crate::messages::page_pipeline_stages::{
+    FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
+};
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapNesting, may_list};
-use crate::revisit::meta_document_state::DeclaredChangeRate;
+use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
 use crate::secret_redaction::redacted_entry;
 use crate::time_conversions::seconds_of;
 

@@ -10,9 +10,9 @@ use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
-use crate::messages::page::PageFindings;
+use crate::messages::page_pipeline_stages::PageFindings;
 use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
-use crate::revisit::meta_document_state::DeclaredChangeRate;
+use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
 use crate::revisit::visit::PreviousVisit;
 use crate::secret_redaction::REDIRECT_SECRET;
 

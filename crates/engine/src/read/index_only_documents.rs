@@ -6,12 +6,12 @@ use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
 use http::header::LAST_MODIFIED;
 
+use super::document_links::DocumentLinkCollector;
 use super::document_result::ReadDocument;
-use super::links::DocumentLinkCollector;
 use super::{PageReader, content_type};
 use crate::document_conversion::{ConversionFailure, DocumentToConvert, HTML_IN_UTF8};
 use crate::index::entry_creation::{left_out, read_both};
-use crate::messages::page::{PageFindings, TrapEvidence};
+use crate::messages::page_pipeline_stages::{PageFindings, TrapEvidence};
 use crate::time_conversions::seconds_of;
 
 impl PageReader {

@@ -14,7 +14,7 @@ use http::HeaderValue;
 use http::header::CONTENT_ENCODING;
 
 use super::PageReader;
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::revisit::visit::{PreviousVisit, TEXT_RULES};
 
 /// Number of characters to store of each digest (80 bits), after the prefix [`TEXT_RULES`].

@@ -3,13 +3,13 @@
 
 mod archive_encoder;
 mod document_kind_readers;
+mod document_links;
 mod document_queue;
 mod document_result;
 mod index_entry_choice;
 mod index_only_documents;
 mod link_cache;
 mod link_targets;
-mod links;
 mod main_text_digest;
 pub(crate) mod page_encoder;
 mod page_row;
@@ -41,17 +41,19 @@ use crawl_scope::ContentFilter;
 use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
 
+use self::document_links::{DocumentLinkCollector, LinkPolicy, page_refusal};
 use self::document_result::{DocumentError, ReadDocument, ReadPage};
 use self::link_cache::LinkCache;
-use self::links::{DocumentLinkCollector, LinkPolicy, page_refusal};
 use self::page_row::page_row;
 use self::sitemap_budget::SitemapBudgetTracker;
 use crate::config::{Config, TrapAvoidance};
 use crate::content_filter;
-use crate::document_conversion::DocumentRules;
+use crate::document_conversion::DocumentIndexingSettings;
 use crate::field_extraction::may_extract;
 use crate::index::entry_creation::{directives, pairs};
-use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
+use crate::messages::page_pipeline_stages::{
+    FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
+};
 use crate::messages::render::UnrenderedPageSummary;
 use crate::revisit::visit::RevisitRules;
 use crate::secret_redaction::redact_row;
@@ -75,7 +77,7 @@ pub(crate) struct PageReader {
     pub(crate) wanted: Arc<ContentFilter>,
     pub(crate) index: bool,
     /// The rules for which documents are indexed.
-    pub(crate) documents: Arc<DocumentRules>,
+    pub(crate) documents: Arc<DocumentIndexingSettings>,
     pub(crate) traps: TrapAvoidance,
     /// The rules for extracting fields from pages.
     extract: Arc<CompiledRules>,

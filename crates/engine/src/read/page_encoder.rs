@@ -8,8 +8,10 @@ use crawl_index_entry::IndexLogEntry;
 use super::archive_encoder::ArchiveEncoder;
 use super::document_result::{DocumentError, ReadPage};
 use crate::config::Config;
-use crate::messages::SideExchange;
-use crate::messages::page::{EncodedPage, PageMemoryReservation, SettlingVisit, visited_at};
+use crate::messages::NonPageRequestResult;
+use crate::messages::page_pipeline_stages::{
+    EncodedPage, PageMemoryReservation, SettlingVisit, visited_at,
+};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{
     AnswerRecordSummary, ChangeDetectionInput, ChangeDetector, IncomparableAnswer,
@@ -92,7 +94,7 @@ impl PageEncoder {
     }
 
     /// Encodes a request that settles no URL, for example a request for robots.txt.
-    pub(crate) fn robots(&mut self, item: Box<SideExchange>) -> Box<SideExchange> {
+    pub(crate) fn robots(&mut self, item: Box<NonPageRequestResult>) -> Box<NonPageRequestResult> {
         self.archive.robots(item)
     }
 }

@@ -10,7 +10,7 @@ use crawl_index_entry::IndexLogEntry;
 use super::content_type;
 use super::document_result::{DocumentError, ReadDocument};
 use crate::content_filter::declared_length;
-use crate::messages::page::{FetchContext, TrapEvidence, row_without_answer};
+use crate::messages::page_pipeline_stages::{FetchContext, TrapEvidence, row_without_answer};
 
 /// Returns the row of a page. The usage statements and the digest are added later.
 pub(super) fn page_row(

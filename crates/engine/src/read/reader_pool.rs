@@ -19,7 +19,7 @@ use super::{PageReader, UnreadPage};
 use crate::config::Config;
 use crate::field_extraction::extract_bytes;
 use crate::messages::message_key::{KeyedMessage, MessageKey};
-use crate::messages::page::{FetchedPage, PageToFree, SitemapLinkBatch};
+use crate::messages::page_pipeline_stages::{FetchedPage, PageMemoryToFree, SitemapLinkBatch};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
@@ -29,7 +29,7 @@ pub(crate) enum ReaderTask {
     /// Read a fetched page. The key is for the resulting message.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// Free the memory of committed pages.
-    Drop(Vec<PageToFree>),
+    Drop(Vec<PageMemoryToFree>),
     /// Pass a message on to the writer. Encode its exchange, if it has one, for the archive first.
     Pass(Box<KeyedMessage>),
 }

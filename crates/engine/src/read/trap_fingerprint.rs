@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crawl_extractor::VisibleTextObserver;
 use crawl_traps::PageFingerprintBuilder;
 
-use crate::messages::page::TrapEvidence;
+use crate::messages::page_pipeline_stages::TrapEvidence;
 
 /// Computes the fingerprint of a page, if the trap detection needs it.
 pub(super) struct TrapFingerprinter<'a> {

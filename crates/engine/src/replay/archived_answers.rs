@@ -40,7 +40,7 @@ pub enum ReplayTimingMode {
 
 /// Counts of answers and bodies that are missing from the archive of a replayed crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReplayGapCounts {
+pub struct MissingArchiveAnswerCounts {
     /// Requests without an archived answer. They take the recorded response time, or the host's
     /// mean response time if the crawl never requested the URL.
     pub not_archived: u64,
@@ -92,7 +92,7 @@ impl ReplayDifference {
 /// The archived answers of a recorded crawl, for the requests of a replay.
 pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
-    pub(super) gaps: ReplayGapCounts,
+    pub(super) gaps: MissingArchiveAnswerCounts,
     /// Whether the replay uses the settings of the recorded crawl.
     pub(super) is_as_recorded: bool,
     /// Whether the replay still follows the records. False after the first difference.
@@ -145,7 +145,7 @@ impl ArchivedAnswers {
     ) -> ArchivedAnswers {
         ArchivedAnswers {
             crawl,
-            gaps: ReplayGapCounts::default(),
+            gaps: MissingArchiveAnswerCounts::default(),
             is_as_recorded: timing == ReplayTimingMode::AsRecorded,
             follows: timing == ReplayTimingMode::AsRecorded,
             difference: None,

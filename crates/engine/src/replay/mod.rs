@@ -8,8 +8,8 @@ mod page_commit_queue;
 mod recorded_crawl;
 mod recorded_order;
 mod replayed_renderings;
+mod replayed_runs;
 mod rerender;
-mod run_transitions;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;
@@ -26,7 +26,7 @@ use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use tracing::Span;
 
 use self::archived_answers::{ArchivedAnswers, ReplayExchangeTimes};
-pub use self::archived_answers::{ReplayDifference, ReplayGapCounts, ReplayTimingMode};
+pub use self::archived_answers::{MissingArchiveAnswerCounts, ReplayDifference, ReplayTimingMode};
 use self::held_commits::HeldCommits;
 use self::order_follower::{InFlightRequest, OrderFollower, OrderFollowerEndReason};
 use self::page_commit_queue::PageCommitQueue;
@@ -39,17 +39,17 @@ pub use self::rerender::{DifferentlyRenderedPage, RerenderResult};
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
+use crate::frontier_meta_keys::{META_REPLAY, META_TRAPS};
 use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
-use crate::meta_keys::{META_REPLAY, META_TRAPS};
 use crate::read::PageReader;
 use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::round;
 use crate::shared_trap_detector::SharedTrapDetector;
+use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::delay_settings_log::DelaySettingsLog;
-use crate::state::directory::{self, CrawlDirectory};
 use crate::summary::RunSummary;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::{Writer, run_end};
@@ -60,7 +60,7 @@ pub struct ReplayResult {
     /// The summary of the run, in virtual time.
     pub summary: RunSummary,
     /// Counts of what was missing from the archive.
-    pub gaps: ReplayGapCounts,
+    pub gaps: MissingArchiveAnswerCounts,
     /// The first difference from the records. `None` if there is none, or if the replay was not
     /// meant to follow them.
     pub difference: Option<ReplayDifference>,
@@ -90,7 +90,7 @@ pub fn replay(
         host_locks: None,
         ..config
     });
-    if directory::examine(&config.output)? {
+    if crawl_directory::examine(&config.output)? {
         return Err(EngineError::ReplayOutput {
             dir: config.output.clone(),
         });
@@ -121,7 +121,7 @@ pub fn replay(
             }
             OrderFollowerEndReason::End => {
                 replay.stop_following(None);
-                directory::last_end(&crawl_dir)
+                crawl_directory::last_end(&crawl_dir)
             }
             OrderFollowerEndReason::Lost(url) => {
                 replay.stop_following(Some(url));
@@ -235,7 +235,7 @@ impl Replay {
             ReplayTimingMode::AsRecorded => (crawl.take_commit_places(), crawl.take_levels()),
             ReplayTimingMode::ByPolicy => (HashMap::new(), Vec::new()),
         };
-        let directory = directory::open(config, 1)?;
+        let directory = crawl_directory::open(config, 1)?;
         mark(&*directory.frontier, crawl.dir())?;
         let answers = ArchivedAnswers::new(crawl, timing, config);
         let mut replay = Replay::new(config, (answers, rerender), directory, now, now)?;
@@ -295,7 +295,7 @@ impl Replay {
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .with_traps(traps)
             .with_sampling(sampling)
-            .with_tombstones(directory::tombstones_at_rest(answers.crawl.dir())?)
+            .with_tombstones(crawl_directory::tombstones_at_rest(answers.crawl.dir())?)
             .with_events(TraceEventEmitter::new(config));
         let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {

@@ -17,11 +17,11 @@ use super::recorded_crawl::{RecordedRequest, tick};
 use super::recorded_order::RecordedOrderReader;
 use super::{Flight, Replay};
 use crate::control::{CrawlCommand, PostedCommand};
-use crate::crawl_loop::replayed_turns::TurnAttempt;
+use crate::crawl_loop::replayed_turns::ReplayedTurnResult;
 use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
 use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageCause, MessageKey};
-use crate::messages::page::{EncodedPage, TrapEvidence};
+use crate::messages::page_pipeline_stages::{EncodedPage, TrapEvidence};
 use crate::messages::{Event, Job, WriterMessage};
 
 /// Maximum attempts to repeat a logged turn (use of a permit). Several may be needed, because a
@@ -260,12 +260,12 @@ impl Replay {
                 .take_turn(self.now, turn, &origin, &mut self.effects);
             self.settle_effects()?;
             match attempt {
-                TurnAttempt::Used if self.keys.turns() > turns => return Ok(Ok(())),
-                TurnAttempt::Used | TurnAttempt::OtherPurpose => {}
+                ReplayedTurnResult::Used if self.keys.turns() > turns => return Ok(Ok(())),
+                ReplayedTurnResult::Used | ReplayedTurnResult::OtherPurpose => {}
                 // The host's gap may end slightly after the logged time, because that time is
                 // rounded to milliseconds.
-                TurnAttempt::NotBefore(tick) => self.now = self.now.max(tick),
-                TurnAttempt::Nothing => break,
+                ReplayedTurnResult::NotBefore(tick) => self.now = self.now.max(tick),
+                ReplayedTurnResult::Nothing => break,
             }
         }
         Ok(Err(OrderDivergenceError(Some(turn.origin.clone()))))

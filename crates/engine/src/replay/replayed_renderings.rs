@@ -22,7 +22,7 @@ use super::rerender::{
     KnownResourceAnswerer, RecordedOrderAnswerer, RecordedPageRequests, RequestedResource, are_same,
 };
 use crate::messages::Event;
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
     PostedResourceRequest, RenderId, UnrenderedPageSummary, VisibleContentSize,
 };

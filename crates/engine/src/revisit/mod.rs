@@ -2,6 +2,6 @@
 //! rounds of a crawl.
 
 pub(crate) mod change_detection;
-pub(crate) mod meta_document_state;
+pub(crate) mod document_state_meta_tag;
 pub(crate) mod round;
 pub(crate) mod visit;

@@ -6,7 +6,7 @@ use crawl_scheduler::Tick;
 use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
-use crate::meta_keys::{META_ROUND, META_TOTALS};
+use crate::frontier_meta_keys::{META_ROUND, META_TOTALS};
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::time_conversions::seconds;
 

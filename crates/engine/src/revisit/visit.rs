@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::RevisitIntervals;
 use crate::crawl_totals::{CrawlTotals, PageChange};
-use crate::revisit::meta_document_state::DeclaredChangeRate;
+use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
 use crate::time_conversions::whole_seconds;
 
 /// If a round began more than this many seconds in the future, the clock was wrong when the round

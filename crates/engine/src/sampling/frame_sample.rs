@@ -12,7 +12,7 @@ use crawl_sample::{NOT_DRAWN, SampleDesign, SampleDrawResult};
 
 use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
-use crate::meta_keys::META_SAMPLE;
+use crate::frontier_meta_keys::META_SAMPLE;
 
 /// The rule that defers URLs found after the draw.
 const FOUND_AFTER: &str = "found after the draw";

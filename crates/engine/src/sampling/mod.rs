@@ -19,7 +19,8 @@ const WALKED: &str = "a walk: pages that it never saw may lead there";
 /// Why the target of a redirect has no inclusion probability.
 const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
 
-/// The sample of a crawl.
+/// How the pages of a crawl are sampled, and the state of the sample: a draw from a frame, or a
+/// random walk.
 #[derive(Clone, Debug)]
 pub(crate) enum SampleState {
     /// A sample drawn from a frame.

@@ -14,7 +14,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::meta_keys::{META_WALK, META_WALKED, META_WALKER};
+use crate::frontier_meta_keys::{META_WALK, META_WALKED, META_WALKER};
 
 /// Maximum consecutive redirects for a walker to follow in a step.
 const MAX_HOPS: u8 = 20;

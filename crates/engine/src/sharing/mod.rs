@@ -16,7 +16,9 @@ use crawl_weburl::HostKey;
 
 use crate::config::Config;
 use crate::messages::Event;
-use crate::messages::sharing::{HostOwnership, SharedFrontierNews, SharedFrontierRequest};
+use crate::messages::shared_frontier_messages::{
+    HostOwnership, SharedFrontierNews, SharedFrontierRequest,
+};
 
 /// The number of checks of the other workers during the duration of a lease.
 const LOOKS_PER_LEASE: u32 = 60;
@@ -69,9 +71,9 @@ impl HostOwnership for WorkerHostOwnership {
 }
 
 /// Tells the fetcher when this worker's leases expire, so that no request outlasts them.
-pub(crate) struct LeaseExpiryGuard(pub(crate) Arc<dyn SendDeadline>);
+pub(crate) struct LeaseDeadlineSource(pub(crate) Arc<dyn SendDeadline>);
 
-impl crawl_fetcher::SendDeadlineSource for LeaseExpiryGuard {
+impl crawl_fetcher::SendDeadlineSource for LeaseDeadlineSource {
     fn ends_at(&self) -> Instant {
         self.0.ends_at()
     }
@@ -452,7 +454,7 @@ mod tests {
     use crawl_frontier::{MemoryCrawl, MemoryWorker, UrlToAdmit};
 
     use super::*;
-    use crate::simulated::config;
+    use crate::simulated_crawl_tests::config;
 
     #[test]
     fn a_crawl_is_over_when_no_worker_has_anything_to_do() {

@@ -36,12 +36,12 @@ const MAX_LIST_BYTES: u64 = 64 << 20;
 
 /// The files and folders to replace and to remove. Names are relative to the crawl directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileSwap {
+pub(crate) struct FileSwapList {
     pub(crate) replace: Vec<String>,
     pub(crate) remove: Vec<String>,
 }
 
-impl FileSwap {
+impl FileSwapList {
     /// Returns the bytes that are signed with the user's key.
     fn message(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
@@ -52,8 +52,8 @@ impl FileSwap {
 #[derive(Serialize, Deserialize)]
 struct List {
     #[serde(flatten)]
-    swap: FileSwap,
-    /// The user's signature of [`FileSwap::message`]. `None` if the user had no key.
+    swap: FileSwapList,
+    /// The user's signature of [`FileSwapList::message`]. `None` if the user had no key.
     mark: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
 /// returns. The new files must already be synced. This function syncs only their folders.
 pub(crate) fn commit(
     dir: &Path,
-    swap: &FileSwap,
+    swap: &FileSwapList,
     sign: &dyn Fn(&[u8]) -> Option<String>,
 ) -> Result<(), EngineError> {
     let list = dir.join(LIST);
@@ -97,7 +97,7 @@ pub(crate) fn commit(
 /// as after a crash.
 pub(crate) fn finish(
     dir: &Path,
-    swap: &FileSwap,
+    swap: &FileSwapList,
     step: &mut dyn FnMut() -> io::Result<()>,
 ) -> Result<(), EngineError> {
     let root = open_root(dir).map_err(EngineError::disk(dir))?;
@@ -278,7 +278,7 @@ mod tests {
     use std::io;
     use std::path::Path;
 
-    use super::{FileSwap, LIST, STAGING, begin, commit, finish, recover, resume};
+    use super::{FileSwapList, LIST, STAGING, begin, commit, finish, recover, resume};
     use crate::error::EngineError;
 
     fn sign(message: &[u8]) -> Option<String> {
@@ -291,7 +291,7 @@ mod tests {
         resume(dir, &is_ours, &|name| !name.contains("kept"))
     }
 
-    fn setup(dir: &Path) -> FileSwap {
+    fn setup(dir: &Path) -> FileSwapList {
         for (name, text) in [
             ("state/lock", ""),
             ("state/store/old", "old"),
@@ -312,7 +312,7 @@ mod tests {
             fs::write(path, "new").unwrap();
         }
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        FileSwap {
+        FileSwapList {
             replace: names(&["state/store", "pages.jsonl", "archive/b"]),
             remove: names(&["archive/a", "index", "report.json", "nothing"]),
         }
@@ -397,7 +397,7 @@ mod tests {
     fn a_list_is_refused_if_it_is_unsigned_or_names_another_file() {
         let dir = tempfile::tempdir().unwrap();
         setup(dir.path());
-        let swap = |name: &str| FileSwap {
+        let swap = |name: &str| FileSwapList {
             replace: Vec::new(),
             remove: vec![name.to_owned()],
         };
@@ -435,7 +435,11 @@ mod tests {
             for (replace, remove) in [(vec![name], vec![]), (vec![], vec![name])] {
                 let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
                 let (replace, remove) = (names(replace), names(remove));
-                let _ = finish(dir.path(), &FileSwap { replace, remove }, &mut || Ok(()));
+                let _ = finish(
+                    dir.path(),
+                    &FileSwapList { replace, remove },
+                    &mut || Ok(()),
+                );
             }
         }
         for target in ["victim", "deep/victim"] {

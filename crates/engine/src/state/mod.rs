@@ -1,8 +1,8 @@
 //! The files of a crawl except its archive, rows and index: the crawl directory, and its state.
 
 pub(crate) mod crash_journal;
+pub(crate) mod crawl_directory;
 pub(crate) mod delay_settings_log;
-pub(crate) mod directory;
 mod durable_files;
 pub(crate) mod extracted_field_files;
 pub(crate) mod file_swap;

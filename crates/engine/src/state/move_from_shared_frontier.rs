@@ -16,14 +16,14 @@ use crawl_frontier::{
 use crawl_traps::TrapDetector;
 use crawl_weburl::HostKey;
 
-use super::directory::{self, STATE};
+use super::crawl_directory::{self, STATE};
 use super::extracted_field_files::EXTRACTS;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::stored_parked_hosts::listed;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
-use crate::meta_keys::{
+use crate::frontier_meta_keys::{
     META_PARKED, META_ROUND, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOTALS, META_TRAPS,
 };
 use crate::revisit::visit::Round;
@@ -60,7 +60,7 @@ pub fn export(
     gathered: &[GatheredWorkerDirectory],
 ) -> Result<MovedRecordCounts, EngineError> {
     check_workers(source.workers(), gathered)?;
-    let frontier = directory::begin_at_rest(dir)?;
+    let frontier = crawl_directory::begin_at_rest(dir)?;
     let mut moved = put_all(source, &frontier)?;
     let exported = states(&frontier);
     let expected = source.totals();
@@ -78,7 +78,7 @@ pub fn export(
         transaction.mark(&file, length);
     }
     transaction.commit()?;
-    directory::note_end(&frontier)?;
+    crawl_directory::note_end(&frontier)?;
     drop(frontier);
     let listed = write_digests(dir, FilesToRehash::Named(&[STATE, EXCLUDED]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;

@@ -12,14 +12,16 @@ use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierErro
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
-use super::directory::{self, STATE};
+use super::crawl_directory::{self, STATE};
 use super::file_swap;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::worker_state_folder::{self, STORE};
-use crate::config::ImportTarget;
+use crate::config::CrawlImportTarget;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
-use crate::meta_keys::{META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK};
+use crate::frontier_meta_keys::{
+    META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK,
+};
 use crate::revisit::round;
 use crate::scope_seeds::targets_to_share;
 
@@ -53,8 +55,11 @@ struct NamedUrl {
 /// # Errors
 /// [`EngineError`]. If the crawl was already in the shared frontier when the error occurred,
 /// another call finishes the import. Otherwise nothing was imported.
-pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<CrawlImportResult, EngineError> {
-    if !directory::examine(dir)? {
+pub fn import(
+    dir: &Path,
+    target: &CrawlImportTarget<'_>,
+) -> Result<CrawlImportResult, EngineError> {
+    if !crawl_directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
             dir: dir.to_owned(),
         });
@@ -63,7 +68,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<CrawlImportResult
     let begun = worker_state_folder::begun_import(dir, &state, target)?;
     file_swap::recover(dir)?;
     let opened = FjallFrontier::open(&state, &FjallFrontierOptions::default());
-    let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
+    let frontier = opened.map_err(|error| crawl_directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
     // An earlier, interrupted import may already have moved everything.
     let is_there = |life: &String| target.frontier.is_moved(life);
@@ -122,7 +127,7 @@ fn move_all(
     dir: &Path,
     state: &Path,
     frontier: &FjallFrontier,
-    target: &ImportTarget<'_>,
+    target: &CrawlImportTarget<'_>,
 ) -> Result<String, EngineError> {
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_archive::rows::{ReplayOrderRow, RunStartEvent};
 use crawl_archive::{ArchiveError, RowLogWriter, SerializedRequestRow};
 
-use crate::messages::OrderFact;
+use crate::messages::OrderLogEntry;
 
 /// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
@@ -52,7 +52,7 @@ impl OrderLog {
     /// I/O errors, or a row that can't be serialized.
     pub(crate) fn note<'t>(
         &self,
-        facts: impl Iterator<Item = OrderFact<'t>>,
+        facts: impl Iterator<Item = OrderLogEntry<'t>>,
     ) -> Result<(), ArchiveError> {
         let mut facts = facts.peekable();
         if facts.peek().is_none() {
@@ -62,7 +62,7 @@ impl OrderLog {
         let OrderFile { file, waits_since } = &mut *order;
         let mut is_due = false;
         file.hold_all(facts.inspect(|fact| {
-            is_due |= matches!(fact, OrderFact::Command(_));
+            is_due |= matches!(fact, OrderLogEntry::Command(_));
             waits_since.get_or_insert(fact.at());
         }))?;
         if is_due {
@@ -133,7 +133,7 @@ mod tests {
     use crawl_archive::rows::{HostTurn, RequestRow, RunStartEvent};
 
     use super::{ORDER, OrderLog};
-    use crate::messages::OrderFact;
+    use crate::messages::OrderLogEntry;
 
     /// Returns the kind of each row in the log as one letter: run, turn or group.
     fn kinds(dir: &std::path::Path) -> String {
@@ -151,7 +151,9 @@ mod tests {
                 at,
                 ..HostTurn::default()
             };
-            order.note([OrderFact::Turn(&turn)].into_iter()).unwrap();
+            order
+                .note([OrderLogEntry::Turn(&turn)].into_iter())
+                .unwrap();
         };
         let ended = |start| {
             let line = SerializedRequestRow::of(RequestRow {

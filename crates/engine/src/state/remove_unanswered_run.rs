@@ -7,7 +7,7 @@ use std::path::Path;
 use crawl_archive::RowReader;
 use crawl_archive::rows::{PageRow, RequestRow};
 
-use super::directory::{STATE, examine, open_resting};
+use super::crawl_directory::{STATE, examine, open_resting};
 use crate::error::EngineError;
 use crate::summary::{EndReason, RunSummary, ServerReachability};
 
@@ -95,7 +95,7 @@ mod tests {
 
     use super::remove;
     use crate::error::EngineError;
-    use crate::state::directory::{STATE, begin_at_rest, open_resting};
+    use crate::state::crawl_directory::{STATE, begin_at_rest, open_resting};
 
     const UNANSWERED: &str = r#"{"url":"http://a.example/robots.txt","host":"a.example",
         "address":null,"purpose":"robots","start":1,"end":2,"status":null,

@@ -8,11 +8,11 @@ use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
 
-use super::directory;
+use super::crawl_directory;
 use super::stored_parked_hosts::{listed, parked};
 use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::error::EngineError;
-use crate::meta_keys::{META_PARKED, META_SESSION};
+use crate::frontier_meta_keys::{META_PARKED, META_SESSION};
 use crate::revisit::round;
 
 /// Maximum URLs to admit in one transaction.
@@ -27,7 +27,7 @@ pub fn admit_at_rest<E: From<EngineError>>(
     dir: &Path,
     urls: impl Iterator<Item = Result<CanonicalUrl, E>>,
 ) -> Result<(), E> {
-    let frontier = directory::begin_at_rest(dir)?;
+    let frontier = crawl_directory::begin_at_rest(dir)?;
     let mut urls = urls.peekable();
     while urls.peek().is_some() {
         let batch: Result<Vec<_>, E> = urls.by_ref().take(MAX_BATCH).collect();
@@ -61,7 +61,7 @@ pub struct LastRound {
 /// [`EngineError`] if `dir` contains anything but a crawl, another process uses the crawl, or the
 /// state can't be read.
 pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
-    let frontier = match directory::open_at_rest(dir) {
+    let frontier = match crawl_directory::open_at_rest(dir) {
         Err(EngineError::NothingToDo { .. }) => return Ok(None),
         frontier => frontier?,
     };
@@ -141,7 +141,7 @@ fn change_at_rest(
         &mut Vec<(String, Vec<u8>)>,
     ) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    let frontier = directory::open_at_rest(dir)?;
+    let frontier = crawl_directory::open_at_rest(dir)?;
     let mut hosts = parked(&frontier)?;
     let mut metas = Vec::new();
     change(&frontier, &mut hosts, &mut metas)?;
@@ -152,6 +152,6 @@ fn change_at_rest(
     }
     transaction.commit()?;
     drop(frontier);
-    let listed = write_digests(dir, FilesToRehash::Named(&[directory::STATE]));
+    let listed = write_digests(dir, FilesToRehash::Named(&[crawl_directory::STATE]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_weburl::HostKey;
 
-use crate::meta_keys::META_PARKED;
+use crate::frontier_meta_keys::META_PARKED;
 
 /// Encodes the list of parked hosts for the state.
 pub(crate) fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {

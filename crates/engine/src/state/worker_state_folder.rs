@@ -12,7 +12,7 @@ use crawl_frontier::worker_frontier::WorkerFrontier;
 use serde::{Deserialize, Serialize};
 
 use super::durable_files::replace;
-use crate::config::{ImportTarget, SharedCrawl};
+use crate::config::{CrawlImportTarget, SharedCrawlSettings};
 use crate::error::EngineError;
 
 /// The file that names the owner of the directory.
@@ -37,7 +37,7 @@ struct WorkerFile {
 /// Opens the shared frontier as the worker that owns this directory. Locks the directory until
 /// the returned lock is dropped.
 pub(super) fn open(
-    shared: &SharedCrawl,
+    shared: &SharedCrawlSettings,
     dir: &Path,
     state: &Path,
 ) -> Result<(Arc<dyn WorkerFrontier>, FileLock), EngineError> {
@@ -103,7 +103,7 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
-    target: &ImportTarget<'_>,
+    target: &CrawlImportTarget<'_>,
 ) -> Result<Option<String>, EngineError> {
     let Some(known) = read(state)? else {
         return Ok(None);
@@ -127,7 +127,10 @@ pub(super) fn begun_import(
 
 /// Assigns the directory to the worker that continues the crawl. Returns a new process id of the
 /// worker (see [`WorkerFile::life`]), which only the import uses.
-pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<String, EngineError> {
+pub(super) fn begin_import(
+    state: &Path,
+    target: &CrawlImportTarget<'_>,
+) -> Result<String, EngineError> {
     let file = WorkerFile {
         crawl: target.crawl.clone(),
         worker: target.worker.clone(),

@@ -26,17 +26,18 @@ use crate::control::{CommandAnswer, CommandRefusal};
 use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::error::EngineError;
 use crate::excluded_rows::{excluded_row, excluded_words};
+use crate::frontier_meta_keys::{
+    META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
+};
 use crate::index::entry_creation::left_out;
 use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageKey};
-use crate::messages::page::{
-    EncodedPage, PageFindings, PageToFree, SettlingVisit, SitemapLinkBatch, TrapEvidence,
+use crate::messages::page_pipeline_stages::{
+    EncodedPage, PageFindings, PageMemoryToFree, SettlingVisit, SitemapLinkBatch, TrapEvidence,
 };
-use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
+use crate::messages::shared_frontier_messages::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{
-    DurableCommand, GroupCommitResult, HostState, PostedDurableCommand, SideExchange, WriterMessage,
-};
-use crate::meta_keys::{
-    META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
+    DurableCommand, GroupCommitResult, HostState, NonPageRequestResult, PostedDurableCommand,
+    WriterMessage,
 };
 use crate::priority::{Priority, is_admitted_guess, is_guess};
 use crate::revisit::visit::{
@@ -48,7 +49,7 @@ use crate::sampling::random_walk::WalkerChoices;
 use crate::scope_seeds::ScopeSeeds;
 use crate::seed_and_sitemap_admissions::admission_of;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::state::directory::OutputFiles;
+use crate::state::crawl_directory::OutputFiles;
 use crate::state::stored_parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
@@ -180,7 +181,7 @@ impl CommitGroup<'_> {
                     held,
                 } = *page;
                 let used = self.page(visit, findings, (line.as_ref(), capture.as_ref()))?;
-                self.committed.used.push(PageToFree { line, ..used });
+                self.committed.used.push(PageMemoryToFree { line, ..used });
                 self.links_passes.extend(held.links);
                 Ok(())
             }
@@ -503,7 +504,7 @@ impl CommitGroup<'_> {
         visit: SettlingVisit,
         findings: PageFindings,
         (line, capture): (Option<&SerializedPageRow>, Option<&EncodedCapture>),
-    ) -> Result<PageToFree, EngineError> {
+    ) -> Result<PageMemoryToFree, EngineError> {
         let SettlingVisit {
             lease,
             outcome,
@@ -534,7 +535,7 @@ impl CommitGroup<'_> {
         self.note_settled(&lease, row.bytes);
         if !is_listed {
             self.settle_unlisted(lease, (outcome, visit), host, capture)?;
-            return Ok(PageToFree::default());
+            return Ok(PageMemoryToFree::default());
         }
         let is_loop = self.closes_loop(&lease.url, &signal)?;
         row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
@@ -570,7 +571,7 @@ impl CommitGroup<'_> {
         let modified = of_wanted(modified, &links);
         self.settle_page(lease, (outcome, visit), status, &signal, &mut links)?;
         self.visit_modified(modified)?;
-        Ok(PageToFree {
+        Ok(PageMemoryToFree {
             row,
             line: None,
             signal,
@@ -638,7 +639,7 @@ impl CommitGroup<'_> {
         Ok(())
     }
 
-    fn side(&mut self, side: SideExchange) -> Result<(), EngineError> {
+    fn side(&mut self, side: NonPageRequestResult) -> Result<(), EngineError> {
         self.committed.bytes += side.bytes;
         if let Some(capture) = &side.capture {
             self.keep(capture)?;

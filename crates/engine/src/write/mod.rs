@@ -7,7 +7,7 @@
 
 mod commit_group;
 mod own_or_shared_transaction;
-mod random_walk;
+mod random_walk_steps;
 mod readmit_deferred;
 mod redirect_loops;
 pub(crate) mod run_end;
@@ -38,7 +38,7 @@ use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::state::directory::OutputFiles;
+use crate::state::crawl_directory::OutputFiles;
 use crate::state::order_log::OrderLog;
 use crate::tombstones::Tombstones;
 use crate::trace_events::TraceEventEmitter;

@@ -13,7 +13,7 @@ use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
 use crate::revisit::round;
 use crate::scope_seeds::ScopeSeeds;
-use crate::state::directory;
+use crate::state::crawl_directory;
 use crate::summary::EndReason;
 
 /// Maximum number of URLs to list for each origin whose robots.txt is unreachable.
@@ -89,9 +89,9 @@ pub(crate) fn write_derived(
     }
     let mut waiting = waiting.to_vec();
     list_unreachable(&*frontier, &mut waiting)?;
-    directory::note_waiting(&config.output, &waiting)?;
+    crawl_directory::note_waiting(&config.output, &waiting)?;
     if !is_still_cut_off {
-        directory::note_end(&*frontier)?;
+        crawl_directory::note_end(&*frontier)?;
     }
     count_by_reason(config)
 }

@@ -4,7 +4,7 @@ use crawl_frontier::{Lease, Reason, RequestedState, UrlKind, UrlToAdmit};
 use crawl_traps::{AnswerEvidence, PageEvidence, UrlDisposition};
 use crawl_weburl::CanonicalUrl;
 
-use crate::messages::page::TrapEvidence;
+use crate::messages::page_pipeline_stages::TrapEvidence;
 use crate::priority::Priority;
 use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 

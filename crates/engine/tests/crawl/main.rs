@@ -3,9 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
-mod control;
 mod crash_suspects;
-mod discovery;
+mod discovery_beyond_links;
 mod failing_servers;
 mod fetched_and_excluded;
 mod host_secrets;
@@ -18,8 +17,9 @@ mod page_consumer;
 mod recrawl;
 mod replay;
 mod restart;
-mod robots;
-mod seed_addresses;
+mod robots_txt_states;
+mod running_crawl_control;
+mod seed_ip_addresses;
 mod slow_documents;
 mod support;
 mod traps;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawl_engine::{EndReason, EngineError, HostLocks, RunSummary, RunningCrawl, StopUrgency};
+use crawl_engine::{
+    EndReason, EngineError, HostLocks, RunSummary, RunningCrawlDescription, StopUrgency,
+};
 use crawl_testweb::{AllowedHosts, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
@@ -149,8 +151,8 @@ fn a_row_file_shorter_than_committed_is_a_clear_error() {
     assert!(error.to_string().contains("pages.jsonl"), "{error}");
 }
 
-fn another() -> RunningCrawl {
-    RunningCrawl {
+fn another() -> RunningCrawlDescription {
+    RunningCrawlDescription {
         directory: "/srv/other".to_owned(),
         since: "2026-11-21T23:00:00Z".to_owned(),
     }

@@ -34,7 +34,8 @@ pub(super) struct WeightedTextPosition {
     link_weight: u32,
 }
 
-/// Text in a heading that doesn't belong to the heading, such as a permalink or an edit link.
+/// The range of a permalink, edit link or button in the text of a heading, to be removed from the
+/// heading.
 #[derive(Debug)]
 pub(super) struct HeadingControl {
     pub(super) from: WeightedTextPosition,

@@ -1,6 +1,6 @@
 //! The consumer that builds a [`PageContent`] from tags and text.
 
-mod date_fields;
+mod date_elements;
 
 use super::PageContext;
 use super::block_builder::BlockBuilder;

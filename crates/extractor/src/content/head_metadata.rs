@@ -2,7 +2,7 @@
 
 use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::dates::{DateCollector, DateSource, kind_of_meta};
-use super::language::{Language, LanguageSource};
+use super::language::{LanguageSource, PageLanguage};
 use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 
 /// Maximum number of authors of a page.
@@ -38,7 +38,7 @@ pub(super) struct HeadMetadataCollector {
     pub(super) authors: Vec<String>,
     pub(super) section: Option<String>,
     pub(super) open_graph: OpenGraph,
-    pub(super) language: Language,
+    pub(super) language: PageLanguage,
     pub(super) dates: DateCollector,
     limits: (usize, usize),
 }
@@ -52,7 +52,7 @@ impl HeadMetadataCollector {
             authors: Vec::new(),
             section: None,
             open_graph: OpenGraph::default(),
-            language: Language::default(),
+            language: PageLanguage::default(),
             dates: DateCollector::new(limits),
             limits: (limits.field_bytes, limits.keywords),
         }

@@ -17,7 +17,7 @@ const FIRST_BYTES: usize = 1024;
 /// The language of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Language {
+pub struct PageLanguage {
     /// The declared language, from the strongest source.
     pub declared: Option<DeclaredLanguage>,
     /// The language detected in the text. `None` if the text is short or ambiguous.
@@ -47,7 +47,7 @@ pub enum LanguageSource {
     XmlLang,
     /// `meta http-equiv=content-language`
     Meta,
-    /// The `Content-Language` header.
+    /// The `Content-PageLanguage` header.
     Header,
     /// `og:locale`
     #[strum(serialize = "og:locale")]
@@ -72,7 +72,7 @@ impl DeclaredLanguage {
     }
 }
 
-impl Language {
+impl PageLanguage {
     /// Returns the language without region or script, in lower case. Usually this is the declared
     /// language. The detected language overrides it if the detection is certain and the detector
     /// also knows the declared language, because many templates declare English for any text.
@@ -87,7 +87,7 @@ impl Language {
         Some(declared.unwrap_or_else(|| detected.code.to_owned()))
     }
 
-    /// Returns the tag of the language that [`Language::code`] returns. If this is the declared
+    /// Returns the tag of the language that [`PageLanguage::code`] returns. If this is the declared
     /// language, the tag includes the declared region and script.
     #[must_use]
     pub fn tag(&self) -> Option<String> {

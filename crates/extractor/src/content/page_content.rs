@@ -6,7 +6,7 @@ use super::content_limits::ContentOddity;
 use super::dates::{DateKind, PageDate};
 use super::head_metadata::OpenGraph;
 use super::json_ld::JsonLdItem;
-use super::language::Language;
+use super::language::PageLanguage;
 
 /// The main text of a page, and the page's own metadata.
 ///
@@ -31,7 +31,7 @@ pub struct PageContent {
     /// `articleSection` in JSON-LD, or the last breadcrumb but one.
     pub section: Option<String>,
     /// The language of the text.
-    pub language: Language,
+    pub language: PageLanguage,
     /// The plausible dates of the page, in page order. Dates from JSON-LD come last. See
     /// [`PageContent::published`].
     pub dates: Vec<PageDate>,
@@ -76,7 +76,7 @@ pub enum BlockRole {
     Navigation,
 }
 
-/// The kinds of blocks.
+/// The kind of a block by its markup: heading, paragraph, list item, code, table cell and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]

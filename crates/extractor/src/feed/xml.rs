@@ -7,7 +7,7 @@ use super::{
 };
 use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
-use crate::xml::{XmlEvent, XmlNamespace, XmlReader, XmlTag};
+use crate::xml::{XmlEvent, XmlNamespace, XmlReader, XmlStartTag};
 
 pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
     let mut walk = Walk {
@@ -72,7 +72,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Processes a start tag. Returns false if reading must stop, because the document is not a
     /// feed or a limit is reached.
-    fn start(&mut self, tag: &XmlTag<'_>) -> bool {
+    fn start(&mut self, tag: &XmlStartTag<'_>) -> bool {
         let depth = self.xml.depth();
         if depth == 1 {
             return self.root(tag);
@@ -108,7 +108,7 @@ impl Walk<'_> {
         true
     }
 
-    fn root(&mut self, tag: &XmlTag<'_>) -> bool {
+    fn root(&mut self, tag: &XmlStartTag<'_>) -> bool {
         self.feed.kind = match (tag.name(), tag.space) {
             ("rss", _) => FeedKind::Rss2,
             ("feed", XmlNamespace::Atom | XmlNamespace::None) => {
@@ -122,7 +122,7 @@ impl Walk<'_> {
     }
 
     /// Processes a child of an entry, or of the element with data about the whole feed.
-    fn child(&mut self, tag: &XmlTag<'_>, depth: usize) {
+    fn child(&mut self, tag: &XmlStartTag<'_>, depth: usize) {
         let field = match (tag.space, tag.name()) {
             (XmlNamespace::None | XmlNamespace::Atom, "link") if self.is_atom_link(tag) => {
                 self.atom_link(tag);
@@ -159,11 +159,11 @@ impl Walk<'_> {
 
     /// Returns whether a `link` has its address in an attribute, as in Atom, instead of in its
     /// text. RSS feeds may contain such links too.
-    fn is_atom_link(&self, tag: &XmlTag<'_>) -> bool {
+    fn is_atom_link(&self, tag: &XmlStartTag<'_>) -> bool {
         tag.space == XmlNamespace::Atom || tag.attribute("href").is_some()
     }
 
-    fn atom_link(&mut self, tag: &XmlTag<'_>) {
+    fn atom_link(&mut self, tag: &XmlStartTag<'_>) {
         let rel = tag.short_attribute("rel", MAX_HINT_BYTES);
         let rel = rel.as_deref().map_or("alternate", trim);
         let rel = rel
@@ -203,7 +203,7 @@ impl Walk<'_> {
 
     /// Records the `src` of an Atom entry's `content` as the entry's address, if the entry has no
     /// other address.
-    fn content_elsewhere(&mut self, tag: &XmlTag<'_>) {
+    fn content_elsewhere(&mut self, tag: &XmlStartTag<'_>) {
         let url = tag.attribute("src").and_then(|src| self.url(&src));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
             entry.url.get_or_insert(url);

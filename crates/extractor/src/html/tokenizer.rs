@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use self::character_references::{ReferenceContext, decode, without_nul};
+use self::character_references::{CharacterReferenceContext, decode, without_nul};
 use self::delimiter_search::{next_less_than, tag_name};
 pub(super) use self::non_space_character_counter::NonSpaceCharacterCounter;
 use self::raw_text::{end_of_script, end_of_text, is_end_tag};
@@ -100,8 +100,8 @@ impl<'t> TextBetweenTags<'t> {
     pub(crate) fn parts(&self, part: impl FnMut(&str)) {
         let raw = &self.page[self.place()];
         match self.kind {
-            TextKind::Data => decode(raw, ReferenceContext::Text, "", part),
-            TextKind::Rcdata => decode(raw, ReferenceContext::Text, "\u{fffd}", part),
+            TextKind::Data => decode(raw, CharacterReferenceContext::Text, "", part),
+            TextKind::Rcdata => decode(raw, CharacterReferenceContext::Text, "\u{fffd}", part),
             TextKind::Raw => without_nul(raw, "\u{fffd}", part),
             TextKind::Cdata => without_nul(raw, "", part),
         }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
-use crate::xml::{XmlEvent, XmlReader, XmlTag};
+use crate::xml::{XmlEvent, XmlReader, XmlStartTag};
 
 /// Maximum bytes of a `lastmod`, `changefreq`, `priority`, `hreflang` or date; longer values are
 /// dropped.
@@ -92,7 +92,7 @@ impl Walk<'_> {
     /// Reads a start tag. Returns `false` to stop, because the document is not a sitemap or has too
     /// many entries. The depth is 1 for the root, 2 for an entry, 3 for a field, and 4 for an
     /// element in an extension.
-    fn start(&mut self, tag: &XmlTag<'_>) -> bool {
+    fn start(&mut self, tag: &XmlStartTag<'_>) -> bool {
         self.end_bare_text();
         let name = tag.name().to_ascii_lowercase();
         let name = name.as_str();
@@ -155,7 +155,7 @@ impl Walk<'_> {
         true
     }
 
-    fn start_field(&mut self, tag: &XmlTag<'_>, name: &str) -> Option<Field> {
+    fn start_field(&mut self, tag: &XmlStartTag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
         // Even outside `image:image`, an `image:loc` is the address of an image, not of the page.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
@@ -185,7 +185,7 @@ impl Walk<'_> {
     }
 
     /// Processes `xhtml:link`: the same page in another language or form.
-    fn alternate(&mut self, tag: &XmlTag<'_>) {
+    fn alternate(&mut self, tag: &XmlStartTag<'_>) {
         let rel = tag.attribute("rel").unwrap_or_default();
         let is_alternate = rel
             .split_ascii_whitespace()

@@ -1,7 +1,7 @@
 //! Tests of the content of pages, through the extractor's public interface.
 
 mod blocks;
-mod head;
+mod head_metadata;
 mod heading_controls;
 mod hostile;
 mod main_text_corpus;

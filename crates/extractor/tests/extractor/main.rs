@@ -9,12 +9,12 @@ mod document_kinds;
 mod fuzz_checks;
 mod golden_files;
 mod hostile;
-mod html;
 mod html5lib_encodings;
+mod html_links_and_metadata;
 mod limits;
 mod link_headers;
-mod links;
-mod property;
+mod link_kinds;
+mod properties_of_any_input;
 #[path = "../../../fuzz/src/run_without_fuzzer.rs"]
 mod run_without_fuzzer;
 mod sitemap;

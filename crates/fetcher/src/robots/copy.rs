@@ -49,7 +49,7 @@ pub struct RobotsCopy {
     pub tdmrep: TdmReservationCopy,
 }
 
-/// The result of the last request for robots.txt: rules, no rules, or unknown.
+/// Whether an origin has rules, no rules or unknown rules, by the last request for its robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RobotsRulesState {
@@ -66,7 +66,8 @@ pub enum RobotsRulesState {
     },
 }
 
-/// Which rules are in force at a given time.
+/// Whether a robots copy is fresh, kept as the last good one, unreachable or expired: it decides
+/// which rules are in force at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsFreshness {
     /// The rules of the last answer are in force.
@@ -92,7 +93,7 @@ pub enum RobotsFreshness {
 /// Why the stored form of a copy can't be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadRobotsCopy {
+pub enum RobotsCopyDecodeError {
     /// The line break after the head is missing. The value is the length of the stored form, in
     /// bytes.
     #[error("robots copy of {0} bytes has no head")]
@@ -224,13 +225,13 @@ impl RobotsCopy {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Fails with a [`BadRobotsCopy`] that names the defect. Never panics.
-    pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, BadRobotsCopy> {
+    /// Fails with a [`RobotsCopyDecodeError`] that names the defect. Never panics.
+    pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, RobotsCopyDecodeError> {
         let end = bytes.iter().position(|&b| b == b'\n');
-        let end = end.ok_or(BadRobotsCopy::NoHead(bytes.len()))?;
+        let end = end.ok_or(RobotsCopyDecodeError::NoHead(bytes.len()))?;
         let version: Version = serde_json::from_slice(&bytes[..end])?;
         if version.version != VERSION {
-            return Err(BadRobotsCopy::Version(version.version));
+            return Err(RobotsCopyDecodeError::Version(version.version));
         }
         let head: Head = serde_json::from_slice(&bytes[..end])?;
         head.into_copy(Bytes::copy_from_slice(&bytes[end + 1..]))
@@ -382,7 +383,7 @@ impl Head {
         }
     }
 
-    fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, BadRobotsCopy> {
+    fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, RobotsCopyDecodeError> {
         let tdmrep = match self.tdmrep {
             Tdm::NotAsked => TdmReservationCopy::NotAsked,
             Tdm::None => TdmReservationCopy::None,
@@ -390,11 +391,15 @@ impl Head {
                 let begin = usize::try_from(bytes)
                     .ok()
                     .and_then(|bytes| body.len().checked_sub(bytes));
-                TdmReservationCopy::File(body.split_off(begin.ok_or(BadRobotsCopy::Short(bytes))?))
+                TdmReservationCopy::File(
+                    body.split_off(begin.ok_or(RobotsCopyDecodeError::Short(bytes))?),
+                )
             }
         };
-        let origin = Origin::parse(&self.origin).map_err(|_| BadRobotsCopy::Url(self.origin))?;
-        let url = canonicalize(None, &self.url).map_err(|_| BadRobotsCopy::Url(self.url))?;
+        let origin =
+            Origin::parse(&self.origin).map_err(|_| RobotsCopyDecodeError::Url(self.origin))?;
+        let url =
+            canonicalize(None, &self.url).map_err(|_| RobotsCopyDecodeError::Url(self.url))?;
         Ok(RobotsCopy {
             origin,
             state: self.state,

@@ -25,7 +25,7 @@ mod freshness;
 mod tdm_reservation_copy;
 
 pub use cache::{CompiledRobots, RobotsCache};
-pub use copy::{BadRobotsCopy, RobotsCopy, RobotsFreshness, RobotsRulesState};
+pub use copy::{RobotsCopy, RobotsCopyDecodeError, RobotsFreshness, RobotsRulesState};
 pub use fetch_result::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsFetchResult};
 pub use freshness::{RobotsTimeLimits, lifetime};
 pub use tdm_reservation_copy::{TDMREP_PATH, TdmReservationCopy};

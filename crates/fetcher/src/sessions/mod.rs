@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_scheduler::Tick;
 use crawl_weburl::{
-    BadHostPattern, CanonicalUrl, HostKey, HostPatternMap, host_and_port, public_suffixes,
+    CanonicalUrl, HostKey, HostPatternError, HostPatternMap, host_and_port, public_suffixes,
 };
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl SiteSessions {
     /// Fails if a name is invalid or occurs twice.
     pub fn new<'a>(
         sites: impl IntoIterator<Item = (&'a str, bool)>,
-    ) -> Result<SiteSessions, BadHostPattern> {
+    ) -> Result<SiteSessions, HostPatternError> {
         let mut sessions = Sessions::default();
         for (site, plain_http) in sites {
             let session = Session {

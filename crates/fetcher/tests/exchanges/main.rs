@@ -6,12 +6,12 @@
 )]
 
 mod allowed_addresses;
-mod answers;
-mod descriptors;
 mod failures;
+mod file_descriptor_shortage;
 mod host_request_headers;
 mod name_lookups;
 mod proxy;
+mod requests_and_responses;
 mod scripted_name_server;
 mod scripted_server;
 mod tls;

@@ -1,7 +1,7 @@
 //! A frontier in memory.
 
-mod records;
 mod transaction;
+mod url_records;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashSet};
 
-use self::records::MemoryRecords;
 use self::transaction::MemoryTransaction;
+use self::url_records::MemoryUrlRecords;
 pub use self::workers::{MemoryCrawl, MemoryWorker};
 use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, meet};
 use crate::error::FrontierError;
@@ -39,7 +39,7 @@ pub struct MemoryFrontier {
 
 #[derive(Clone, Debug, Default)]
 struct Shared {
-    records: MemoryRecords,
+    records: MemoryUrlRecords,
     /// The pending URLs of each origin, in queue order. Empty queues are removed.
     queues: BTreeMap<Origin, BTreeMap<QueueRank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,

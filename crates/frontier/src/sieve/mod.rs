@@ -73,6 +73,8 @@ pub(crate) struct SieveSettings {
 /// Records in memory, by key.
 type Table = HashMap<Fingerprint, PackedState>;
 
+/// The set of all known URLs, with their states: recent ones in memory, the others in sorted runs
+/// on disk.
 pub(crate) struct Sieve {
     compactor: Arc<SharedSieveState>,
     threads: Vec<JoinHandle<()>>,

@@ -41,7 +41,7 @@ pub trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The system's disk.
+/// The real disk, through the operating system's files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDisk;
 

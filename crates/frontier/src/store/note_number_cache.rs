@@ -10,7 +10,7 @@ use super::record_codec::FailureOrExclusionNote;
 /// number.
 const MAX_REMEMBERED: usize = 4096;
 
-/// The numbers of recently written notes, by the encoded note.
+/// The numbers of recently written notes (why URLs failed or were excluded), by the encoded note.
 #[derive(Default)]
 pub(super) struct NoteNumberCache {
     numbers: HashMap<Vec<u8>, u64>,

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
-mod conforms;
+mod contract_conformance;
 mod crash_harness;
 mod disk_frontier;
 mod lease_while_settling;
 mod memory_workers;
 mod power_cut;
-mod random_steps;
+mod random_operations;
 mod same_as_memory;

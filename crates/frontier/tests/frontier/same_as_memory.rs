@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::crash_harness::{Moved, OnDisk};
 use crate::memory_workers::OneWorker;
-use crate::random_steps::{all_urls, run, step};
+use crate::random_operations::{all_urls, run, step};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

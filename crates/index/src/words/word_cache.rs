@@ -7,7 +7,7 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::parts::parts;
+use super::identifier_parts::parts;
 use super::stem::Stemmer;
 use super::word_folding::fold;
 

@@ -1,7 +1,7 @@
 //! Tests of which pages are indexed, and how.
 
 use crawl_extractor::{ContentLimits, PageContext, ReadingLimits, read_page};
-use crawl_index::{FetchedDocument, IndexedPage, judge};
+use crawl_index::{IndexedPage, IndexingCandidate, judge};
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::{Expect, expect};
@@ -22,7 +22,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         &agent,
         RobotsProfile::Rfc9309,
     );
-    let document = FetchedDocument {
+    let document = IndexingCandidate {
         url: &url,
         at: 1_800_000_000,
         page: &page,

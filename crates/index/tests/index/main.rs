@@ -5,10 +5,10 @@
     reason = "helpers of tests are tests, which the lint does not see"
 )]
 
-mod bad_input;
 mod facets;
 mod indexing_rules;
-mod queries;
+mod invalid_indexes_and_queries;
 mod searching;
 mod support;
+mod unusual_queries;
 mod writing;

@@ -7,10 +7,10 @@ use url::{Position, Url};
 
 use crate::product_token::{ProductToken, RobotsProfile};
 
-use super::lines::{self, RobotsFileBody};
+use super::line_parser::{self, RobotsFileBody};
 use super::merged_group_rules::CompiledRule;
 use super::non_rule_lines::{
-    CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineVocabulary, VisitTime,
+    CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineVocabulary, VisitTimeLine,
 };
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
 use super::older_standards_parser::{self, OlderStandard, RecordSelectionMode};
@@ -150,7 +150,7 @@ impl AgentRules {
     /// of any of these lines. Under [`RobotsProfile::Strictest`], these are the lines of the groups
     /// that apply when the file is read by RFC 9309.
     #[must_use]
-    pub fn visit_times(&self) -> &[VisitTime] {
+    pub fn visit_times(&self) -> &[VisitTimeLine] {
         &self.reading.group.visit_times
     }
 
@@ -280,7 +280,7 @@ fn note_body(body: &RobotsFileBody<'_>, oddities: &mut Vec<RobotsOddity>) {
         note(oddities, 1, RobotsOddityKind::Utf16);
     }
     if body.cut {
-        let lines = lines::RobotsLineIterator::of(&body.bytes).count();
+        let lines = line_parser::RobotsLineIterator::of(&body.bytes).count();
         note(
             oddities,
             u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1,

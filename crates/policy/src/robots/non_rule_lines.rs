@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::lines::RobotsFieldName;
+use super::line_parser::RobotsFieldName;
 
 /// Maximum lines about the use of pages to keep per group and per file. The first ones are kept.
 /// Beyond the limit: ignored.
@@ -42,7 +42,7 @@ impl RequestRate {
 
 /// A `Visit-time:` line: hours in which robots may visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VisitTime {
+pub struct VisitTimeLine {
     /// The daily hours in which visits are welcome.
     pub hours: VisitHours,
     /// The number of the line in the robots.txt, from 1.
@@ -85,7 +85,7 @@ pub struct CleanParam {
 pub(super) struct NonRuleGroupLines {
     pub(super) crawl_delay: Option<(Duration, u32)>,
     pub(super) request_rates: Vec<RequestRate>,
-    pub(super) visit_times: Vec<VisitTime>,
+    pub(super) visit_times: Vec<VisitTimeLine>,
     pub(super) preferences: Vec<UsageLine>,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct NonGroupLines {
 impl NonRuleGroupLines {
     pub(super) fn memory_bytes(&self) -> usize {
         self.request_rates.capacity() * size_of::<RequestRate>()
-            + self.visit_times.capacity() * size_of::<VisitTime>()
+            + self.visit_times.capacity() * size_of::<VisitTimeLine>()
             + usage_bytes(&self.preferences)
     }
 }
@@ -188,7 +188,7 @@ impl NonRuleGroupLines {
                 None => return false,
             },
             RobotsFieldName::VisitTime => match hours(&text) {
-                Some(hours) => self.visit_times.push(VisitTime { hours, line }),
+                Some(hours) => self.visit_times.push(VisitTimeLine { hours, line }),
                 None => return false,
             },
             _ => {

@@ -12,7 +12,9 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{RobotsFieldName, RobotsLine, RobotsLineIterator, exact_key, field, is_blank};
+use super::line_parser::{
+    RobotsFieldName, RobotsLine, RobotsLineIterator, exact_key, field, is_blank,
+};
 use super::merged_group_rules::MergedGroupRules;
 use super::non_rule_lines::NonRuleGroupLines;
 use super::oddity::{RobotsOddityKind, note};

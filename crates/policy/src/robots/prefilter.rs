@@ -5,14 +5,15 @@
 //! occur. All rules are tried in one pass over a list, so ruling out a rule should take only a
 //! handful of instructions and should not need its text.
 
-/// The summary of a path.
+/// The summary of a path: its first eight bytes, and a bit mask of the bytes that occur.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSummary {
     head: u64,
     marks: u64,
 }
 
-/// The summary of a pattern: the bytes that it requires in any path it matches.
+/// The summary of a pattern: the first bytes and the bit mask of bytes that any matching path must
+/// have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternSummary {
     head: u64,

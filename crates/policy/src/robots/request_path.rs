@@ -17,7 +17,7 @@ use url::{Position, Url};
 /// assert_eq!(path.as_str(), "/page?sort=asc");
 /// assert!(RequestPath::new("https://example.org/page").is_err());
 /// assert!(RequestPath::new("example.org/page").is_err());
-/// # Ok::<(), crawl_policy::BadRequestPath>(())
+/// # Ok::<(), crawl_policy::RequestPathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestPath<'a>(
@@ -28,7 +28,7 @@ pub struct RequestPath<'a>(
 /// A text that is not a path, because it does not begin with `/`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("path `{0}` does not begin with `/`")]
-pub struct BadRequestPath(pub String);
+pub struct RequestPathError(pub String);
 
 impl<'a> RequestPath<'a> {
     /// Creates a path with an optional query from `text`. Escapes are kept, and a fragment is
@@ -36,12 +36,12 @@ impl<'a> RequestPath<'a> {
     /// `http://example.org//host/page`.
     ///
     /// # Errors
-    /// Fails with [`BadRequestPath`] if `text` does not begin with `/`.
-    pub fn new(text: impl Into<Cow<'a, str>>) -> Result<RequestPath<'a>, BadRequestPath> {
+    /// Fails with [`RequestPathError`] if `text` does not begin with `/`.
+    pub fn new(text: impl Into<Cow<'a, str>>) -> Result<RequestPath<'a>, RequestPathError> {
         let text = text.into();
         match text.starts_with('/') {
             true => Ok(RequestPath(text)),
-            false => Err(BadRequestPath(text.into_owned())),
+            false => Err(RequestPathError(text.into_owned())),
         }
     }
 

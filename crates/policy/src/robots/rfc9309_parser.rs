@@ -2,7 +2,7 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{
+use super::line_parser::{
     RobotsFieldName, RobotsLine, RobotsLineIterator, field, forgiving_key, plain_rule, spelling,
 };
 use super::merged_group_rules::MergedGroupRules;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    PageUsageStatement, StatementSource, UsagePurpose, UsageStance, UsageStatementInputs,
+    PageUsageStatement, UsagePurpose, UsageStance, UsageStatementInputs, UsageStatementSource,
     UsageVocabulary, values,
 };
 use crate::robots::path_matches;
@@ -89,14 +89,14 @@ pub(super) fn statements(
         let raw = format!("{}: tdm-reservation: {number}", entry.location);
         push(
             statements,
-            StatementSource::TdmRep,
+            UsageStatementSource::TdmRep,
             raw,
             entry.policy.as_deref(),
         );
     }
     for (fields, channel) in [
-        (sources.headers, StatementSource::Header),
-        (sources.metas, StatementSource::Meta),
+        (sources.headers, UsageStatementSource::Header),
+        (sources.metas, UsageStatementSource::Meta),
     ] {
         let policy = values(fields, "tdm-policy").next();
         // If there are several values, prefer 1 (reserved) to 0, and 0 to an invalid value.
@@ -127,7 +127,7 @@ pub(super) fn statements(
 
 fn push(
     statements: &mut Vec<PageUsageStatement>,
-    channel: StatementSource,
+    channel: UsageStatementSource,
     raw: String,
     policy: Option<&str>,
 ) {

@@ -6,7 +6,7 @@
 use expect_test::{Expect, expect};
 
 use super::{
-    StatementSource, TdmReservationList, UsagePurpose, UsageStance, UsageStatementInputs,
+    TdmReservationList, UsagePurpose, UsageStance, UsageStatementInputs, UsageStatementSource,
     UsageStatements, UsageVocabulary,
 };
 use crate::page_directives::PageDirectives;
@@ -17,7 +17,7 @@ fn shown(statements: &UsageStatements) -> String {
     let verdicts = UsagePurpose::ALL.iter().filter_map(|&purpose| {
         let verdict = statements.verdict(purpose);
         let by = verdict.by.map(|by| match by.channel {
-            StatementSource::Robots(line) => format!("robots line {line}"),
+            UsageStatementSource::Robots(line) => format!("robots line {line}"),
             other => format!("{other:?}").to_lowercase(),
         });
         Some(format!("{purpose} {} by {}", verdict.stance?, by?))
@@ -322,10 +322,10 @@ fn words_of_the_page() {
 #[test]
 fn names_match_the_rows() {
     let channels = [
-        StatementSource::Robots(3),
-        StatementSource::Header,
-        StatementSource::Meta,
-        StatementSource::TdmRep,
+        UsageStatementSource::Robots(3),
+        UsageStatementSource::Header,
+        UsageStatementSource::Meta,
+        UsageStatementSource::TdmRep,
     ];
     assert_eq!(
         channels.map(|channel| channel.to_string()),

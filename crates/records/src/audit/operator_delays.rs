@@ -6,7 +6,7 @@ use crawl_archive::rows::DelayRow;
 
 use super::readable;
 use crate::error::RecordsError;
-use crate::row_file_reader::{FileRows, delays};
+use crate::row_file_reader::{RowFileReader, delays};
 
 /// All rows of `state/delays.jsonl`, in time order. Memory: about 100 bytes per row, and a few
 /// thousand bytes per row with settings.
@@ -17,7 +17,7 @@ impl OperatorDelayLog {
     /// Reads `state/delays.jsonl`, or the rows of all workers after `crawl gather`. Empty if there
     /// is no such file.
     pub(super) fn read(dir: &Path) -> Result<OperatorDelayLog, RecordsError> {
-        let rows: FileRows<DelayRow> = delays(dir)?;
+        let rows: RowFileReader<DelayRow> = delays(dir)?;
         // Skip malformed lines. Such a line was never completely on disk, and the crawl sent no
         // request after it.
         let rows = rows.filter_map(|row| readable(row).transpose());
@@ -72,7 +72,7 @@ impl OperatorDelayLog {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::{DelayRow, RereadExclusionChanges};
+    use crawl_archive::rows::{DelayRow, ExclusionsChangedByReload};
 
     use super::OperatorDelayLog;
 
@@ -94,7 +94,7 @@ mod tests {
             },
             DelayRow {
                 at: 25_000,
-                reread: Some(RereadExclusionChanges::default()),
+                reread: Some(ExclusionsChangedByReload::default()),
                 ..DelayRow::default()
             },
             row(30_000, None, None),

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use crawl_archive::{
-    BoundedLine, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, ReadError, Timestamp, WarcReader,
-    WarcRecord, archive_file, open_regular, strip_warc_suffix,
+    BoundedLineResult, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, ReadError, Timestamp,
+    WarcReader, WarcRecord, archive_file, open_regular, strip_warc_suffix,
 };
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_weburl::Origin;
@@ -99,7 +99,7 @@ impl RobotsExchangeLocator {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         while let Some(line) = lines.next_line()? {
             // Skip a line that doesn't end with a line break, because it was never committed.
-            let BoundedLine::Whole(line) = line else {
+            let BoundedLineResult::Whole(line) = line else {
                 continue;
             };
             let Some((key, at)) = read_line(line, wanted) else {

@@ -243,7 +243,7 @@ impl SettingsHistory {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::{DelayRow, RereadExclusionChanges};
+    use crawl_archive::rows::{DelayRow, ExclusionsChangedByReload};
 
     use super::SettingsHistory;
     use crate::audit::operator_delays::OperatorDelayLog;
@@ -253,7 +253,7 @@ mod tests {
             at,
             worker: worker.map(str::to_owned),
             settings: (!settings.is_empty()).then(|| serde_json::from_str(settings).unwrap()),
-            reread: is_reread.then(RereadExclusionChanges::default),
+            reread: is_reread.then(ExclusionsChangedByReload::default),
             ..DelayRow::default()
         }
     }

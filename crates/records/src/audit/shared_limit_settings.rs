@@ -16,14 +16,14 @@ pub(super) struct SharedLimits {
     pub(super) always_signed: bool,
     /// Minimum time between the starts of two requests. `None` if there is no limit.
     pub(super) interval: Option<f64>,
-    pub(super) address: HostGroupLimits,
+    pub(super) address: AddressOrSiteLimits,
     everywhere: SiteLimits,
     by_name: BTreeMap<String, SiteLimits>,
 }
 
 /// The limits of an address or a site. Durations are in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HostGroupLimits {
+pub(super) struct AddressOrSiteLimits {
     /// Maximum requests in flight.
     pub(super) number: usize,
     /// Minimum time to the start of a request, both from the latest start and from the latest end
@@ -43,9 +43,9 @@ pub(super) struct SiteLimits {
     quiet: Vec<(u64, u64)>,
 }
 
-impl HostGroupLimits {
-    pub(super) fn loosest(self, other: HostGroupLimits) -> HostGroupLimits {
-        HostGroupLimits {
+impl AddressOrSiteLimits {
+    pub(super) fn loosest(self, other: AddressOrSiteLimits) -> AddressOrSiteLimits {
+        AddressOrSiteLimits {
             number: self.number.max(other.number),
             delay: self.delay.min(other.delay),
             interval: shortest(self.interval, other.interval),
@@ -71,7 +71,7 @@ impl SharedLimits {
             Some(table) => general.with(table)?,
             None => general,
         };
-        let address = HostGroupLimits {
+        let address = AddressOrSiteLimits {
             number: politeness("per-address").map_or(Ok(8), number)?,
             delay: politeness("address-delay").map_or(Ok(0), span)?,
             interval: match politeness("address-rate") {

@@ -10,7 +10,7 @@ use crawl_weburl::HostKey;
 
 use super::audit_findings::{AuditCheckResult, AuditFindings, CitedRowFile::Requests};
 use super::settings_history::SettingsHistory;
-use super::shared_limit_settings::{HostGroupLimits, shortest};
+use super::shared_limit_settings::{AddressOrSiteLimits, shortest};
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
 
 /// A key of [`AuditReport::undecided`](super::AuditReport::undecided).
@@ -118,14 +118,14 @@ impl SharedLimitTracker {
             let breach = "a request was sent in the quiet hours".to_owned();
             broken.push(("quiet-hours", breach, None));
         }
-        let of_site = of_sites().map(|limits| HostGroupLimits {
+        let of_site = of_sites().map(|limits| AddressOrSiteLimits {
             number: limits.number,
             delay: limits.delay,
             interval: None,
         });
-        let of_site = of_site.reduce(HostGroupLimits::loosest);
+        let of_site = of_site.reduce(AddressOrSiteLimits::loosest);
         let of_address = limits().map(|limits| limits.address);
-        let of_address = of_address.reduce(HostGroupLimits::loosest);
+        let of_address = of_address.reduce(AddressOrSiteLimits::loosest);
         let intervals = limits().map(|limits| limits.interval);
         let interval = intervals.reduce(shortest).flatten();
         let all = self.all.entry(sent.worker.clone()).or_default();
@@ -178,7 +178,7 @@ impl SharedLimitTracker {
     fn address(
         &mut self,
         sent: &Started,
-        limits: HostGroupLimits,
+        limits: AddressOrSiteLimits,
         since: u64,
     ) -> Option<(String, u64)> {
         let address = sent.address.as_deref()?;
@@ -189,7 +189,7 @@ impl SharedLimitTracker {
         }
         // Loopback addresses have no rate limit.
         let is_loopback = address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-        let limits = HostGroupLimits {
+        let limits = AddressOrSiteLimits {
             interval: limits.interval.filter(|_| !is_loopback),
             ..limits
         };
@@ -209,7 +209,7 @@ impl Gate {
     fn take(
         &mut self,
         sent: &Started,
-        limits: HostGroupLimits,
+        limits: AddressOrSiteLimits,
         since: u64,
     ) -> Option<(String, u64)> {
         let is_over = |end: u64| end <= sent.start + ROUNDING_MS;

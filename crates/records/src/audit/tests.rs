@@ -4,8 +4,8 @@
     reason = "an expectation is written where it is used"
 )]
 
+mod crawl_directory_fixture;
 mod lost_rows;
-mod sample_crawl;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use expect_test::{Expect, expect};
 
 use super::{audit, conduct_page};
 use crate::error::RecordsError;
-use sample_crawl::{More, Sent, SettingsTrigger, page, robots, write};
+use crawl_directory_fixture::{More, Sent, SettingsTrigger, page, robots, write};
 
 /// Audits a crawl, and compares its findings with `expect`: the undecided checks, the breaches, and
 /// the lines cited for them.

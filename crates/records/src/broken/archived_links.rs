@@ -21,21 +21,21 @@ use crate::row_file_reader::pages;
 /// A function that receives a link: the page that contains it, its target, the link itself (`None`
 /// for an entry of a feed or sitemap), and its text.
 type TakeLink<'a> =
-    dyn FnMut(&CanonicalUrl, CheckedLinkTarget<'_>, Option<&Link>, Option<&str>) + 'a;
+    dyn FnMut(&CanonicalUrl, LinkTargetResult<'_>, Option<&Link>, Option<&str>) + 'a;
 
 /// The target of a link, or the reason why the link's URL can't be fetched.
-pub(crate) type CheckedLinkTarget<'a> = Result<&'a CanonicalUrl, &'a UnusableUrlError>;
+pub(crate) type LinkTargetResult<'a> = Result<&'a CanonicalUrl, &'a UnusableUrlError>;
 
 /// The archive of a crawl.
-pub(crate) struct CrawlArchive {
+pub(crate) struct ArchivedPageReader {
     dir: PathBuf,
     limits: ReadingLimits,
 }
 
-impl CrawlArchive {
+impl ArchivedPageReader {
     /// Opens the archive; `None` if the crawl has none.
-    pub(crate) fn open(dir: &Path) -> Option<CrawlArchive> {
-        dir.join(FOLDER).is_dir().then(|| CrawlArchive {
+    pub(crate) fn open(dir: &Path) -> Option<ArchivedPageReader> {
+        dir.join(FOLDER).is_dir().then(|| ArchivedPageReader {
             dir: dir.to_owned(),
             limits: ReadingLimits::default(),
         })

@@ -6,7 +6,7 @@ use crawl_extractor::{LinkKind, may_be_read};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
-use crate::broken::CrawlArchive;
+use crate::broken::ArchivedPageReader;
 use crate::error::RecordsError;
 use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::pages;
@@ -15,7 +15,8 @@ use crate::row_file_reader::pages;
 /// Beyond the limit: counted, not searched.
 const MAX_PAGES: u64 = 10_000;
 
-/// How a page contains a URL that was not fetched.
+/// A mention of an unfetched URL in an archived page: the page, and the element that contains the
+/// URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UrlMention {
     /// The page that contains the URL.
@@ -46,7 +47,7 @@ pub(super) fn search(
         named_by: None,
         unread_pages: 0,
     };
-    let Some(archived) = CrawlArchive::open(dir) else {
+    let Some(archived) = ArchivedPageReader::open(dir) else {
         return Ok(result);
     };
     let mut read = 0;

@@ -9,7 +9,7 @@ use crawl_extractor::DecodedPage;
 use crawl_fields::{CompiledRules, NoMatchReason, PageToMatch, RuleConfig};
 use crawl_weburl::canonicalize;
 
-use super::{RuleCounts, UnmatchedSelectorName, UnmetCondition};
+use super::{ExtractRuleCounts, UnmatchedSelectorName, UnmetCondition};
 use crate::archived_pages::read_archived;
 use crate::broken::key;
 use crate::error::RecordsError;
@@ -40,7 +40,7 @@ pub(crate) fn explain(
     dir: &Path,
     configs: &[RuleConfig],
     read: &PagesReadByRule,
-    counts: &mut [RuleCounts],
+    counts: &mut [ExtractRuleCounts],
 ) -> Result<(), RecordsError> {
     let Ok(rules) = CompiledRules::compile(configs) else {
         return Ok(());
@@ -201,7 +201,7 @@ struct Search {
 }
 
 struct FieldSearch {
-    /// The index of the field in [`RuleCounts::fields`].
+    /// The index of the field in [`ExtractRuleCounts::fields`].
     field: usize,
     name: String,
     nearest: Option<String>,
@@ -211,7 +211,7 @@ struct FieldSearch {
 }
 
 impl Search {
-    fn of(rule: usize, counts: &RuleCounts) -> Option<Search> {
+    fn of(rule: usize, counts: &ExtractRuleCounts) -> Option<Search> {
         let never = (0..)
             .zip(&counts.fields)
             .filter(|(_, field)| field.is_never_found());
@@ -243,7 +243,7 @@ impl Search {
         }
     }
 
-    fn finish(&self, counts: &mut RuleCounts) {
+    fn finish(&self, counts: &mut ExtractRuleCounts) {
         for field in &self.fields {
             let to = &mut counts.fields[field.field];
             to.nearest.clone_from(&field.nearest);

@@ -9,7 +9,7 @@ use super::sound;
 use crate::error::RecordsError;
 use crate::host_reports::origin_of;
 use crate::report::CrawlReport;
-use crate::row_file_reader::{FileRows, links};
+use crate::row_file_reader::{RowFileReader, links};
 
 /// Maximum number of hosts or folders in the sketch of links, the largest first.
 /// Beyond the limit: not drawn.
@@ -128,7 +128,7 @@ pub(super) fn read(
         }
     }
     if sketch.source == LinkDataSource::Via {
-        for row in FileRows::<FoundBy>::open(dir, "pages.jsonl")? {
+        for row in RowFileReader::<FoundBy>::open(dir, "pages.jsonl")? {
             if let Some(row) = sound(row)?
                 && let Some(via) = &row.via
                 && !sketch.add(place(via), place(&row.url))

@@ -3,7 +3,7 @@
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::extraction_report::{ExtractionReport, FieldCounts, RuleCounts};
+use crate::extraction_report::{ExtractRuleCounts, ExtractionReport, FieldCounts};
 use crate::number_format::counted;
 use crate::self_contained_page::{HtmlTable, TableCell, link};
 
@@ -24,7 +24,7 @@ pub(super) fn fields(extraction: &ExtractionReport) -> Markup {
     }
 }
 
-fn of_rule(rule: &RuleCounts) -> Markup {
+fn of_rule(rule: &ExtractRuleCounts) -> Markup {
     let table = HtmlTable {
         name: &rule.rule,
         columns: &COLUMNS,

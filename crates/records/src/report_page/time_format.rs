@@ -2,7 +2,7 @@
 
 use crawl_archive::Timestamp;
 
-use crate::histograms::TimeAxis;
+use crate::histograms::TimeBins;
 
 use super::svg_plots::AxisMark;
 
@@ -32,7 +32,7 @@ pub(super) fn span(ms: u64) -> String {
 
 /// Returns up to four marks of a time axis. Their labels show dates, or times of day if the axis is
 /// short.
-pub(super) fn marks(axis: TimeAxis) -> Vec<AxisMark> {
+pub(super) fn marks(axis: TimeBins) -> Vec<AxisMark> {
     let label = |ms: u64| match axis.width_ms.saturating_mul(axis.bins as u64) {
         ..4_000 => digits(ms, 11..23),
         4_000..1_800_000 => digits(ms, 11..19),
@@ -55,7 +55,7 @@ fn digits(ms: u64, places: std::ops::Range<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{marks, moment, span};
-    use crate::histograms::TimeAxis;
+    use crate::histograms::TimeBins;
 
     #[test]
     fn times_have_two_units_at_most() {
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn no_moment_is_too_late_to_format() {
         assert!(!moment(u64::MAX).is_empty());
-        assert!(marks(TimeAxis::new(0, u64::MAX)).len() <= 4);
+        assert!(marks(TimeBins::new(0, u64::MAX)).len() <= 4);
     }
 
     #[test]
     fn a_time_axis_has_four_marks_at_most() {
         let check = |span: u64, first: &str, count: usize| {
-            let marks = marks(TimeAxis::new(1_795_219_199_000, 1_795_219_199_000 + span));
+            let marks = marks(TimeBins::new(1_795_219_199_000, 1_795_219_199_000 + span));
             assert_eq!((marks[0].1.as_str(), marks.len()), (first, count), "{span}");
         };
         check(0, "23:59:59.000", 1);

@@ -2,8 +2,8 @@
 
 use super::{of_links, reason, template_note};
 use crate::broken::key;
-use crate::faults::{FaultKind, FaultReport, PageFault};
 use crate::self_contained_page::{SiteOrigin, TableCell, checks};
+use crate::site_faults::{FaultKind, PageFault, SiteFaultReport};
 
 fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> PageFault {
     PageFault {
@@ -18,14 +18,14 @@ fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> PageFault {
     }
 }
 
-fn faults(faults: Vec<PageFault>) -> FaultReport {
-    FaultReport {
+fn faults(faults: Vec<PageFault>) -> SiteFaultReport {
+    SiteFaultReport {
         faults,
         graded: (0..40)
             .map(|page| key(&format!("https://e.example/p{page}")))
             .collect(),
         kinds: FaultKind::ALL.to_vec(),
-        ..FaultReport::default()
+        ..SiteFaultReport::default()
     }
 }
 

@@ -221,12 +221,12 @@ mod tests {
     use serde_json::json;
 
     use crate::site_report::{SiteReport, site};
-    use crate::test_crawl::TestCrawl;
+    use crate::test_crawl_builder::TestCrawlBuilder;
 
     const HOST: &str = "https://e.example";
 
     fn report(pages: &[(&str, &str, Option<&str>)]) -> SiteReport {
-        let mut made = TestCrawl::new();
+        let mut made = TestCrawlBuilder::new();
         for (path, html, language) in pages {
             let columns = json!({"charset": "UTF-8", "language": language});
             made.page_with(&format!("{HOST}{path}"), "text/html", html, &columns);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn long_pages_should_be_sent_compressed() {
-        let mut made = TestCrawl::new();
+        let mut made = TestCrawlBuilder::new();
         let words: String = (0..600).map(|word| format!("{word} ")).collect();
         let columns = json!({"charset": "UTF-8"});
         for (path, html) in [("/long", words.as_str()), ("/short", "x")] {

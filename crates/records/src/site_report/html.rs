@@ -5,18 +5,18 @@ use maud::{Markup, html};
 
 use super::SiteReport;
 use super::page_statistics::{SIZE_BINS, TIME_BINS};
-use crate::faults::FaultReport;
 use crate::number_format::{counted, grouped, size};
 use crate::problem_grade::percent;
 use crate::report_page::svg_plots::{PlotFigure, bars, rows_height};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::self_contained_page::{checks, fold, page};
+use crate::site_faults::SiteFaultReport;
 use crate::site_fix_checks::{of_links, of_pages};
 
 impl SiteReport {
     /// Renders a self-contained page. `faults` must be the faults of the same crawl.
     #[must_use]
-    pub fn html(&self, faults: &FaultReport) -> String {
+    pub fn html(&self, faults: &SiteFaultReport) -> String {
         let body = html! {
             p.sums {
                 (ReportedCrawlSummary::visited_words(self.crawl.visited, self.pages))
@@ -33,7 +33,7 @@ impl SiteReport {
     }
 
     /// Renders what the owner of the site should fix.
-    pub(crate) fn to_fix(&self, faults: &FaultReport) -> Markup {
+    pub(crate) fn to_fix(&self, faults: &SiteFaultReport) -> Markup {
         let mut all = of_links(faults, Some(self));
         all.extend(of_pages(self));
         let unchecked = faults.unchecked.len() as u64;

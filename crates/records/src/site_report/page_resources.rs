@@ -100,11 +100,11 @@ mod tests {
     use serde_json::json;
 
     use crate::site_report::site;
-    use crate::test_crawl::TestCrawl;
+    use crate::test_crawl_builder::TestCrawlBuilder;
 
     #[test]
     fn a_file_whose_body_was_not_fetched_has_its_declared_size_and_no_time() {
-        let mut made = TestCrawl::new();
+        let mut made = TestCrawlBuilder::new();
         for (path, columns) in [
             (
                 "/big.png",
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn slow_and_large_files_of_pages_are_found_and_other_documents_are_not() {
-        let mut made = TestCrawl::new();
+        let mut made = TestCrawlBuilder::new();
         for (path, content_type, ms, bytes) in [
             ("/big.png", "image/png", 7, 2_900_000),
             ("/slow.js", "text/javascript; charset=utf-8", 1_200, 29),

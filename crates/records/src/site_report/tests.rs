@@ -5,13 +5,13 @@ use std::fs;
 use serde_json::json;
 
 use super::{SiteReport, site};
-use crate::faults::{FaultKind, faults};
-use crate::test_crawl::TestCrawl;
+use crate::site_faults::{FaultKind, faults};
+use crate::test_crawl_builder::TestCrawlBuilder;
 
 const HOST: &str = "https://e.example";
 
 fn made_site() -> tempfile::TempDir {
-    let mut made = TestCrawl::new();
+    let mut made = TestCrawlBuilder::new();
     let mut page = |path: &str, head: &str, body: &str, via: Option<&str>, ms: u64| {
         let html = format!("<html><head>{head}</head><body>{body}</body></html>");
         let columns = json!({"charset": "UTF-8", "ms": ms, "depth": u32::from(via.is_some()),
@@ -143,7 +143,7 @@ fn each_list_has_exactly_its_entries() {
 
 #[test]
 fn headings_and_images_are_read_from_the_archived_pages() {
-    let mut made = TestCrawl::new();
+    let mut made = TestCrawlBuilder::new();
     for (path, body) in [
         ("/", "<h1>Tea</h1><img src=cup.png><img src=b.png alt=B>"),
         ("/a", "<h1> Tea </h1><img src=1.png><img src=2.png>"),
@@ -202,7 +202,7 @@ fn the_page_begins_with_what_to_fix_and_draws_only_bins_with_pages() {
 
 #[test]
 fn a_redirect_loop_is_a_broken_link_and_not_a_chain() {
-    let mut made = TestCrawl::new();
+    let mut made = TestCrawlBuilder::new();
     made.page_with(
         &format!("{HOST}/"),
         "text/html",

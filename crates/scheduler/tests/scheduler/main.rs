@@ -5,17 +5,17 @@
     reason = "what is unwrapped here is the test's own doing"
 )]
 
+mod address_and_site_limits;
 mod fairness;
 mod gaps_and_pauses;
-mod gates;
+mod host_snapshots;
 mod operator_commands;
-mod overrides;
+mod politeness_overrides;
 mod random_worlds;
 mod rate_limit_fields;
 mod robots_before_pages;
 mod robots_pace;
 mod scheduler_harness;
-mod snapshots;
 mod speed_and_memory;
 #[allow(dead_code, reason = "large worlds use what small ones do not")]
 #[path = "../world/mod.rs"]

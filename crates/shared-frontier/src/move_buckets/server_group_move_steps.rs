@@ -20,7 +20,7 @@ use crate::sql_statements::Sql;
 const PART_ROWS: i64 = 4_096;
 
 /// A server group and a connection to it.
-pub(super) struct GroupConnection {
+pub(super) struct ServerGroupConnection {
     pub(super) number: i32,
     /// The crawl's number in this server group.
     crawl: i32,
@@ -46,11 +46,11 @@ pub(super) struct BucketInTransit {
     pub(super) totals: CommittedUrlCounts,
 }
 
-impl GroupConnection {
-    pub(super) fn open(group: ServerGroup) -> Result<GroupConnection, SharedCrawlError> {
+impl ServerGroupConnection {
+    pub(super) fn open(group: ServerGroup) -> Result<ServerGroupConnection, SharedCrawlError> {
         let (thread, config) = (group.server.thread, group.server.config);
         let session = thread.run(async move { DatabaseSession::open_lazily(&config).await })?;
-        Ok(GroupConnection {
+        Ok(ServerGroupConnection {
             number: group.crawl.group,
             crawl: group.crawl.number,
             thread,
@@ -245,7 +245,7 @@ impl GroupConnection {
     /// with the id `life` has claimed the bucket's row there.
     pub(super) fn copy_rows(
         &self,
-        target: &GroupConnection,
+        target: &ServerGroupConnection,
         b: i32,
         life: &str,
     ) -> Result<(), FrontierError> {
@@ -359,7 +359,7 @@ impl GroupConnection {
     pub(super) fn forward_links(
         &self,
         b: i32,
-        target: &GroupConnection,
+        target: &ServerGroupConnection,
     ) -> Result<(), FrontierError> {
         loop {
             let (session, crawl, group) = (Arc::clone(&self.session), self.crawl, self.number);

@@ -8,7 +8,7 @@ use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Frontier, FrontierError, Transaction, UrlToAdmit};
 use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions};
 
-use crate::postgres::{Served, execute};
+use crate::postgres_server::{Served, execute};
 
 pub(crate) struct RestartableWorker {
     frontier: Option<SharedFrontier>,

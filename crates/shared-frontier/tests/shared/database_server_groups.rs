@@ -17,7 +17,7 @@ use crawl_shared_frontier::{
 use crawl_weburl::CanonicalUrl;
 
 use crate::crash_harness::{end_leases, new_crawl, options};
-use crate::postgres::{Postgres, Served, Setup, execute, number, text};
+use crate::postgres_server::{Postgres, Served, Setup, execute, number, text};
 
 pub(crate) const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::crash_harness::new_crawl;
 use crate::database_server_groups::{TwoGroups, link_to, url_in};
-use crate::postgres::Served;
+use crate::postgres_server::Served;
 use crate::random_steps::{all_urls, run, step};
 
 /// A frontier on disk. At each crash it is moved into a database server, and from there to another

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::postgres::Served;
+use crate::postgres_server::Served;
 
 /// The end of a commit, as it appears both in the client's request and in the database server's
 /// reply.

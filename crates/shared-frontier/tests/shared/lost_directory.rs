@@ -16,7 +16,7 @@ use crawl_shared_frontier::{
 use crawl_weburl::CanonicalUrl;
 
 use crate::crash_harness::{end_leases, new_crawl, options};
-use crate::postgres::Served;
+use crate::postgres_server::Served;
 
 const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 

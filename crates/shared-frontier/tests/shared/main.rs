@@ -6,15 +6,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
 mod bucket_moves;
-mod conforms;
+mod contract_conformance;
 mod crash_harness;
 mod database_server_groups;
 mod export;
 mod faulty_proxy;
 mod lost_directory;
-mod postgres;
+mod postgres_server;
 mod security;
 mod several_workers;
 
-#[path = "../../../frontier/tests/frontier/random_steps.rs"]
+#[path = "../../../frontier/tests/frontier/random_operations.rs"]
 mod random_steps;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio_postgres::error::SqlState;
 
 use crate::crash_harness::{new_crawl, options};
-use crate::postgres::{Postgres, Served, Setup, execute, number, try_execute};
+use crate::postgres_server::{Postgres, Served, Setup, execute, number, try_execute};
 
 const PASSWORD: &str = "open sesame";
 

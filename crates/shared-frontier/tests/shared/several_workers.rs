@@ -12,7 +12,7 @@ use crawl_shared_frontier::{SharedCrawlError, SharedFrontier, SharedFrontierOpti
 
 use crate::crash_harness::{end_leases, new_crawl, options};
 use crate::faulty_proxy::{Cut, Proxy};
-use crate::postgres::{Postgres, Served, Setup, execute, number};
+use crate::postgres_server::{Postgres, Served, Setup, execute, number};
 
 const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 

@@ -10,7 +10,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord, strip_warc_suffix};
 use serde::Deserialize;
 
-use super::check_results::Breaches;
+use super::checked_counts_and_breaches::Breaches;
 use super::random_web::RandomWeb;
 
 /// A capture: a record of the archive, or the line of the capture index that names the record.

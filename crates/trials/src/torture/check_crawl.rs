@@ -11,13 +11,13 @@ use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
 
 use super::check_pace::CrawlDisturbances;
-use super::check_results::{Breaches, CheckedCounts};
+use super::checked_counts_and_breaches::{Breaches, CheckedCounts};
 use super::leftover_browsers::BrowserProcessGroups;
-use super::program_run::{CrawlCommand, ObservedKillTime};
+use super::program_run::{CrawlCommand, KillTimeBounds};
 use super::random_web::{RandomWeb, settles};
 use super::{check_archive, check_index, check_pace, check_rendered};
 
-/// The row files of a crawl.
+/// The rows of a crawl, read from its row files into memory.
 #[derive(Default)]
 pub(super) struct CrawlRows {
     pub(super) pages: Vec<PageRow>,
@@ -28,7 +28,7 @@ pub(super) struct CrawlRows {
 pub(super) fn finished(
     web: &RandomWeb,
     program: &CrawlCommand,
-    deaths: &[ObservedKillTime],
+    deaths: &[KillTimeBounds],
 ) -> Result<CheckedCounts> {
     let output = program.output();
     let log = web.web.log();
@@ -122,7 +122,7 @@ pub(super) fn after_power_cut(
 pub(super) fn rounds(
     web: &RandomWeb,
     program: &CrawlCommand,
-    deaths: &[ObservedKillTime],
+    deaths: &[KillTimeBounds],
 ) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
@@ -325,7 +325,7 @@ fn log_has_its_rows(
     web: &RandomWeb,
     log: &[LogEntry],
     rows: &[RequestRow],
-    deaths: &[ObservedKillTime],
+    deaths: &[KillTimeBounds],
     breaches: &mut Breaches,
 ) {
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();

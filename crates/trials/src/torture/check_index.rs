@@ -8,7 +8,7 @@ use anyhow::Result;
 use crawl_archive::rows::PageRow;
 use crawl_index::{IndexError, IndexSearcher};
 
-use super::check_results::Breaches;
+use super::checked_counts_and_breaches::Breaches;
 
 /// Checks after a kill that every page in the index has a row. Torn rows are not read.
 pub(super) fn holds_no_more(output: &Path) -> Result<()> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::RequestRow;
 use crawl_testweb::LogEntry;
 
-use super::check_results::{Breaches, CheckedCounts};
-use super::program_run::ObservedKillTime;
+use super::checked_counts_and_breaches::{Breaches, CheckedCounts};
+use super::program_run::KillTimeBounds;
 use super::random_web::RandomWeb;
 
 /// A wait that was restored from a row may end this many microseconds too early, because rows have
@@ -20,7 +20,7 @@ const LATE: u64 = 250_000;
 /// The kills and freezes that cut off or delayed requests. Times are by the web's clock.
 #[derive(Clone, Copy)]
 pub(super) struct CrawlDisturbances<'a> {
-    pub(super) deaths: &'a [ObservedKillTime],
+    pub(super) deaths: &'a [KillTimeBounds],
     /// When frozen workers resumed, if they had been frozen long enough for other workers to take
     /// their hosts. Each resumed worker may send one late request, which it had been about to send.
     pub(super) thaws: &'a [u64],
@@ -28,7 +28,7 @@ pub(super) struct CrawlDisturbances<'a> {
 
 impl<'a> CrawlDisturbances<'a> {
     /// Returns the kills of a crawl with a single worker, which is never frozen.
-    pub(super) fn of_one(deaths: &'a [ObservedKillTime]) -> CrawlDisturbances<'a> {
+    pub(super) fn of_one(deaths: &'a [KillTimeBounds]) -> CrawlDisturbances<'a> {
         CrawlDisturbances { deaths, thaws: &[] }
     }
 
@@ -84,7 +84,7 @@ fn gap(
     web: &RandomWeb,
     first: &LogEntry,
     next: &LogEntry,
-    deaths: &[ObservedKillTime],
+    deaths: &[KillTimeBounds],
     tally: &mut CheckedCounts,
 ) -> Option<String> {
     let ended = first.end_us.unwrap_or(u64::MAX);

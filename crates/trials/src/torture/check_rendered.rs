@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::PageRow;
 use crawl_testweb::LogEntry;
 
-use super::check_results::Breaches;
+use super::checked_counts_and_breaches::Breaches;
 use super::random_web::{RESOURCES_OF_PAGE, RandomWeb, UNRENDERED, settles};
 
 /// Checks that each page that scripts build was rendered with all its resources. Returns the number

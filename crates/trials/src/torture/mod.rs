@@ -11,7 +11,7 @@ mod check_crawl;
 mod check_index;
 mod check_pace;
 mod check_rendered;
-mod check_results;
+mod checked_counts_and_breaches;
 mod leftover_browsers;
 pub(crate) mod power_cuts;
 mod program_run;
@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use self::check_results::CheckedCounts;
+use self::checked_counts_and_breaches::CheckedCounts;
 use self::leftover_browsers::BrowserProcessGroups;
-use self::program_run::{CrawlCommand, KillPlan, KillTrigger, ObservedKillTime, ProgramEnd};
+use self::program_run::{CrawlCommand, KillPlan, KillTimeBounds, KillTrigger, ProgramEnd};
 use self::random::SeededRandom;
 use self::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
@@ -187,7 +187,7 @@ impl Rack<'_> {
         let program = CrawlCommand::new(self.program, dir, &web);
         let program = program.with(self.browser.as_deref().unwrap_or_default());
         let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
-        let mut deaths: Vec<ObservedKillTime> = Vec::new();
+        let mut deaths: Vec<KillTimeBounds> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
         let mut tally = check_crawl::finished(&web, &program, &deaths)?;
         if dice.below(2) == 0 {
@@ -215,7 +215,7 @@ impl Rack<'_> {
         program: &CrawlCommand,
         web: &RandomWeb,
         dice: &mut SeededRandom,
-        deaths: &mut Vec<ObservedKillTime>,
+        deaths: &mut Vec<KillTimeBounds>,
     ) -> Result<()> {
         loop {
             let kill = self.kill(dice);

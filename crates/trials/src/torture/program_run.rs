@@ -95,7 +95,7 @@ impl KillTrigger {
 
 /// The times just before and just after a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ObservedKillTime {
+pub(super) struct KillTimeBounds {
     /// A time shortly before the kill, when the program was still running, in microseconds.
     pub(super) before: u64,
     /// A time shortly after the kill, when the program had ended, in microseconds.
@@ -105,13 +105,13 @@ pub(super) struct ObservedKillTime {
 /// How a run of the program ended.
 pub(super) enum ProgramEnd {
     /// The trial killed the program.
-    Killed(ObservedKillTime),
+    Killed(KillTimeBounds),
     /// The program ended on its own.
     Finished,
 }
 
 /// The result of one run of the program.
-pub(super) struct ProgramOutcome {
+pub(super) struct ProgramRunResult {
     pub(super) end: ProgramEnd,
     /// Time from the start until all files were open; `None` if the program was killed before that.
     pub(super) opening: Option<Duration>,
@@ -230,7 +230,11 @@ impl CrawlCommand {
     }
 
     /// Starts or resumes the crawl. Waits for its end, or kills it at the moment that `kill` names.
-    pub(super) fn live(&self, web: &RandomWeb, kill: Option<&KillPlan>) -> Result<ProgramOutcome> {
+    pub(super) fn live(
+        &self,
+        web: &RandomWeb,
+        kill: Option<&KillPlan>,
+    ) -> Result<ProgramRunResult> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, kill, &mut opening);
@@ -239,7 +243,7 @@ impl CrawlCommand {
             let _ = child.kill();
             let _ = child.wait();
         }
-        Ok(ProgramOutcome {
+        Ok(ProgramRunResult {
             end: watched?,
             opening: opening.took,
         })
@@ -294,7 +298,7 @@ impl CrawlCommand {
             BrowserProcessGroups::below(&self.temporary()).wait()?;
         }
         match status.signal() {
-            Some(9) => Ok(ProgramEnd::Killed(ObservedKillTime { before, after })),
+            Some(9) => Ok(ProgramEnd::Killed(KillTimeBounds { before, after })),
             _ => self.finished(status),
         }
     }

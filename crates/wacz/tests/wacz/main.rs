@@ -5,7 +5,7 @@
     reason = "a helper of a test that panics fails the test"
 )]
 
-#[path = "../../../archive/tests/archive/odd_captures.rs"]
+#[path = "../../../archive/tests/archive/odd_sample_captures.rs"]
 mod odd_captures;
 #[path = "../../../archive/tests/archive/sample_captures.rs"]
 mod sample;

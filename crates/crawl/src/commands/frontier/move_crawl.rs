@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::AtomicFolder;
-use crawl_engine::{GatheredWorkerDirectory, ImportTarget, MovedRecordCounts, export, import};
+use crawl_engine::{CrawlImportTarget, GatheredWorkerDirectory, MovedRecordCounts, export, import};
 use crawl_frontier::worker_frontier::OutgoingCrawl as _;
 use crawl_gather::GatherPurpose;
 use crawl_shared_frontier::{CrawlExporter, ImportTargetSettings as DatabaseTarget};
@@ -50,7 +50,7 @@ pub(super) fn import_crawl(
         credentials: credentials(),
         crawl: crawl.clone(),
     };
-    let target = ImportTarget {
+    let target = CrawlImportTarget {
         frontier: &place,
         crawl: crawl.clone(),
         worker: worker.to_owned(),

@@ -3,12 +3,12 @@
 mod check_published_keys;
 mod combined_log_format;
 mod crawler_about_page;
-mod directory;
 mod log_line;
 mod logged_request;
 mod logged_signature_counts;
 mod new;
 mod verify;
+mod write_key_directory;
 
 use crate::cli::identity::{CrawlerIdentityArgs, IdentityArgs, IdentityCommand};
 use crate::error::CommandError;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
             signature_key,
             start_in,
         } => new::run(&signature_key, start_in.map(DurationSetting::get)),
-        IdentityCommand::Directory { out, who } => directory::run(&out, &settings(who)?),
+        IdentityCommand::Directory { out, who } => write_key_directory::run(&out, &settings(who)?),
         IdentityCommand::Check { who } => check_published_keys::run(&settings(who)?),
         IdentityCommand::Verify {
             logs,

@@ -1,11 +1,11 @@
 //! Renders the HTML pages. Maud escapes all text in them.
 
-mod crawl;
 mod facets;
 mod layout;
 mod result_urls;
 mod results;
 mod search;
+mod state_and_report_page;
 mod times;
 
 use std::sync::Arc;
@@ -50,7 +50,12 @@ pub(crate) async fn crawl(State(app): State<Arc<ServerState>>) -> Result<Respons
     let report = app.reports.get().await?;
     // Show the report even if the crawl can't be queried.
     let moment = now(&app.dir).await.ok();
-    Ok(page(crawl::page(&app, &report, moment.as_ref(), controls)))
+    Ok(page(state_and_report_page::page(
+        &app,
+        &report,
+        moment.as_ref(),
+        controls,
+    )))
 }
 
 /// Renders the page for a problem.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crawl_scheduler::{PauseReason, PausedHost, Tick};
 use crawl_weburl::HostKey;
 
-use super::super::robots::RobotsStates;
+use super::super::robots::OriginRobotsTracker;
 use super::Hosts;
 use crate::summary::{EndReason, UnreachableHost};
 
@@ -21,7 +21,7 @@ impl Hosts {
     /// Returns how a run with nothing in flight ends. `None` if the run continues, because some
     /// host may get a request soon. `robots` provides the reason why the robots.txt of a host is
     /// unreachable.
-    pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<EndReason> {
+    pub(crate) fn natural_end(&self, now: Tick, robots: &OriginRobotsTracker) -> Option<EndReason> {
         let resting = self.scheduler.host_summary(now);
         match resting.soonest {
             // The scheduler can't issue any permit: the work is done, or all pending URLs are on
@@ -89,7 +89,7 @@ impl Hosts {
 }
 
 /// Returns whether the robots.txt of at least one origin of the host could be fetched.
-fn has_answered(rest: &PausedHost, robots: &RobotsStates) -> bool {
+fn has_answered(rest: &PausedHost, robots: &OriginRobotsTracker) -> bool {
     let mut origins = rest.with_rules.iter();
     origins.any(|origin| robots.why_unreachable(origin).is_none())
 }

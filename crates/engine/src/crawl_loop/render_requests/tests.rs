@@ -11,17 +11,17 @@ use tokio::sync::oneshot;
 use super::super::fixtures::{at, context, coordinator, copy, leased, open_to_all, run_report};
 use super::super::robots::RobotsStep;
 use super::super::{Coordinator, DriverStep};
-use super::ResourceAccess;
+use super::ResourceRequestPermission;
 use crate::control::StopUrgency;
 use crate::crawl_totals::CrawlTotals;
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{PageSourceToRead, PostedResourceRequest, RenderId};
-use crate::messages::{Effect, Event, Job, SideExchange, WriterMessage};
+use crate::messages::{Effect, Event, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{
     EncodedResponse, PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer,
     ResourceKind, ResourceRequest, ResourceRequestSender,
 };
-use crate::simulated::scripted_servers::{answer, failure};
+use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 use crawl_fetcher::{FailureKind, HostRequestHeaders};
 
 struct NoBrowser;
@@ -147,7 +147,7 @@ fn sent(out: &[Effect]) -> Option<(&CanonicalUrl, bool)> {
 fn refused(out: &[Effect]) -> Vec<(&str, Reason)> {
     let admissions = out.iter().filter_map(|effect| match effect {
         Effect::Write(WriterMessage::Side(side)) => {
-            let SideExchange { admissions, .. } = &**side;
+            let NonPageRequestResult { admissions, .. } = &**side;
             Some(admissions)
         }
         _ => None,
@@ -306,10 +306,13 @@ fn only_pages_of_a_site_use_its_secrets() {
     config.fetch.access = vec![HostRequestHeaders::new("a.example")];
     let (page, other) = (url("http://a.example/"), url("http://b.example/"));
     let script = url("http://a.example/a.js");
-    assert_eq!(coordinator.access(&page, &script), ResourceAccess::Own);
+    assert_eq!(
+        coordinator.access(&page, &script),
+        ResourceRequestPermission::Own
+    );
     assert_eq!(
         coordinator.access(&other, &script),
-        ResourceAccess::Anonymous
+        ResourceRequestPermission::Anonymous
     );
 }
 

@@ -15,9 +15,9 @@ use super::super::fixtures::{at, config, context, coordinator, leased};
 use super::{
     KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_POST_BYTES, MAX_TRIES,
     MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, QueuedPageDestination, RenderTracker,
-    ResourceAccess, ResourceRequestState,
+    ResourceRequestPermission, ResourceRequestState,
 };
-use crate::messages::page::FetchedPage;
+use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
     PageSourceToRead, PostedResourceRequest, RenderId, ResourceKey, UnrenderedPageSummary,
     VisibleContentSize,
@@ -26,7 +26,7 @@ use crate::render::{
     EncodedResponse, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
     RenderMode, RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender,
 };
-use crate::simulated::scripted_servers::answer;
+use crate::simulated_crawl_tests::scripted_servers::answer;
 
 /// A browser for tests that render no page.
 struct NoBrowser;
@@ -118,9 +118,9 @@ fn ask(
         answer,
     };
     let access = |_: &CanonicalUrl, url: &CanonicalUrl| match url.path() {
-        "/barred.js" => ResourceAccess::Barred,
-        "/own.js" => ResourceAccess::Own,
-        _ => ResourceAccess::Anonymous,
+        "/barred.js" => ResourceRequestPermission::Barred,
+        "/own.js" => ResourceRequestPermission::Own,
+        _ => ResourceRequestPermission::Anonymous,
     };
     let url = renders.url_of(&wanted);
     (renders.wanted(at(20), wanted, url, access), answered)
@@ -531,7 +531,9 @@ fn post(
         answer,
     };
     let url = renders.url_of(&wanted);
-    let waits = renders.wanted(at(20), wanted, url, |_, _| ResourceAccess::Anonymous);
+    let waits = renders.wanted(at(20), wanted, url, |_, _| {
+        ResourceRequestPermission::Anonymous
+    });
     (waits, answered)
 }
 
@@ -628,7 +630,9 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
         answer,
     };
     let url = renders.url_of(&wanted);
-    let waits = renders.wanted(at(20), wanted, url, |_, _| ResourceAccess::Anonymous);
+    let waits = renders.wanted(at(20), wanted, url, |_, _| {
+        ResourceRequestPermission::Anonymous
+    });
     assert_eq!(waits, ResourceRequestState::Waits(origin.clone()));
     assert!(matches!(answered.try_recv(), Err(TryRecvError::Empty)));
     assert!(renders.next_at(&origin).unwrap().fetch().is_anonymous);

@@ -26,7 +26,7 @@ use super::request_rows;
 use crate::config::{
     Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,
 };
-use crate::messages::page::FetchContext;
+use crate::messages::page_pipeline_stages::FetchContext;
 use crate::summary::OriginRobotsSummary;
 use crate::trace_events::TraceEventEmitter;
 use crate::usage_preferences;
@@ -72,7 +72,7 @@ pub(crate) enum RobotsJudgement {
 ///   the scheduler, and what to write.
 /// - For a permit for a page, [`standing`](Self::standing) returns the rules, and
 ///   [`judge`](Self::judge) applies them to each leased URL.
-pub(crate) struct RobotsStates {
+pub(crate) struct OriginRobotsTracker {
     frontier: Arc<dyn Frontier>,
     agent: ProductToken,
     profile: RobotsProfile,
@@ -123,9 +123,9 @@ pub(crate) enum RobotsFollowUpRequest {
     TdmRep(u32),
 }
 
-impl RobotsStates {
-    pub(crate) fn new(config: &Config, frontier: &Arc<dyn Frontier>) -> RobotsStates {
-        RobotsStates {
+impl OriginRobotsTracker {
+    pub(crate) fn new(config: &Config, frontier: &Arc<dyn Frontier>) -> OriginRobotsTracker {
+        OriginRobotsTracker {
             frontier: Arc::clone(frontier),
             agent: config.agent.clone(),
             profile: config.profile,

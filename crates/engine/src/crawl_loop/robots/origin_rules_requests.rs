@@ -14,7 +14,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::super::run_scope::RunScope;
 use super::super::worker_coordination::WorkerCoordination;
-use super::{RobotsFollowUpRequest, RobotsStates};
+use super::{OriginRobotsTracker, RobotsFollowUpRequest};
 use crate::messages::Job;
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
@@ -65,7 +65,7 @@ pub(crate) fn never_fetched() -> RobotsState {
     }
 }
 
-impl RobotsStates {
+impl OriginRobotsTracker {
     /// Returns the job for a permit to fetch an origin's robots.txt, or the target of its redirect
     /// with number `hop`.
     ///

@@ -12,7 +12,7 @@ use super::{
     ForbiddenRobotsPolicy, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, RobotsAvailability,
     RobotsFollowUpRequest, is_quick, may_be_anothers,
 };
-use crate::simulated::scripted_servers::{answer, failure};
+use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 
 #[test]
 fn a_forbidden_robots_txt_closes_a_site_if_the_operator_says_so() {
@@ -61,7 +61,7 @@ fn kept_paces_come_from_copies_of_origins_that_were_not_met() {
     let frontier = Arc::clone(&coordinator.frontier);
     let [http, https] =
         ["http", "https"].map(|scheme| Origin::parse(&format!("{scheme}://a.example")).unwrap());
-    let paces = |robots: &super::RobotsStates, origin| {
+    let paces = |robots: &super::OriginRobotsTracker, origin| {
         let paces = robots.kept_paces(at(20), origin);
         let paces = paces.unwrap().into_iter();
         paces

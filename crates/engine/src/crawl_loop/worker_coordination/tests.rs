@@ -8,7 +8,7 @@ use super::*;
 use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::crawl_loop::{Coordinator, DriverStep};
 use crate::messages::{Event, GroupCommitResult, Job, WriterMessage};
-use crate::simulated::scripted_servers::moved;
+use crate::simulated_crawl_tests::scripted_servers::moved;
 
 /// A worker that owns every host. All hosts but one are in one bucket.
 struct OneBucket;

@@ -9,7 +9,7 @@ use crawl_index::{IndexLogEntry, IndexSearcher, IndexedPage, OutgoingLink};
 use crawl_policy::{ProductToken, RobotsProfile};
 
 use super::*;
-use crate::document_conversion::DocumentRules;
+use crate::document_conversion::DocumentIndexingSettings;
 
 /// Follows a log until `halt` has been checked `max_checks` times.
 fn follow(dir: &Path, max_checks: usize) -> IndexSummary {
@@ -195,7 +195,7 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
                 agent: ProductToken::new("t").unwrap(),
                 profile: RobotsProfile::default(),
                 secrets: Secrets::of(&[]),
-                documents: DocumentRules::default(),
+                documents: DocumentIndexingSettings::default(),
             },
             halt: IndexingStopCondition::when(|| true),
             is_busy: Arc::new(|| false),
@@ -223,7 +223,7 @@ fn a_late_or_removed_index_is_not_reported_as_damaged() {
         for folder in ["state", FOLDER] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        let indexing = OpenedIndex::open(dir.path(), frontier, has_pages).unwrap();
+        let indexing = IndexingStartState::open(dir.path(), frontier, has_pages).unwrap();
         match indexing.start {
             Start::Without(fault) => Some(fault),
             Start::At(_) => None,

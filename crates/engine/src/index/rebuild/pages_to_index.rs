@@ -11,7 +11,7 @@ use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::canonicalize;
 
 use super::IndexRebuildSettings;
-use crate::document_conversion::DocumentRules;
+use crate::document_conversion::DocumentIndexingSettings;
 use crate::error::EngineError;
 
 /// A page to index: the last page that a URL answered with, and the archive position of its body.
@@ -166,7 +166,7 @@ fn fetched_at(row: &PageRow) -> i64 {
 
 /// Returns whether to judge a page again that was left out of the index. True if the reason was its
 /// canonical URL, or if documents of its type were not indexed at that time but are now.
-fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
+fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentIndexingSettings) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);

@@ -11,9 +11,9 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::{CachedLink, CurrentBase, LinkCache, MAX_HREF_BYTES};
 use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
-use crate::messages::page::PageFindings;
+use crate::messages::page_pipeline_stages::PageFindings;
+use crate::read::document_links::{DocumentLinkCollector, LinkPolicy};
 use crate::read::document_result::ReadDocument;
-use crate::read::links::{DocumentLinkCollector, LinkPolicy};
 
 const BASES: [&str; 7] = [
     "http://a.example/",

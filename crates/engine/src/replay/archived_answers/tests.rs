@@ -13,7 +13,9 @@ use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::super::recorded_crawl::{RecordedCrawl, tick};
-use super::{ArchivedAnswers, ReplayDifference, ReplayGapCounts, ReplayTimingMode, headers};
+use super::{
+    ArchivedAnswers, MissingArchiveAnswerCounts, ReplayDifference, ReplayTimingMode, headers,
+};
 use crate::config::Config;
 
 const START: u64 = 1_795_000_000_000;
@@ -156,7 +158,7 @@ fn answers_come_from_the_archive_in_their_order() {
     ];
     assert_eq!(results, expected);
     assert_eq!(result_of(&mut answers, "/unknown"), "not_archived None 70");
-    let gaps = ReplayGapCounts {
+    let gaps = MissingArchiveAnswerCounts {
         not_archived: 4,
         withheld: 1,
         cut_bodies: 1,
@@ -175,7 +177,7 @@ fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
     let archived: [Archived; 1] = [(4_000, "again", None)];
     let mut answers = answers(&rows, &archived, ReplayTimingMode::AsRecorded);
     assert_eq!(result_of(&mut answers, "/"), r#"200 "again" None None 70"#);
-    assert_eq!(answers.gaps, ReplayGapCounts::default());
+    assert_eq!(answers.gaps, MissingArchiveAnswerCounts::default());
 }
 
 #[test]

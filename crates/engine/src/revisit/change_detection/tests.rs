@@ -8,7 +8,7 @@ use crawl_weburl::canonicalize;
 use super::*;
 use crate::config::RevisitIntervals;
 use crate::revisit::visit::Round;
-use crate::simulated::scripted_servers::answer;
+use crate::simulated_crawl_tests::scripted_servers::answer;
 
 const ARCHIVED_AT: u64 = 7;
 

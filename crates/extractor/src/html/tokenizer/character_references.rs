@@ -7,13 +7,18 @@ use memchr::{memchr, memchr2};
 
 /// The place of a character reference. In an attribute value, some references are kept as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReferenceContext {
+pub(super) enum CharacterReferenceContext {
     Text,
     Value,
 }
 
 /// Passes `raw` in parts to `part`, with references decoded and each NUL replaced by `nul`.
-pub(super) fn decode(raw: &str, place: ReferenceContext, nul: &str, mut part: impl FnMut(&str)) {
+pub(super) fn decode(
+    raw: &str,
+    place: CharacterReferenceContext,
+    nul: &str,
+    mut part: impl FnMut(&str),
+) {
     let mut rest = raw;
     while let Some(at) = memchr2(b'&', 0, rest.as_bytes()) {
         let (before, from_mark) = (&rest[..at], &rest[at..]);
@@ -62,7 +67,7 @@ pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
 
 /// Returns the length of the character reference at the start of `text`, and the one or two
 /// characters that it stands for. Returns no characters if the text isn't a reference.
-fn reference(text: &str, place: ReferenceContext) -> (usize, [Option<char>; 2]) {
+fn reference(text: &str, place: CharacterReferenceContext) -> (usize, [Option<char>; 2]) {
     match text.as_bytes() {
         [_, b'#', ..] => numeric(text),
         [_, first, ..] if first.is_ascii_alphanumeric() => named(text, place),
@@ -152,7 +157,7 @@ fn longest_name(text: &str) -> Option<Named> {
     longest
 }
 
-fn named(text: &str, place: ReferenceContext) -> (usize, [Option<char>; 2]) {
+fn named(text: &str, place: CharacterReferenceContext) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
     // A frequent name needs no look-up in the table. No longer name can match, because a frequent
     // name ends with a semicolon.
@@ -166,7 +171,7 @@ fn named(text: &str, place: ReferenceContext) -> (usize, [Option<char>; 2]) {
     let end = found.len();
     let next = name.as_bytes().get(end);
     let continues = next.is_some_and(|next| *next == b'=' || next.is_ascii_alphanumeric());
-    if place == ReferenceContext::Value && continues && !name[..end].ends_with(';') {
+    if place == CharacterReferenceContext::Value && continues && !name[..end].ends_with(';') {
         return (1 + end, [None, None]);
     }
     (1 + end, characters)

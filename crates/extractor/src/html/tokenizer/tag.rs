@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use super::character_references::{ReferenceContext, decode};
+use super::character_references::{CharacterReferenceContext, decode};
 use super::delimiter_search::{after_spaces, attribute_name_end, bare_value_end, quoted_value_end};
 use crate::html::element_name::ElementName;
 use crate::html::tag_kinds::TagKinds;
@@ -193,7 +193,7 @@ impl<'a> Attribute<'a> {
     fn decoded(self, raw: &str) -> &'a str {
         self.all.list.decoded[self.place].get_or_init(|| {
             let mut value = String::with_capacity(raw.len());
-            decode(raw, ReferenceContext::Value, "\u{fffd}", |part| {
+            decode(raw, CharacterReferenceContext::Value, "\u{fffd}", |part| {
                 value.push_str(part);
             });
             value.into_boxed_str()

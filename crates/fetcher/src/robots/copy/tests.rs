@@ -271,7 +271,7 @@ fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
     let bytes = b"{\"version\":2,\"origin\":\"http://e.example\",\"state\":\"rules\",\"status\":null,\"fetched_at\":0,\"expires\":0,\"lasts\":0,\"good_at\":null,\"url\":\"http://e.example/robots.txt\",\"etag\":null,\"last_modified\":null,\"tdmrep\":{\"file\":9}}\nfour";
     assert!(matches!(
         RobotsCopy::from_bytes(bytes),
-        Err(BadRobotsCopy::Short(9))
+        Err(RobotsCopyDecodeError::Short(9))
     ));
 }
 

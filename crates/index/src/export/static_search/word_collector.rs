@@ -60,7 +60,7 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct CollectedWords {
     /// The classes of words with the same stem, ordered by their first words.
-    pub(super) classes: Vec<StemClass>,
+    pub(super) classes: Vec<SameStemWords>,
     pub(super) postings: PostingsFile,
     pub(super) until: Vec<(u32, i64)>,
     pub(super) priors: Vec<PageRangePrior>,
@@ -75,7 +75,7 @@ pub(super) type PageRangePrior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
 #[derive(Debug)]
-pub(super) struct StemClass {
+pub(super) struct SameStemWords {
     pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordFormPostings>,
@@ -84,6 +84,7 @@ pub(super) struct StemClass {
     pub(super) compounds: Vec<Box<str>>,
 }
 
+/// A word, and the location of its postings.
 #[derive(Debug)]
 pub(super) struct WordFormPostings {
     pub(super) text: Box<str>,
@@ -204,9 +205,9 @@ impl WordCollector {
         };
         let classes = classes.into_iter().map(|(stem, forms)| {
             let compounds = compounds.get(&stem).cloned();
-            StemClass::of(stem, forms, compounds.unwrap_or_default())
+            SameStemWords::of(stem, forms, compounds.unwrap_or_default())
         });
-        let mut classes: Vec<StemClass> = classes.collect();
+        let mut classes: Vec<SameStemWords> = classes.collect();
         classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
         let until = self.pages.iter().zip(ranks);
         let mut until: Vec<(u32, i64)> = until
@@ -292,10 +293,14 @@ fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
     usual.map(|(stem, _)| stem.clone()).unwrap_or_default()
 }
 
-impl StemClass {
-    fn of(stem: Box<str>, mut forms: Vec<WordFormPostings>, compounds: Vec<Box<str>>) -> StemClass {
+impl SameStemWords {
+    fn of(
+        stem: Box<str>,
+        mut forms: Vec<WordFormPostings>,
+        compounds: Vec<Box<str>>,
+    ) -> SameStemWords {
         forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
-        StemClass {
+        SameStemWords {
             stem,
             forms,
             compounds,

@@ -36,7 +36,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gzip_file::{self, varint};
 use super::postings::{Posting, PostingsFile};
-use super::word_collector::{CollectedWords, StemClass, WordFormPostings, by_utf16};
+use super::word_collector::{CollectedWords, SameStemWords, WordFormPostings, by_utf16};
 use super::word_weights::frequency;
 use crate::export::ExportError;
 
@@ -133,7 +133,7 @@ fn shared(a: &str, b: &str) -> usize {
 
 fn encode<'w>(
     out: &mut Vec<u8>,
-    class: &'w StemClass,
+    class: &'w SameStemWords,
     stored: &PostingsFile,
     mut before: &'w str,
 ) -> io::Result<&'w str> {
@@ -160,7 +160,7 @@ fn encode<'w>(
 
 /// Returns the number of pages that have the most frequent word of a class. As in the index, the
 /// words that differ from their stem count as one word. `each` has the pages of each word.
-fn pages(class: &StemClass, each: &[Vec<Posting>]) -> u32 {
+fn pages(class: &SameStemWords, each: &[Vec<Posting>]) -> u32 {
     let mut with_stem: BTreeMap<u32, u16> = BTreeMap::new();
     let mut most = 0;
     for (form, postings) in class.forms.iter().zip(each) {

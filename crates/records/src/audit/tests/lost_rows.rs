@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::sample_crawl::{More, Sent, page, robots, write};
+use super::crawl_directory_fixture::{More, Sent, page, robots, write};
 use super::{BARS_P, audit};
 
 /// After a power failure, the log has zeros in place of a robots.txt row. The page after it may

@@ -51,7 +51,7 @@ pub(super) const USUAL: [ComparedProgram; 10] = [
     ComparedProgram::Scrapy,
 ];
 
-/// The reason why a contender can't run here, such as a failed installation.
+/// The reason why a program to compare with can't run here, such as a failed installation.
 pub(super) struct MissingProgramReason(pub(super) String);
 
 /// The crate `spider`, built without its browser feature, because the program would start a browser

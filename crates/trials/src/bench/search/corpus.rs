@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use crawl_extractor::{ContentLimits, PageContext, ReadingLimits, read_page};
-use crawl_index::{FetchedDocument, IndexedPage, judge};
+use crawl_index::{IndexedPage, IndexingCandidate, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -73,7 +73,7 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
     };
     let limits = (ReadingLimits::default(), ContentLimits::default());
     let (read, content) = read_page(body, &context, &limits.0, &limits.1);
-    let document = FetchedDocument {
+    let document = IndexingCandidate {
         url,
         at: FETCHED_AT,
         page: &read,

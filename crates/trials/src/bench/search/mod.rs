@@ -3,7 +3,7 @@
 //! The pages are Debian's documentation packages. The ranking was tuned with some queries of some
 //! packages. All other queries are used only for measurements.
 
-mod baseline;
+mod bm25_baseline;
 pub(super) mod corpus;
 mod queries;
 mod ranking_quality;
@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use crawl_index::{IndexSearcher, IndexWriter, SearchOptions};
 
-use baseline::{Bm25Baseline, WordEquality};
+use bm25_baseline::{Bm25Baseline, WordEquality};
 use corpus::Corpus;
 use queries::JudgedQuery;
 use ranking_quality::{RankingQuality, worth};

@@ -18,7 +18,7 @@ use xtask::workspace::{Workspace, output};
 const ASK: &str = include_str!("ask.mjs");
 
 /// An exported static bundle, with its measured answers.
-pub(super) struct MeasuredBundle {
+pub(super) struct MeasuredStaticSearch {
     pub(super) report: StaticSearchReport,
     pub(super) engine: MeasuredEngine,
     /// For each query, the bytes and the number of files that a browser without a cache loads.
@@ -42,7 +42,7 @@ pub(super) fn run_queries(
     index: &IndexSearcher,
     dir: &Path,
     queries: &[JudgedQuery],
-) -> Result<MeasuredBundle> {
+) -> Result<MeasuredStaticSearch> {
     let mut bundle = StaticSearchWriter::create(dir, 0)?;
     index.each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })?;
     let report = bundle.finish()?;
@@ -64,7 +64,7 @@ pub(super) fn run_queries(
         let paths: Vec<String> = paths.collect();
         answers.push((worth(&paths, judged), paths));
     }
-    Ok(MeasuredBundle {
+    Ok(MeasuredStaticSearch {
         report,
         engine: MeasuredEngine {
             name: "bundle",

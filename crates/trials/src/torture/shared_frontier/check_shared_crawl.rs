@@ -9,7 +9,7 @@ use crawl_testweb::LogEntry;
 use super::{InjectedFault, InjectedFaultKind, LEASE, Rack};
 use crate::torture::check_crawl::{CrawlRows, log_is_allowed, lost, read, rows_are_the_truth};
 use crate::torture::check_pace::CrawlDisturbances;
-use crate::torture::check_results::{Breaches, CheckedCounts};
+use crate::torture::checked_counts_and_breaches::{Breaches, CheckedCounts};
 use crate::torture::random_web::settles;
 use crate::torture::{check_archive, check_pace};
 

@@ -29,11 +29,11 @@ use nix::sys::signal::Signal;
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
-use self::network_proxy::{NetworkState, ServerPorts};
+use self::network_proxy::{NetworkState, PostgresPairPorts};
 use self::postgres_pair::{PostgresInstallation, PostgresPair};
 use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
-use super::check_results::CheckedCounts;
-use super::program_run::ObservedKillTime;
+use super::checked_counts_and_breaches::CheckedCounts;
+use super::program_run::KillTimeBounds;
 use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 use super::{Args, build};
@@ -139,7 +139,7 @@ struct Rack<'a> {
     dice: SeededRandom,
     faults: Vec<InjectedFault>,
     /// Kills of workers, and ends of workers that failed but can be resumed.
-    deaths: Vec<ObservedKillTime>,
+    deaths: Vec<KillTimeBounds>,
     /// Number of times a worker ended in such a way that the same command resumes it.
     ends: u32,
 }
@@ -221,7 +221,7 @@ fn torment(
     let server_pairs: Vec<PostgresPair<'_>> = (0..groups)
         .map(|group| PostgresPair::start(programs, &dir.join(format!("servers-{group}"))))
         .collect::<Result<_>>()?;
-    let ports: Vec<ServerPorts> = server_pairs.iter().map(PostgresPair::ports).collect();
+    let ports: Vec<PostgresPairPorts> = server_pairs.iter().map(PostgresPair::ports).collect();
     let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
     let mut rack = Rack {
         crawl: WorkerSettings {
@@ -326,7 +326,7 @@ impl Rack<'_> {
                     // ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
-                        self.deaths.push(ObservedKillTime { before, after });
+                        self.deaths.push(KillTimeBounds { before, after });
                         worker.starts_at = now + Duration::from_millis(100);
                     }
                     _ => bail!(
@@ -407,7 +407,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    fn ports(&self) -> Vec<ServerPorts> {
+    fn ports(&self) -> Vec<PostgresPairPorts> {
         self.server_pairs.iter().map(PostgresPair::ports).collect()
     }
 
@@ -454,7 +454,7 @@ impl Rack<'_> {
                     lost = self.crawl.lose(worker)?;
                 }
                 over = self.crawl.web.web.now_us();
-                self.deaths.push(ObservedKillTime {
+                self.deaths.push(KillTimeBounds {
                     before: from,
                     after: over,
                 });

@@ -17,13 +17,13 @@ pub(super) enum NetworkState {
 }
 
 /// The ports of a group's two database servers.
-pub(super) type ServerPorts = [u16; 2];
+pub(super) type PostgresPairPorts = [u16; 2];
 
 /// The network of one worker: proxies that run until the program ends.
 pub(super) struct WorkerNetwork {
     /// For each group, the proxy's ports, through which the worker reaches the group's database
     /// servers.
-    pub(super) ports: Vec<ServerPorts>,
+    pub(super) ports: Vec<PostgresPairPorts>,
     shared: Arc<Shared>,
 }
 
@@ -41,7 +41,7 @@ struct State {
 
 impl WorkerNetwork {
     /// Creates a network in front of server groups at these ports.
-    pub(super) fn to(groups: &[ServerPorts]) -> Result<WorkerNetwork> {
+    pub(super) fn to(groups: &[PostgresPairPorts]) -> Result<WorkerNetwork> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 network: NetworkState::Whole,

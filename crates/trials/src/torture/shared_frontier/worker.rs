@@ -11,7 +11,7 @@ use crawl_archive::rows::RequestRow;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::network_proxy::{NetworkState, ServerPorts, WorkerNetwork};
+use super::network_proxy::{NetworkState, PostgresPairPorts, WorkerNetwork};
 use super::{DISK, Move, USAGE};
 use crate::torture::random_web::RandomWeb;
 
@@ -63,7 +63,7 @@ impl LastingFault {
 impl WorkerSettings<'_> {
     /// Returns the flags that name both database servers of each group, so that the program finds
     /// the primary.
-    fn frontier(groups: &[ServerPorts]) -> Vec<String> {
+    fn frontier(groups: &[PostgresPairPorts]) -> Vec<String> {
         let urls = groups.iter().map(|[a, b]| {
             format!(
                 "postgres://crawl@127.0.0.1:{a},127.0.0.1:{b}/postgres?target_session_attrs=read-write"
@@ -126,14 +126,14 @@ impl WorkerSettings<'_> {
         Ok(command.output()?)
     }
 
-    fn run_frontier(&self, groups: &[ServerPorts], args: &[&str]) -> Result<Output> {
+    fn run_frontier(&self, groups: &[PostgresPairPorts], args: &[&str]) -> Result<Output> {
         let place = WorkerSettings::frontier(groups);
         let place: Vec<&str> = place.iter().map(String::as_str).collect();
         self.run(&[&["frontier"], args, &place].concat())
     }
 
     /// Starts `crawl frontier move`.
-    pub(super) fn start_move(&self, groups: &[ServerPorts], hosts: &Move) -> Result<Child> {
+    pub(super) fn start_move(&self, groups: &[PostgresPairPorts], hosts: &Move) -> Result<Child> {
         let mut command = self.command()?;
         command.env("HOME", self.dir.join("home"));
         command.args(["frontier", "move", &hosts.buckets, "--to", &hosts.to]);
@@ -142,7 +142,11 @@ impl WorkerSettings<'_> {
     }
 
     /// Runs `crawl frontier` with the given arguments and returns its output.
-    pub(super) fn frontier_command(&self, groups: &[ServerPorts], args: &[&str]) -> Result<String> {
+    pub(super) fn frontier_command(
+        &self,
+        groups: &[PostgresPairPorts],
+        args: &[&str],
+    ) -> Result<String> {
         let output = self.run_frontier(groups, args)?;
         ensure!(
             output.status.success(),
@@ -174,7 +178,7 @@ impl WorkerSettings<'_> {
     /// Reopens the URLs settled by a worker whose disk is lost. Returns false if it must be
     /// retried: the worker's lease has not ended, hosts are being moved, or the database server
     /// does not answer.
-    pub(super) fn reopen(&self, groups: &[ServerPorts], worker: &str) -> Result<bool> {
+    pub(super) fn reopen(&self, groups: &[PostgresPairPorts], worker: &str) -> Result<bool> {
         let output = self.run_frontier(groups, &["reopen", worker])?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let is_alive = stderr.contains("is still running on crawl");
@@ -198,7 +202,7 @@ impl WorkerSettings<'_> {
 }
 
 impl WorkerProcess {
-    pub(super) fn new(name: String, groups: &[ServerPorts]) -> Result<WorkerProcess> {
+    pub(super) fn new(name: String, groups: &[PostgresPairPorts]) -> Result<WorkerProcess> {
         Ok(WorkerProcess {
             name,
             process: None,

@@ -11,20 +11,20 @@ use crawl_weburl::{HostPatternMap, Origin};
 use super::super::super::fixtures::{at, config};
 use super::super::super::run_scope::RunScope;
 use super::super::super::worker_coordination::WorkerCoordination;
-use super::super::{RobotsAvailability, RobotsFollowUpRequest, RobotsStates};
+use super::super::{OriginRobotsTracker, RobotsAvailability, RobotsFollowUpRequest};
 use super::{RobotsReaction, RobotsStep};
 use crate::config::{Config, EmbeddedResourcePolicy};
-use crate::simulated::scripted_servers::{answer, failure, moved};
+use crate::simulated_crawl_tests::scripted_servers::{answer, failure, moved};
 
 fn origin() -> Origin {
     Origin::parse("http://a.example").unwrap()
 }
 
-fn robots(change: impl FnOnce(&mut Config)) -> RobotsStates {
+fn robots(change: impl FnOnce(&mut Config)) -> OriginRobotsTracker {
     let mut config = config();
     change(&mut config);
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
-    RobotsStates::new(&config, &frontier)
+    OriginRobotsTracker::new(&config, &frontier)
 }
 
 fn scope(excluded: Option<&str>) -> RunScope {
@@ -44,7 +44,7 @@ fn request() -> FetchRequest {
 
 /// Handles a result for the robots.txt of `origin()`, in a crawl without other workers.
 fn fetched(
-    robots: &mut RobotsStates,
+    robots: &mut OriginRobotsTracker,
     result: &Result<Exchange, ExchangeFailure>,
     scope: &RunScope,
 ) -> RobotsReaction {

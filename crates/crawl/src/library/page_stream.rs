@@ -1,0 +1,125 @@
+//! The stream of pages.
+
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use crawl_archive::rows::PageRow;
+use crawl_engine::{EngineError, RunSummary, StopUrgency};
+use futures_core::Stream;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::error::CrawlError;
+use super::output_directory::OutputDirectory;
+use super::page::Page;
+
+/// The pages of a crawl, as they are committed to its directory: a [`Stream`], with a method
+/// [`next`](PageStream::next) for programs that don't use streams otherwise.
+///
+/// The crawl pauses while the consumer falls behind. The stream ends when no URL is left or a
+/// budget is spent; then [`PageStream::summary`] has the result. An error is the last item. Dropping the
+/// stream ends the crawl immediately: requests in flight are abandoned, and a crawl with an output
+/// directory can be resumed there.
+#[derive(Debug)]
+pub struct PageStream(State);
+
+#[derive(Debug)]
+enum State {
+    Running(Running),
+    /// The crawl could not start.
+    Failed(CrawlError),
+    Ended(Option<Box<RunSummary>>),
+}
+
+#[derive(Debug)]
+struct Running {
+    rows: mpsc::Receiver<PageRow>,
+    stop: watch::Sender<StopUrgency>,
+    task: JoinHandle<Result<RunSummary, EngineError>>,
+    output: Arc<OutputDirectory>,
+}
+
+impl PageStream {
+    pub(super) fn running(
+        rows: mpsc::Receiver<PageRow>,
+        stop: watch::Sender<StopUrgency>,
+        task: JoinHandle<Result<RunSummary, EngineError>>,
+        output: Arc<OutputDirectory>,
+    ) -> PageStream {
+        PageStream(State::Running(Running {
+            rows,
+            stop,
+            task,
+            output,
+        }))
+    }
+
+    pub(super) fn failed(error: CrawlError) -> PageStream {
+        PageStream(State::Failed(error))
+    }
+
+    /// Waits for the next page. `None` once the crawl has ended.
+    pub async fn next(&mut self) -> Option<Result<Page, CrawlError>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Drains the crawl: no new requests are sent, but pages in flight still arrive.
+    pub fn stop(&self) {
+        if let State::Running(running) = &self.0 {
+            running.stop.send_replace(StopUrgency::Drain);
+        }
+    }
+
+    /// Returns the counts of the crawl and why it ended. `None` before the stream has ended, and
+    /// after an error.
+    #[must_use]
+    pub fn summary(&self) -> Option<&RunSummary> {
+        match &self.0 {
+            State::Ended(summary) => summary.as_deref(),
+            State::Running(_) | State::Failed(_) => None,
+        }
+    }
+}
+
+impl Stream for PageStream {
+    type Item = Result<Page, CrawlError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let running = match &mut self.0 {
+            State::Running(running) => running,
+            State::Ended(_) => return Poll::Ready(None),
+            State::Failed(_) => {
+                let State::Failed(error) = std::mem::replace(&mut self.0, State::Ended(None))
+                else {
+                    return Poll::Ready(None);
+                };
+                return Poll::Ready(Some(Err(error)));
+            }
+        };
+        if let Some(row) = ready!(running.rows.poll_recv(cx)) {
+            let output = Arc::clone(&running.output);
+            return Poll::Ready(Some(Ok(Page::new(row, output))));
+        }
+        let ended = ready!(Pin::new(&mut running.task).poll(cx));
+        let (summary, error) = match ended {
+            Ok(Ok(summary)) => (Some(Box::new(summary)), None),
+            Ok(Err(error)) => (None, Some(CrawlError::Engine(error))),
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The runtime is shutting down.
+            Err(_) => (None, None),
+        };
+        self.0 = State::Ended(summary);
+        Poll::Ready(error.map(Err))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Stop the crawl instead of aborting its task: the task ends once the crawl's threads have
+        // ended.
+        self.stop.send_replace(StopUrgency::Now);
+    }
+}
