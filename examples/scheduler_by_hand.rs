@@ -9,8 +9,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, PollOutcome, RequestOutcome, RequestPurpose, RobotsPace, RobotsState,
-    Scheduler, Tick,
+    OutcomeKind, PaceFromRobots, Politeness, PollOutcome, RequestOutcome, RequestPurpose,
+    RobotsState, Scheduler, Tick,
 };
 use crawl_weburl::Origin;
 
@@ -68,11 +68,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the pace of a robots.txt. The second host's has a crawl delay of three seconds.
-fn crawl_delay(origin: &Origin) -> RobotsPace {
+fn crawl_delay(origin: &Origin) -> PaceFromRobots {
     let is_slow = origin.as_str().contains("b.example");
-    RobotsPace {
+    PaceFromRobots {
         crawl_delay: is_slow.then_some(Duration::from_secs(3)),
-        ..RobotsPace::default()
+        ..PaceFromRobots::default()
     }
 }
 

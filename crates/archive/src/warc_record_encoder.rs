@@ -117,8 +117,8 @@ impl EncodedCapture {
         self.members.len() as u64
     }
 
-    /// Inserts a record about the rendered page after those inserted before. Returns the range of
-    /// the new record in `members`.
+    /// Inserts a record about the rendered page behind any such records in `members`. Returns the
+    /// range of the new record.
     fn insert(&mut self, member: Vec<u8>) -> Range<usize> {
         let range = self.rendered_end..self.rendered_end + member.len();
         self.members.splice(range.start..range.start, member);

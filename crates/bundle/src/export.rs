@@ -29,8 +29,8 @@ pub(crate) const ROBOTS: &str = "robots.jsonl";
 /// The folder with the tables of the crawl.
 pub(crate) const TABLES: &str = "tables";
 const CONFIG: &str = "crawl.toml";
-/// Folders that are never reported as left out: the archive, because the bundle contains it, and
-/// folders that no bundle contains.
+/// Folders that are never reported as left out: the archive is in the bundle, and every bundle omits
+/// the index and the state.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
 
 /// The result of writing a bundle.

@@ -5,8 +5,8 @@ mod xml;
 
 use crate::charset;
 use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
-pub use crate::feed_link_address::FeedLinkAddress;
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
+pub use crate::unresolved_feed_address::UnresolvedFeedAddress;
 
 /// The entries of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct Feed {
     /// The title, with white space collapsed.
     pub title: Option<String>,
     /// The page that the feed belongs to.
-    pub home: Option<FeedLinkAddress>,
+    pub home: Option<UnresolvedFeedAddress>,
     /// The entries, in document order.
     pub entries: Vec<FeedEntry>,
     /// The addresses of documents with further entries: the next page of a paged feed, or the older
     /// part of an archived feed (RFC 5005 sections 3 and 4).
-    pub next: Vec<FeedLinkAddress>,
+    pub next: Vec<UnresolvedFeedAddress>,
     /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
@@ -48,7 +48,7 @@ pub enum FeedKind {
 #[non_exhaustive]
 pub struct FeedEntry {
     /// The page that the entry is about.
-    pub url: Option<FeedLinkAddress>,
+    pub url: Option<UnresolvedFeedAddress>,
     /// The title, with white space collapsed. It may contain markup.
     pub title: Option<String>,
     /// The publication date, as written: RFC 3339, or RFC 822 in RSS 2.0.
@@ -59,7 +59,7 @@ pub struct FeedEntry {
     pub id: Option<String>,
     /// Files that belong to the entry, such as the audio file of a podcast. Enclosures count as
     /// resources.
-    pub enclosures: Vec<FeedLinkAddress>,
+    pub enclosures: Vec<UnresolvedFeedAddress>,
 }
 
 /// Reads the entries of the feed in `body`, whose content coding is already removed. `content_type`

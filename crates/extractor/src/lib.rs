@@ -42,7 +42,6 @@ mod document_kind;
 mod document_reference_rewriter;
 mod extracted_page;
 mod feed;
-mod feed_link_address;
 mod head_end;
 mod html;
 mod link;
@@ -54,6 +53,7 @@ mod query_encoding;
 mod reading_limits;
 mod sitemap;
 mod text_edits;
+mod unresolved_feed_address;
 mod xml;
 
 pub use charset::CharsetSource;
@@ -70,7 +70,7 @@ pub use document_kind::{
 };
 pub use document_reference_rewriter::{rewrite_css, rewrite_html};
 pub use extracted_page::{ExtractedPage, NamedMeta, VisiblePageSummary};
-pub use feed::{Feed, FeedEntry, FeedKind, FeedLinkAddress, read_feed};
+pub use feed::{Feed, FeedEntry, FeedKind, UnresolvedFeedAddress, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{

@@ -13,8 +13,8 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::feed_link_address::XmlBase;
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
+use crate::unresolved_feed_address::XmlBase;
 use namespaces::{NamespaceBindings, XmlNamespace as Namespace, fingerprint};
 
 pub(crate) use namespaces::XmlNamespace;

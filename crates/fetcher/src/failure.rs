@@ -81,9 +81,9 @@ impl ExchangeFailure {
         }
     }
 
-    /// Returns the kind of outcome for the scheduler: no connection, which pauses the host; an
-    /// ordinary answer, if the failure is not the fault of the URL or its host; otherwise a failure
-    /// of the URL.
+    /// Returns how the scheduler counts this failure: as [`OutcomeKind::NoConnection`], which pauses
+    /// the host, if there was no connection; as an answer if neither the URL nor its host is to
+    /// blame; otherwise as a failure of the URL.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {

@@ -41,14 +41,14 @@ const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
 /// The addresses of a name, and how long they are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NameLookupResult {
+pub(crate) struct ResolvedAddresses {
     pub(crate) addresses: Result<Vec<IpAddr>, NameLookupError>,
     /// How long the addresses are valid. `None` if unknown.
     pub(crate) ttl: Option<Duration>,
 }
 
 /// A look-up in progress, of one address family or of both.
-pub(crate) type LookupFuture = Pin<Box<dyn Future<Output = NameLookupResult> + Send>>;
+pub(crate) type LookupFuture = Pin<Box<dyn Future<Output = ResolvedAddresses> + Send>>;
 
 /// Why a name has no addresses, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +96,7 @@ impl NameServerResolver {
 
     /// Returns the addresses of a name, IPv4 first. If the answer for one address family is still
     /// missing, also returns a future for the complete answer.
-    pub(crate) async fn look_up(&self, name: &str) -> (NameLookupResult, Option<LookupFuture>) {
+    pub(crate) async fn look_up(&self, name: &str) -> (ResolvedAddresses, Option<LookupFuture>) {
         // Create the resolver on first use, when an async runtime is certain to exist.
         let resolver = self
             .resolver
@@ -192,7 +192,11 @@ impl NameServers {
         }
     }
 
-    async fn look_up(&self, hosts: &Hosts, name: &str) -> (NameLookupResult, Option<LookupFuture>) {
+    async fn look_up(
+        &self,
+        hosts: &Hosts,
+        name: &str,
+    ) -> (ResolvedAddresses, Option<LookupFuture>) {
         let query_name = match query_name(name) {
             Ok(query_name) => query_name,
             Err(error) => return (answer_of(name, Err(error.into())), None),
@@ -249,11 +253,11 @@ fn query_name(name: &str) -> Result<Name, ProtoError> {
 }
 
 /// Returns the addresses of both families from the hosts file. `None` if the file lacks the name.
-fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameLookupResult> {
+fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<ResolvedAddresses> {
     let lookups = [RecordType::A, RecordType::AAAA]
         .map(|family| hosts.lookup_static_host(&Query::query(name.clone(), family)));
     let addresses: Vec<IpAddr> = lookups.iter().flatten().flat_map(addresses).collect();
-    (!addresses.is_empty()).then_some(NameLookupResult {
+    (!addresses.is_empty()).then_some(ResolvedAddresses {
         addresses: Ok(addresses),
         ttl: Some(SYSTEM_ANSWER_AGE),
     })
@@ -269,7 +273,7 @@ async fn join_families(
     mut v4: LookupFuture,
     mut v6: LookupFuture,
     delay: impl Future<Output = ()>,
-) -> (NameLookupResult, Option<LookupFuture>) {
+) -> (ResolvedAddresses, Option<LookupFuture>) {
     let (first, mut other, is_v4_first) = tokio::select! {
         biased;
         first = &mut v4 => (first, v6, true),
@@ -297,12 +301,12 @@ async fn join_families(
 
 /// Combines the answers of both address families. A failure of one family outweighs "no address" of
 /// the other.
-fn merged(v4: NameLookupResult, v6: NameLookupResult) -> NameLookupResult {
+fn merged(v4: ResolvedAddresses, v6: ResolvedAddresses) -> ResolvedAddresses {
     let is_failure = |why: &NameLookupError| {
         !matches!(why.kind, FailureKind::NoAddress | FailureKind::NoSuchName)
     };
     match (&v4.addresses, &v6.addresses) {
-        (Ok(v4_addresses), Ok(v6_addresses)) => NameLookupResult {
+        (Ok(v4_addresses), Ok(v6_addresses)) => ResolvedAddresses {
             addresses: Ok([&v4_addresses[..], &v6_addresses[..]].concat()),
             ttl: v4.ttl.min(v6.ttl),
         },
@@ -322,15 +326,15 @@ fn addresses(lookup: &Lookup) -> impl Iterator<Item = IpAddr> {
     records.filter_map(|record| record.data.ip_addr())
 }
 
-/// Converts the resolver's answer for one address family to a [`NameLookupResult`].
-fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameLookupResult {
+/// Converts the resolver's answer for one address family to a [`ResolvedAddresses`].
+fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> ResolvedAddresses {
     match lookup {
         Ok(lookup) => {
             let ttl = lookup
                 .valid_until()
                 .saturating_duration_since(Instant::now());
             let addresses: Vec<IpAddr> = addresses(&lookup).collect();
-            NameLookupResult {
+            ResolvedAddresses {
                 addresses: match addresses.is_empty() {
                     true => Err(no_address(name)),
                     false => Ok(addresses),
@@ -340,7 +344,7 @@ fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameLookupResult {
         }
         Err(error) => {
             let (why, ttl) = meaning(name, &error);
-            NameLookupResult {
+            ResolvedAddresses {
                 addresses: Err(why),
                 ttl,
             }
@@ -387,21 +391,21 @@ fn meaning(name: &str, error: &NetError) -> (NameLookupError, Option<Duration>) 
     }
 }
 
-async fn resolve_by_system(name: &str) -> NameLookupResult {
+async fn resolve_by_system(name: &str) -> ResolvedAddresses {
     let result: io::Result<Vec<IpAddr>> = tokio::net::lookup_host((name, 0))
         .await
         .map(|sockets| sockets.map(|socket| socket.ip()).collect());
     match result {
-        Ok(addresses) if addresses.is_empty() => NameLookupResult {
+        Ok(addresses) if addresses.is_empty() => ResolvedAddresses {
             addresses: Err(no_address(name)),
             ttl: None,
         },
-        Ok(addresses) => NameLookupResult {
+        Ok(addresses) => ResolvedAddresses {
             addresses: Ok(addresses),
             ttl: Some(SYSTEM_ANSWER_AGE),
         },
         // The system's error does not say reliably whether the name exists.
-        Err(error) => NameLookupResult {
+        Err(error) => ResolvedAddresses {
             addresses: Err(NameLookupError {
                 kind: match is_no_descriptor(&error) {
                     true => FailureKind::NoDescriptors,
@@ -468,8 +472,8 @@ mod tests {
         assert_eq!(rate(&["127.0.0.53", "::1"]), None);
     }
 
-    fn answer(addresses: Result<&str, FailureKind>) -> NameLookupResult {
-        NameLookupResult {
+    fn answer(addresses: Result<&str, FailureKind>) -> ResolvedAddresses {
+        ResolvedAddresses {
             addresses: match addresses {
                 Ok(address) => Ok(vec![address.parse().unwrap()]),
                 Err(kind) => Err(NameLookupError {

@@ -15,7 +15,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::address_checker::{AddressChecker, AddressRefused, HostDiscoverySource};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_lookup::NameLookupError;
-use crate::name_lookup::{LookupFuture, NameLookupResult, NameServerResolver};
+use crate::name_lookup::{LookupFuture, NameServerResolver, ResolvedAddresses};
 
 /// Maximum cached names, found or not. An entry takes some 200 bytes.
 /// Beyond the limit: looked up again.
@@ -209,7 +209,7 @@ impl CheckedResolver {
 }
 
 impl Known {
-    fn of(found: NameLookupResult) -> Known {
+    fn of(found: ResolvedAddresses) -> Known {
         let holds = match (&found.addresses, found.ttl) {
             (Ok(_), ttl) => ttl
                 .unwrap_or_default()

@@ -12,7 +12,7 @@ const MAX_TEXT_BYTES: usize = 1024;
 /// The values that a queue stores for a pending URL: those that decide its position, and the depth
 /// and redirects of the path that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueuedUrlFields {
+pub struct PendingUrlFields {
     /// Whether the URL was tried before.
     pub retried: bool,
     /// The priority. URLs with the lowest number are leased first.
@@ -35,11 +35,11 @@ pub struct QueuedUrlFields {
 pub struct QueueRank {
     /// 1 for a retry, else 0.
     pub round: u8,
-    /// The priority of the URL's [`QueuedUrlFields`]; 0 for a retry.
+    /// The priority of the URL's [`PendingUrlFields`]; 0 for a retry.
     pub priority: u8,
-    /// The distance of the URL's [`QueuedUrlFields`]; 0 for a retry.
+    /// The distance of the URL's [`PendingUrlFields`]; 0 for a retry.
     pub depth: u32,
-    /// The `seq` of the URL's [`QueuedUrlFields`].
+    /// The `seq` of the URL's [`PendingUrlFields`].
     pub seq: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct QueueRank {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedUrl {
     /// The URL's place in its queue.
-    pub place: QueuedUrlFields,
+    pub place: PendingUrlFields,
     /// The number of the next attempt, from 1.
     pub attempt: u32,
     /// The URL.
@@ -61,7 +61,7 @@ pub struct QueuedUrl {
 pub(crate) struct DeferredUrl {
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
-    /// A distance, as in [`QueuedUrlFields::depth`].
+    /// A distance, as in [`PendingUrlFields::depth`].
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
     pub(crate) exclusion: NotFetchedReason,
@@ -73,12 +73,12 @@ pub enum CurrentState {
     /// Never admitted.
     Unknown,
     /// Pending, with this place in its queue.
-    Pending(QueuedUrlFields),
+    Pending(PendingUrlFields),
     /// Leased.
     Leased,
     /// Deferred.
     Deferred {
-        /// A distance, as in [`QueuedUrlFields::depth`].
+        /// A distance, as in [`PendingUrlFields::depth`].
         depth: u32,
         /// The number of consecutive redirects on the path to the URL.
         redirects: u8,
@@ -97,7 +97,7 @@ pub enum AdmitAction {
     /// The URL stays pending and moves forward in its queue, or takes a nearer path.
     Improve {
         /// The new place.
-        place: QueuedUrlFields,
+        place: PendingUrlFields,
         /// Whether the admission's path to the URL is nearer than the stored one. If so, the
         /// admission's `via` replaces the stored one.
         nearer: bool,
@@ -108,11 +108,11 @@ pub enum AdmitAction {
     Stay,
 }
 
-impl QueuedUrlFields {
+impl PendingUrlFields {
     /// Returns the place that `admission` requests, with the sequence number `seq`.
     #[must_use]
-    pub fn of(admission: &UrlToAdmit, seq: u64) -> QueuedUrlFields {
-        QueuedUrlFields {
+    pub fn of(admission: &UrlToAdmit, seq: u64) -> PendingUrlFields {
+        PendingUrlFields {
             retried: false,
             priority: admission.priority,
             depth: admission.distance(),
@@ -125,8 +125,8 @@ impl QueuedUrlFields {
 
     /// Creates the place of a URL that is not pending, with the given distance. All fields except
     /// the distance are unused.
-    pub(crate) fn at(distance: u32) -> QueuedUrlFields {
-        QueuedUrlFields {
+    pub(crate) fn at(distance: u32) -> PendingUrlFields {
+        PendingUrlFields {
             retried: false,
             priority: 0,
             depth: distance,
@@ -156,7 +156,7 @@ impl QueuedUrl {
     #[must_use]
     pub fn new(admission: UrlToAdmit, seq: u64) -> QueuedUrl {
         QueuedUrl {
-            place: QueuedUrlFields::of(&admission, seq),
+            place: PendingUrlFields::of(&admission, seq),
             attempt: 1,
             url: admission.url,
             via: admission.via,
@@ -233,7 +233,7 @@ pub fn meet(now: CurrentState, admission: &UrlToAdmit) -> AdmitAction {
     }
 }
 
-fn improve(old: QueuedUrlFields, admission: &UrlToAdmit, nearer: bool) -> AdmitAction {
+fn improve(old: PendingUrlFields, admission: &UrlToAdmit, nearer: bool) -> AdmitAction {
     let mut place = old;
     place.priority = old.priority.min(admission.priority);
     place.is_seed |= admission.is_seed;
@@ -269,12 +269,12 @@ pub fn capped_exclusion(exclusion: NotFetchedReason) -> NotFetchedReason {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuedUrlFields, capped, meet};
+    use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, PendingUrlFields, capped, meet};
     use crate::exclusion::{NotFetchedReason, Reason};
     use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops, distance};
 
     /// A page at depth 3 behind two redirects, of priority 9.
-    const OLD: QueuedUrlFields = QueuedUrlFields {
+    const OLD: PendingUrlFields = PendingUrlFields {
         retried: false,
         priority: 9,
         depth: 3,
@@ -310,7 +310,7 @@ mod tests {
             (4, 0, false),
         ] {
             let to = |state: RequestedState| admission(depth, redirects, state);
-            let place = QueuedUrlFields {
+            let place = PendingUrlFields {
                 depth,
                 redirects,
                 ..OLD
@@ -352,7 +352,7 @@ mod tests {
             ..admission(depth, 0, RequestedState::Pending)
         };
         let at = |hops_off, depth| {
-            CurrentState::Pending(QueuedUrlFields::of(&by(hops_off, depth), OLD.seq))
+            CurrentState::Pending(PendingUrlFields::of(&by(hops_off, depth), OLD.seq))
         };
         let improves =
             |old, new: &UrlToAdmit| matches!(meet(old, new), AdmitAction::Improve { .. });
@@ -378,7 +378,7 @@ mod tests {
                 _ => None,
             }
         };
-        let to = |change: fn(&mut QueuedUrlFields)| {
+        let to = |change: fn(&mut PendingUrlFields)| {
             let mut place = OLD;
             change(&mut place);
             Some((place, false))
@@ -404,26 +404,26 @@ mod tests {
 
     #[test]
     fn retries_come_last_in_the_order_of_the_retries() {
-        let near = QueuedUrlFields {
+        let near = PendingUrlFields {
             retried: true,
             priority: 0,
             depth: 0,
             seq: 9,
             ..OLD
         };
-        let far = QueuedUrlFields {
+        let far = PendingUrlFields {
             priority: 200,
             depth: 90,
             seq: 8,
             ..near
         };
         assert!(OLD.rank() < far.rank() && far.rank() < near.rank());
-        let deeper = QueuedUrlFields {
+        let deeper = PendingUrlFields {
             depth: 4,
             seq: 1,
             ..OLD
         };
-        let later = QueuedUrlFields {
+        let later = PendingUrlFields {
             priority: 10,
             depth: 0,
             seq: 1,

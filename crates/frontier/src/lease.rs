@@ -2,7 +2,7 @@
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use crate::admit_rule::{QueuedUrl, QueuedUrlFields};
+use crate::admit_rule::{PendingUrlFields, QueuedUrl};
 use crate::exclusion::NotFetchedReason;
 use crate::url_to_admit::{UrlKind, depth_and_hops, distance};
 
@@ -68,8 +68,8 @@ impl Lease {
     /// Returns the queue place that the URL had when it was leased, with `seq` 0. The committed
     /// place may differ if a later commit has changed it.
     #[must_use]
-    pub fn place(&self) -> QueuedUrlFields {
-        QueuedUrlFields {
+    pub fn place(&self) -> PendingUrlFields {
+        PendingUrlFields {
             retried: false,
             priority: self.priority,
             depth: distance(self.depth, self.hops_off),
@@ -84,7 +84,7 @@ impl Lease {
     /// changed since the lease. A place changes if the URL is admitted again by a nearer path or
     /// with a lower `priority`, as a seed, or as a greater [`UrlKind`].
     #[must_use]
-    pub fn queued_at(&self, place: QueuedUrlFields) -> Option<QueuedUrl> {
+    pub fn queued_at(&self, place: PendingUrlFields) -> Option<QueuedUrl> {
         let is_unchanged = place.depth == distance(self.depth, self.hops_off)
             && place.redirects == self.redirects
             && place.priority == self.priority

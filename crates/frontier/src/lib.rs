@@ -63,8 +63,8 @@ pub mod worker_frontier;
 /// the lease table.
 pub mod parts {
     pub use crate::admit_rule::{
-        AdmitAction, CurrentState, QueueRank, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
-        meet,
+        AdmitAction, CurrentState, PendingUrlFields, QueueRank, QueuedUrl, capped,
+        capped_exclusion, meet,
     };
     pub use crate::crawl_transfer_item::CrawlTransferItem;
     pub use crate::lease_table::{

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admit_rule::{CurrentState, QueueRank, QueuedUrlFields, capped, capped_exclusion};
+use crate::admit_rule::{CurrentState, PendingUrlFields, QueueRank, capped, capped_exclusion};
 use crate::exclusion::NotFetchedReason;
 use crate::lease::LeaseOutcome;
 use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
@@ -14,7 +14,7 @@ pub struct UrlRecord {
     /// The URL's state. Leases are not stored, so a leased URL is pending.
     pub state: UrlRecordState,
     /// The URL's queue place. If the URL is not pending, its priority, seed and kind are unused.
-    pub place: QueuedUrlFields,
+    pub place: PendingUrlFields,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
 }
@@ -47,7 +47,7 @@ impl UrlRecord {
     /// Returns the record that `admission` requests, with the sequence number `seq`.
     #[must_use]
     pub fn admitted(admission: UrlToAdmit, seq: u64) -> UrlRecord {
-        let place = QueuedUrlFields::of(&admission, seq);
+        let place = PendingUrlFields::of(&admission, seq);
         let state = match admission.state {
             RequestedState::Pending => UrlRecordState::Pending { attempt: 1 },
             RequestedState::Deferred(why) => UrlRecordState::Deferred(capped_exclusion(why)),
@@ -70,7 +70,7 @@ impl UrlRecord {
         };
         Some(UrlRecord {
             state,
-            place: QueuedUrlFields::at(distance(known.depth, known.hops_off)),
+            place: PendingUrlFields::at(distance(known.depth, known.hops_off)),
             via: None,
         })
     }

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admit_rule::{QueuedUrl, QueuedUrlFields};
+use crate::admit_rule::{PendingUrlFields, QueuedUrl};
 use crate::lease::Lease;
 use crate::url_to_admit::distance;
 
@@ -40,7 +40,7 @@ pub struct StoredVisit {
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
     /// The queue place, with `seq` 0.
-    pub place: QueuedUrlFields,
+    pub place: PendingUrlFields,
     /// The visit.
     pub visit: LastVisit,
     /// Whether the URL is settled until `visit.due`. If false, the URL is pending or leased, or was
@@ -55,7 +55,7 @@ impl StoredVisit {
         StoredVisit {
             url: lease.url.clone(),
             via: lease.via.clone(),
-            place: QueuedUrlFields {
+            place: PendingUrlFields {
                 retried: false,
                 priority: lease.priority,
                 depth: distance(lease.depth, lease.hops_off),
@@ -74,7 +74,7 @@ impl StoredVisit {
     #[must_use]
     pub fn queued(&self, seq: u64) -> QueuedUrl {
         QueuedUrl {
-            place: QueuedUrlFields { seq, ..self.place },
+            place: PendingUrlFields { seq, ..self.place },
             attempt: 1,
             url: self.url.clone(),
             via: self.via.clone(),

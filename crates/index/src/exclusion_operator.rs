@@ -32,8 +32,8 @@ pub(crate) fn with_resolved_minus(
     Ok(query)
 }
 
-/// Returns true if one of the best pages with the words of `text` contains these words in the form
-/// `written`, with the minus.
+/// Returns true if one of the top results for `text` contains `written`, which is `text` with the
+/// minus.
 fn is_on_a_page(
     written: &str,
     text: &str,

@@ -9,13 +9,13 @@
 
 mod date;
 mod error;
+mod exported_page_metadata;
 mod llms_txt;
 mod markdown_file_name;
 mod markdown_folder;
 mod meilisearch;
 mod opensearch;
-mod page_id;
-mod page_record;
+mod page_ids_from_urls;
 #[cfg(test)]
 mod sample_pages;
 mod sitemap;

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, PollOutcome, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
+    OutcomeKind, PaceFromRobots, Politeness, PollOutcome, RequestOutcome, RobotsState, Scheduler,
+    Tick,
 };
 use crawl_weburl::Origin;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -21,7 +22,7 @@ fn scheduler(hosts: u32) -> Scheduler {
         let Ok(origin) = Origin::parse(&format!("http://h{host}.example")) else {
             continue;
         };
-        let pace = RobotsPace::default();
+        let pace = PaceFromRobots::default();
         scheduler.set_robots(START, &origin, RobotsState::InForce { pace, until });
         scheduler.set_pending(START, &origin, u64::MAX);
         let address = (host / 4).to_be_bytes().into();

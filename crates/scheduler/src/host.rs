@@ -6,8 +6,8 @@ use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
+use crate::pace_from_robots::HostPace;
 use crate::permit::{HostRequestSlot, RequestPurpose};
-use crate::robots_pace::HostPace;
 use crate::tick::Tick;
 
 /// The index that stands for "no gate" (no shared limit): the host's address is unknown, or its

@@ -19,7 +19,7 @@
 //! ```
 //! use std::time::Duration;
 //! use crawl_scheduler::{
-//!     Politeness, PollOutcome, RequestPurpose, RobotsPace, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
+//!     Politeness, PollOutcome, RequestPurpose, PaceFromRobots, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
 //! };
 //! use crawl_weburl::Origin;
 //!
@@ -45,7 +45,7 @@
 //!
 //! // Then a page, one gap after that request ended.
 //! let until = end + Duration::from_secs(86_400);
-//! scheduler.set_robots(end, &origin, RobotsState::InForce { pace: RobotsPace::default(), until });
+//! scheduler.set_robots(end, &origin, RobotsState::InForce { pace: PaceFromRobots::default(), until });
 //! assert!(matches!(scheduler.poll(end), PollOutcome::SleepUntil(at) if at == learned.next_at));
 //! let PollOutcome::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
 //! assert_eq!(permit.purpose(), &RequestPurpose::Page { origin });
@@ -59,6 +59,7 @@ mod host_snapshots;
 mod hosts_summary;
 mod operator_commands;
 mod origin;
+mod pace_from_robots;
 mod permit;
 mod politeness;
 mod politeness_overrides;
@@ -68,7 +69,6 @@ mod ready_queue;
 mod ready_queue_entry;
 mod request_gap;
 mod request_outcome;
-mod robots_pace;
 mod scheduler;
 mod shared_limit_gate;
 mod slab;
@@ -80,6 +80,7 @@ pub use host_snapshots::{EvictedHost, RelinquishedHost, SnapshotCompleteness, st
 pub use hosts_summary::{HostsSummary, PauseReason, PausedHost};
 pub use operator_commands::HostQueueStatus;
 pub use origin::RobotsState;
+pub use pace_from_robots::{PaceFromRobots, RobotsRequestRate};
 pub use permit::{
     GapReason, Permit, PermitAdmissionResult, PollOutcome, RequestPurpose, SpentPermit,
 };
@@ -87,7 +88,6 @@ pub use politeness::Politeness;
 pub use politeness_overrides::{PolitenessOverride, PolitenessOverrides};
 pub use rate_limits::MaxRateLimiter;
 pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
-pub use robots_pace::{RobotsPace, RobotsRequestRate};
 pub use scheduler::Scheduler;
 pub use snapshot_format::HostSnapshot;
 pub use tick::Tick;

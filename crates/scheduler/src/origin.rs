@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_weburl::Origin;
 
-use crate::robots_pace::{OriginPace, RobotsPace};
+use crate::pace_from_robots::{OriginPace, PaceFromRobots};
 use crate::tick::Tick;
 
 /// Maximum age of a robots.txt copy in use (RFC 9309 section 2.4).
@@ -22,7 +22,7 @@ pub enum RobotsState {
     /// The rules are known, or it is known that there are no rules.
     InForce {
         /// The pace set by the robots.txt group that applies to this crawler.
-        pace: RobotsPace,
+        pace: PaceFromRobots,
         /// When the copy stops being fresh. After that, robots.txt is fetched again before the next
         /// page.
         until: Tick,
@@ -131,7 +131,7 @@ impl OriginEntry {
     }
 
     /// Applies the pace of a robots.txt, but not its rules.
-    pub(crate) fn heed(&mut self, pace: &RobotsPace) {
+    pub(crate) fn heed(&mut self, pace: &PaceFromRobots) {
         self.pace = OriginPace::of(pace);
     }
 

@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::host::{HostQueueMembership, NO_GATE, ScheduledHost};
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
+use crate::pace_from_robots::PaceFromRobots;
 use crate::permit::{
     GapReason, GateCharge, Permit, PermitAdmissionResult, PollOutcome, RequestPurpose, SpentPermit,
 };
@@ -17,7 +18,6 @@ use crate::random::SplitMix64;
 use crate::rate_limits::MaxRateLimiter;
 use crate::ready_queue_entry::{ReadyQueueEntry, ReadyQueueKey};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
-use crate::robots_pace::RobotsPace;
 use crate::shared_limit_gate::{Gate, GateKey, Gates};
 use crate::slab::Slab;
 use crate::tick::Tick;
@@ -131,7 +131,7 @@ impl Scheduler {
     /// Sets only the pace of an origin's robots.txt, not its state: page permits still require
     /// [`Scheduler::set_robots`]. The pace applies to all later requests to the host,
     /// including requests other than pages.
-    pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
+    pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &PaceFromRobots) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);
         self.update_origin(id, index, |entry| entry.heed(pace));
@@ -355,8 +355,8 @@ impl Scheduler {
         }
     }
 
-    /// Ends a request: frees its slot and updates its host from the outcome. Returns when the host
-    /// may be fetched from next.
+    /// Ends a request: frees its slot and updates its host from the outcome. The result says when
+    /// the host's next request may start.
     pub fn done(&mut self, now: Tick, spent: SpentPermit, signal: RequestOutcome) -> HostWait {
         self.advance(now);
         let data = *spent.0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::UrlToAdmit;
-use crawl_frontier::parts::{QueuedUrlFields, StoredVisit, UrlRecord};
+use crawl_frontier::parts::{PendingUrlFields, StoredVisit, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio_postgres::types::ToSql;
 
@@ -220,7 +220,7 @@ impl TransactionColumns {
         worker: i32,
     ) {
         let columns = &mut self.records;
-        let QueuedUrlFields {
+        let PendingUrlFields {
             priority,
             depth,
             redirects,

@@ -17,9 +17,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 
 use crate::connection_string::ConnectionString;
+use crate::database_message_limits::MakeGuardedConnect;
 use crate::database_password::{PasswordSources, password};
 use crate::error::SharedCrawlError;
-use crate::message_guard::MakeGuardedConnect;
 use crate::sql_statements::Sql;
 use crate::tls::connector;
 

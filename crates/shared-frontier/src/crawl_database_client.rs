@@ -18,8 +18,8 @@ use crate::connection::{
     DatabaseResult, DatabaseSession, DatabaseThread, RECONNECT_INTERVAL, ServerConfig,
     StatementParameter, is_cut, params,
 };
+use crate::database_server_groups::ServerGroups;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey, place_of};
-use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
 
 /// Reads from and commits to the tables of one crawl, over connections to its server groups.

@@ -8,12 +8,12 @@
 mod run_without_fuzzer;
 
 use crawl_frontier::FingerprintKey;
-use crawl_frontier::parts::{QueuedUrlFields, UrlRecord};
+use crawl_frontier::parts::{PendingUrlFields, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::connection_string::ConnectionString;
-use crate::message_guard::MessageGuard;
+use crate::database_message_limits::MessageGuard;
 use crate::row_codec::{
     ColumnReader, RowColumnAccess, RowKeyBuilder, flags_of, place_of, state_columns, sum, url_at,
 };
@@ -118,7 +118,7 @@ fn is_written(row: &SentRow<'_>, start: usize, record: &UrlRecord) {
     assert!(columns.note.is_none() || columns.note == note);
 }
 
-fn place_is_written(row: &SentRow<'_>, distance: usize, priority: usize, place: &QueuedUrlFields) {
+fn place_is_written(row: &SentRow<'_>, distance: usize, priority: usize, place: &PendingUrlFields) {
     assert_eq!(row.column(distance), Some(place.depth as i32));
     assert_eq!(row.column(priority), Some(i16::from(place.priority)));
     assert_eq!(row.column(priority + 1), Some(i16::from(place.redirects)));
@@ -163,7 +163,7 @@ fn link(mut data: &[u8]) {
     };
     assert_eq!(row.column(0), Some(key.b));
     assert_eq!(row.column::<&str>(1), Some(&*key.sender));
-    let place = QueuedUrlFields::of(&admission, 0);
+    let place = PendingUrlFields::of(&admission, 0);
     if admission.depth.checked_add(1).is_some() {
         place_is_written(&row, 4, 5, &place);
     }

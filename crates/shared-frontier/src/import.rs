@@ -14,13 +14,13 @@ use tokio_postgres::Client;
 use crate::commit_statements::{CRAWL_META, TransactionColumns};
 use crate::connection::{DatabaseResult, DatabaseSession, DatabaseThread, ServerConfig, connect};
 use crate::database_password::PasswordSources;
+use crate::database_server_groups::MAX_GROUPS;
 use crate::error::SharedCrawlError;
 use crate::open::new_life;
 use crate::open_groups::{NewServerGroup, crawl};
 use crate::options::DEFAULT_BUCKETS;
-use crate::overview::remove;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey};
-use crate::server_groups::MAX_GROUPS;
+use crate::server_group_overview::remove;
 use crate::server_setup::{judged, server_at};
 
 /// The number of URLs and other rows sent in one transaction.

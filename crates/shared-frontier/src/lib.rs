@@ -24,23 +24,23 @@ mod connection;
 mod connection_string;
 mod crawl_database_client;
 mod crawl_exporter;
+mod database_message_limits;
 mod database_password;
+mod database_server_groups;
 mod error;
 mod frontier;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
 mod import;
 mod lost_worker;
-mod message_guard;
 mod move_buckets;
 mod open;
 mod open_groups;
 mod options;
-mod overview;
 mod recent_urls;
 mod row_codec;
 mod server_conformance;
-mod server_groups;
+mod server_group_overview;
 mod server_setup;
 mod sql_statements;
 mod tls;
@@ -57,5 +57,7 @@ pub use move_buckets::{
     BucketChoice, BucketMoveProgress, BucketMoveResult, ServerGroupSelector, move_buckets,
 };
 pub use options::SharedFrontierOptions;
-pub use overview::{CrawlOverview, GroupOverview, WorkerOverview, drain, overview};
 pub use server_conformance::check_server;
+pub use server_group_overview::{
+    CrawlOverview, ServerGroupOverview, WorkerOverview, drain, overview,
+};

@@ -13,13 +13,13 @@ use crate::bucket_ownership::{BucketOwnership, OwnedBucket, WorkerProcessIdentit
 use crate::connection::{DatabaseSession, DatabaseThread, ServerConfig, params};
 use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::crawl_exporter::EXPORTED;
+use crate::database_server_groups::ServerGroups;
 use crate::error::SharedCrawlError;
 use crate::frontier::{FrontierWriterState, LeasesAndRecentUrls, SharedFrontier};
 use crate::open_groups::{CrawlRow, ServerGroup, UnsearchedServer, begin_groups};
 use crate::options::SharedFrontierOptions;
 use crate::recent_urls::RecentUrls;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
-use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere};
 

@@ -14,8 +14,8 @@ use tokio_postgres::Client;
 
 use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig};
 use crate::database_password::PasswordSources;
+use crate::database_server_groups::MAX_GROUPS;
 use crate::error::SharedCrawlError;
-use crate::server_groups::MAX_GROUPS;
 use crate::server_setup::{judged, server_at};
 
 /// A database server in which the crawl has not been looked up yet.

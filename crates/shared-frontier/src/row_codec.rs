@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use crawl_frontier::parts::{
-    CommittedUrlCounts, QueueRank, QueuedUrl, QueuedUrlFields, StoredVisit, UrlRecord,
+    CommittedUrlCounts, PendingUrlFields, QueueRank, QueuedUrl, StoredVisit, UrlRecord,
     UrlRecordState, depth_and_hops,
 };
 use crawl_frontier::{
@@ -111,7 +111,7 @@ pub(crate) fn place_of(rank: QueueRank) -> (i64, i64) {
     (place, rank.seq as i64)
 }
 
-pub(crate) fn flags_of(place: &QueuedUrlFields) -> i16 {
+pub(crate) fn flags_of(place: &PendingUrlFields) -> i16 {
     let kind = match place.kind {
         UrlKind::Resource => 0,
         UrlKind::Page => PAGE,
@@ -326,7 +326,7 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
             EXCLUDED => UrlRecordState::Excluded(exclusion(note)?),
             _ => return None,
         };
-        let place = QueuedUrlFields {
+        let place = PendingUrlFields {
             seq: seq as u64,
             ..place(distance, priority, redirects, flags)?
         };
@@ -442,8 +442,8 @@ fn exclusion(
 
 /// Returns a queue place with the sequence number 0, or `None` if a value is not one that this
 /// program writes.
-fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> Option<QueuedUrlFields> {
-    Some(QueuedUrlFields {
+fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> Option<PendingUrlFields> {
+    Some(PendingUrlFields {
         retried: flags & RETRIED != 0,
         priority: priority.try_into().ok()?,
         depth: distance as u32,

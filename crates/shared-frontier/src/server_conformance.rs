@@ -8,7 +8,7 @@ use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::frontier::SharedFrontier;
 use crate::options::SharedFrontierOptions;
-use crate::overview::remove;
+use crate::server_group_overview::remove;
 
 /// Checks the clauses of the frontier contract on the database server at `url`, with crawls that
 /// are removed afterwards. Returns the number of clauses and the names of the broken ones.

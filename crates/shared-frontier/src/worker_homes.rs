@@ -9,11 +9,11 @@ use tokio_postgres::Row;
 
 use crate::connection::{DatabaseThread, ServerConfig, params};
 use crate::crawl_database_client::CrawlDatabaseClient;
+use crate::database_server_groups::{BucketMap, OtherServerGroup};
 use crate::error::SharedCrawlError;
 use crate::open_groups::{CrawlRow, ServerGroup};
 use crate::options::SharedFrontierOptions;
 use crate::row_codec::ColumnReader;
-use crate::server_groups::{BucketMap, OtherServerGroup};
 use crate::sql_statements::Sql;
 
 /// The number of the server group that stores data of which there is only one copy. This group

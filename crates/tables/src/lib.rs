@@ -35,7 +35,7 @@ mod export;
 mod extract_table_definitions;
 mod extract_table_writer;
 mod language_codes;
-mod link_graph;
+mod link_graph_export;
 mod pages_table;
 mod parquet_file_writer;
 mod record_length_reader;
@@ -50,7 +50,7 @@ pub use compare_with_rows::{
 };
 pub use export::{ReadRowCounts, TableFormat, TablesError, WrittenTable, export};
 pub use extract_table_writer::{WrittenRuleTable, export_extracts};
-pub use link_graph::{WrittenGraph, export_graph};
+pub use link_graph_export::{WrittenGraph, export_graph};
 pub use table_definition::ColumnKind;
 
 pub use crawl_records::RoundSelection;

@@ -44,7 +44,8 @@ const PARTS: [(&str, &str); 18] = [
 /// The program's crate, which comes last in the table.
 const PROGRAM: (&str, &str) = ("crawl", "Commands and servers");
 
-/// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond the limit.
+/// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond the limit,
+/// or the recorded failure in backticks.
 const SETTINGS: [(&str, &str); 14] = [
     ("timeout", "`timeout`"),
     ("connect-timeout", "`connect_timeout`, `dns_timeout`"),

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_shared_frontier::{
-    CrawlOverview, GroupOverview, LostWorkerCounts, WorkerOverview, check_server, drain, overview,
-    reopen,
+    CrawlOverview, LostWorkerCounts, ServerGroupOverview, WorkerOverview, check_server, drain,
+    overview, reopen,
 };
 use serde_json::json;
 
@@ -211,7 +211,7 @@ fn object(crawl: &CrawlOverview) -> serde_json::Value {
     })
 }
 
-fn group_object(group: &GroupOverview) -> serde_json::Value {
+fn group_object(group: &ServerGroupOverview) -> serde_json::Value {
     json!({
         "number": group.number,
         "address": group.address,
@@ -318,7 +318,7 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
     }
 }
 
-fn write_group(text: &mut String, group: &GroupOverview) {
+fn write_group(text: &mut String, group: &ServerGroupOverview) {
     let moving = match group.moving {
         0 => String::new(),
         moving => format!(" ({moving} being moved)"),
@@ -385,7 +385,7 @@ mod tests {
             buckets_to_reopen: 5,
             exported_to: None,
             group_count: 1,
-            groups: vec![GroupOverview {
+            groups: vec![ServerGroupOverview {
                 number: 0,
                 address: "db1:5432".to_owned(),
                 buckets: 1_024,

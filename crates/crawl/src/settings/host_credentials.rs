@@ -41,7 +41,7 @@ enum CookieTerms {
     Keep,
 }
 
-/// The value of the key `cookies` that keeps the cookies that a site sets.
+/// The value of the key `cookies` for keeping the cookies that the site sets.
 const KEEP: &str = "keep";
 
 impl CookieTerms {

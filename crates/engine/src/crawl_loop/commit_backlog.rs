@@ -181,7 +181,7 @@ impl CommitBacklogTracker {
         self.unread_bytes += bytes;
     }
 
-    /// Counts body bytes that readers began to read.
+    /// Stops counting these body bytes as unread, because readers began to read them.
     pub(super) fn reading_began(&mut self, bytes: u64) {
         self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
     }

@@ -9,7 +9,7 @@ use crawl_fetcher::Validators;
 use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsRulesState, TdmReservationCopy};
 use crawl_frontier::{Frontier, Lease, MemoryFrontier, UrlToAdmit};
 use crawl_policy::{ProductToken, RobotsProfile};
-use crawl_scheduler::{RobotsPace, RobotsState, Tick};
+use crawl_scheduler::{PaceFromRobots, RobotsState, Tick};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{Origin, canonicalize};
 
@@ -93,7 +93,7 @@ pub(super) fn leased(frontier: &dyn Frontier, admission: UrlToAdmit) -> Lease {
 /// Returns a robots.txt state without restrictions that does not expire.
 pub(super) fn open_to_all() -> RobotsState {
     RobotsState::InForce {
-        pace: RobotsPace::default(),
+        pace: PaceFromRobots::default(),
         until: at(1_000_000_000),
     }
 }

@@ -172,7 +172,7 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
 }
 
 /// The part of the indexing log that is unread when a run ends.
-pub(crate) struct UnreadIndexingLog {
+pub(crate) struct IndexingLogTail {
     pub(crate) dir: PathBuf,
     /// The byte offset up to which the index has read the indexing log.
     pub(crate) from: u64,
@@ -183,7 +183,7 @@ pub(crate) struct UnreadIndexingLog {
     pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
 }
 
-impl PendingEntrySource for UnreadIndexingLog {
+impl PendingEntrySource for IndexingLogTail {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         let mut left_out = BTreeMap::new();
         if self.from < self.end {

@@ -27,7 +27,7 @@ use crawl_index::{CommitOutcome, IndexError, IndexWriter};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::index::indexing_log::{
-    IndexingLogPosition, IndexingLogReader, UnreadIndexingLog, begin_log, begin_log_unfollowed,
+    IndexingLogPosition, IndexingLogReader, IndexingLogTail, begin_log, begin_log_unfollowed,
     count_left_out, follow_log, log_path, mend_swap, note, note_of, place,
 };
 use crate::index::indexing_log_number::{forget, number};
@@ -504,7 +504,7 @@ impl IndexingLogFollower {
         if is_stopped() {
             return Ok(self.stop_here());
         }
-        let rest = UnreadIndexingLog {
+        let rest = IndexingLogTail {
             dir: self.dir.clone(),
             from: self.read.bytes,
             end: self.length,

@@ -8,8 +8,8 @@ mod page_commit_queue;
 mod recorded_crawl;
 mod recorded_order;
 mod replayed_renderings;
-mod replayed_runs;
 mod rerender;
+mod run_replay;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;

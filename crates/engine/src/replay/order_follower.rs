@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crawl_archive::rows::{HostTurn, OperatorCommand, RequestRow, RunStartEvent};
-use crawl_frontier::parts::{AdmitAction, CurrentState, QueuedUrlFields, meet};
+use crawl_frontier::parts::{AdmitAction, CurrentState, PendingUrlFields, meet};
 use crawl_frontier::{Lease, UrlToAdmit};
 use crawl_scheduler::SpentPermit;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -39,7 +39,7 @@ pub(super) struct OrderFollower {
     groups: VecDeque<Vec<LoggedMessageEntry>>,
     /// URLs that were requeued or deferred. Each entry contains the number of messages committed
     /// before the URL was moved, and the URL's earlier position in the queue.
-    put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuedUrlFields)>>,
+    put_behind: HashMap<CanonicalUrl, Vec<(u64, PendingUrlFields)>>,
     /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
     under_way: HashMap<(String, &'static str), VecDeque<InFlightRequest>>,
 }

@@ -11,6 +11,6 @@ pub(crate) mod move_from_shared_frontier;
 pub(crate) mod move_to_shared_frontier;
 pub(crate) mod order_log;
 pub(crate) mod remove_unanswered_run;
-pub(crate) mod stopped_crawl;
+pub(crate) mod stopped_crawl_changes;
 pub(crate) mod stored_parked_hosts;
 mod worker_state_folder;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Feed, FeedEntry, FeedKind, FeedLinkAddress, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed,
-    hint,
+    Feed, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_NEXT_PAGES, UnresolvedFeedAddress, address,
+    collapsed, hint,
 };
 use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
@@ -42,9 +42,9 @@ struct Into<'a, 'f> {
 }
 
 impl Into<'_, '_> {
-    fn url(&self, value: &str) -> Option<FeedLinkAddress> {
+    fn url(&self, value: &str) -> Option<UnresolvedFeedAddress> {
         match address(value, self.limits) {
-            Ok(href) => Some(FeedLinkAddress::new(href?.to_owned(), None)),
+            Ok(href) => Some(UnresolvedFeedAddress::new(href?.to_owned(), None)),
             Err(what) => {
                 note(&mut self.feed.borrow_mut().oddities, what, 1);
                 None

@@ -2,8 +2,8 @@
 //! real feeds mix their elements.
 
 use super::{
-    Feed, FeedEntry, FeedKind, FeedLinkAddress, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES,
-    address, collapsed, hint,
+    Feed, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES,
+    UnresolvedFeedAddress, address, collapsed, hint,
 };
 use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
@@ -276,7 +276,8 @@ impl Walk<'_> {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {
             Some((entry, _)) => {
-                let is_from_id = |other: &FeedLinkAddress| entry.id.as_deref() == Some(&other.href);
+                let is_from_id =
+                    |other: &UnresolvedFeedAddress| entry.id.as_deref() == Some(&other.href);
                 if entry.url.as_ref().is_none_or(is_from_id) {
                     entry.url = Some(url);
                 }
@@ -299,9 +300,12 @@ impl Walk<'_> {
         }
     }
 
-    fn url(&mut self, value: &str) -> Option<FeedLinkAddress> {
+    fn url(&mut self, value: &str) -> Option<UnresolvedFeedAddress> {
         match address(value, self.limits) {
-            Ok(href) => Some(FeedLinkAddress::new(href?.to_owned(), self.xml.base())),
+            Ok(href) => Some(UnresolvedFeedAddress::new(
+                href?.to_owned(),
+                self.xml.base(),
+            )),
             Err(what) => {
                 self.xml.note(what);
                 None

@@ -46,7 +46,7 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
         let held = PerEntryExpiry.expire_after_create(&name, &entry, Instant::now());
         assert_eq!(held, None, "being looked up");
         entry
-            .set(Known::of(NameLookupResult { addresses, ttl }))
+            .set(Known::of(ResolvedAddresses { addresses, ttl }))
             .unwrap();
         let known = entry.get().unwrap();
         assert!(known.addresses.as_ref().is_ok_and(|all| all.len() == 1) == good);
@@ -78,7 +78,7 @@ async fn a_name_that_becomes_private_is_refused() {
     let leads_to = async |address: &str| {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
-        let entry = Known::of(NameLookupResult { addresses, ttl });
+        let entry = Known::of(ResolvedAddresses { addresses, ttl });
         let key = "a.example".to_owned();
         names.known.insert(key, Arc::new(entry.into()));
         names
@@ -125,7 +125,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
 async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     let private: IpAddr = "127.0.0.1".parse().unwrap();
     let public: IpAddr = "2606:2800:220:1::1".parse().unwrap();
-    let answer = |addresses: &[IpAddr]| NameLookupResult {
+    let answer = |addresses: &[IpAddr]| ResolvedAddresses {
         addresses: Ok(addresses.to_vec()),
         ttl: Some(Duration::from_secs(300)),
     };

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crawl_policy::usage_statements::TdmReservationList;
 use crawl_policy::{AgentRules, ProductToken, RobotsProfile, VisitHours};
-use crawl_scheduler::{RobotsPace, RobotsState, Tick};
+use crawl_scheduler::{PaceFromRobots, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
@@ -87,7 +87,7 @@ impl CompiledRobots {
     }
 
     /// Returns the pace that the file sets.
-    fn pace(&self) -> RobotsPace {
+    fn pace(&self) -> PaceFromRobots {
         // `hours.to` is inclusive in a robots.txt, but not in `DailyHours`.
         let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
@@ -97,7 +97,7 @@ impl CompiledRobots {
             during: rate.during.map(hours),
         });
         let visits = self.robots.visit_times().iter();
-        RobotsPace {
+        PaceFromRobots {
             crawl_delay: self.robots.crawl_delay().map(|(delay, _)| delay),
             request_rates: rates.collect(),
             visit_times: visits.map(|visit| hours(visit.hours)).collect(),

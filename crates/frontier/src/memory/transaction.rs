@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Shared, lock};
-use crate::admit_rule::{AdmitAction, CurrentState, QueuedUrlFields, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, PendingUrlFields, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
@@ -68,7 +68,7 @@ impl<'f> MemoryTransaction<'f> {
     fn improve(
         &mut self,
         mut record: UrlRecord,
-        place: QueuedUrlFields,
+        place: PendingUrlFields,
         nearer: bool,
         admission: UrlToAdmit,
     ) {

@@ -11,7 +11,7 @@ use super::meta_keys;
 use super::record_codec::FailureOrExclusionNote;
 use super::transaction::FjallTransaction;
 use super::url_changes::{FullUrlState, UrlStateChange};
-use crate::admit_rule::{DeferredUrl, QueuedUrl, QueuedUrlFields, capped, capped_exclusion};
+use crate::admit_rule::{DeferredUrl, PendingUrlFields, QueuedUrl, capped, capped_exclusion};
 use crate::crawl_transfer_item::CrawlTransferItem;
 use crate::error::FrontierError;
 use crate::transaction::Transaction as _;
@@ -113,9 +113,9 @@ impl FjallFrontier {
             let deferred = tables.decode_deferred(value)?;
             let record = UrlRecord {
                 state: UrlRecordState::Deferred(deferred.exclusion),
-                place: QueuedUrlFields {
+                place: PendingUrlFields {
                     redirects: deferred.redirects,
-                    ..QueuedUrlFields::at(deferred.depth)
+                    ..PendingUrlFields::at(deferred.depth)
                 },
                 via: deferred.via,
             };
@@ -161,7 +161,7 @@ impl FjallTransaction<'_> {
         let depth = place.depth;
         let now = match state {
             UrlRecordState::Pending { attempt } => FullUrlState::Pending(QueuedUrl {
-                place: QueuedUrlFields {
+                place: PendingUrlFields {
                     seq: self.next_sequence(),
                     ..place
                 },

@@ -250,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{FULL_BYTES, MAX_BLOCK_ENTRIES, QueueBlock, row_of, seq_of};
-    use crate::admit_rule::{QueueRank, QueuedUrl, QueuedUrlFields};
+    use crate::admit_rule::{PendingUrlFields, QueueRank, QueuedUrl};
     use crate::url_to_admit::UrlToAdmit;
 
     fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> QueuedUrl {
@@ -360,7 +360,7 @@ mod tests {
                 .all(|entry| entry.read().is_none())
         );
         let other_origin = canonicalize(None, "http://b.example/").unwrap();
-        let retried = QueuedUrlFields {
+        let retried = PendingUrlFields {
             retried: true,
             ..queued("/a", None, 5, false).place
         };

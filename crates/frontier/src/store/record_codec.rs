@@ -7,7 +7,7 @@ use super::queue_block::MAX_BLOCK;
 use super::record_primitives::{
     ByteReader, VIA_FLAGS, put_exclusion, put_number, put_text, put_via, via_flags,
 };
-use crate::admit_rule::{CurrentState, DeferredUrl, QueueRank, QueuedUrlFields};
+use crate::admit_rule::{CurrentState, DeferredUrl, PendingUrlFields, QueueRank};
 use crate::exclusion::NotFetchedReason;
 use crate::lease_table::CommittedUrlCounts;
 use crate::sieve::{PackedState, RunManifest, RunManifestEntry, STATE_BYTES};
@@ -17,7 +17,7 @@ use crate::url_to_admit::UrlKind;
 /// of a note in the `notes` table, which has the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SieveUrlState {
-    Pending(QueuedUrlFields),
+    Pending(PendingUrlFields),
     Deferred { depth: u32, redirects: u8 },
     Fetched { depth: u32, status: u16 },
     Failed { depth: u32, note: u64 },
@@ -136,7 +136,7 @@ impl SieveUrlState {
             .iter()
             .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let state = match kind & 7 {
-            1 => SieveUrlState::Pending(QueuedUrlFields {
+            1 => SieveUrlState::Pending(PendingUrlFields {
                 retried: kind & RETRIED != 0,
                 priority: a,
                 depth,
@@ -363,7 +363,7 @@ mod tests {
         CommittedUrlCounts, FailureOrExclusionNote, IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN,
         SieveUrlState, StoreCounters, decode_origin, encode_origin,
     };
-    use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
+    use crate::admit_rule::{DeferredUrl, PendingUrlFields, QueueRank, QueuedUrl};
     use crate::exclusion::{NotFetchedReason, Reason};
     use crate::sieve::{RunManifest, RunManifestEntry};
     use crate::url_to_admit::{UrlKind, UrlToAdmit};
@@ -375,11 +375,11 @@ mod tests {
             .prop_map(|text| canonicalize(None, &text).unwrap())
     }
 
-    fn place() -> impl Strategy<Value = QueuedUrlFields> {
+    fn place() -> impl Strategy<Value = PendingUrlFields> {
         let kinds = vec![UrlKind::Resource, UrlKind::Page, UrlKind::Sitemap];
         let kind = prop::sample::select(kinds);
         (any::<(bool, u8, u32, u8, bool)>(), kind, 0..MAX_NOTE).prop_map(
-            |((retried, priority, depth, redirects, is_seed), kind, seq)| QueuedUrlFields {
+            |((retried, priority, depth, redirects, is_seed), kind, seq)| PendingUrlFields {
                 retried,
                 priority,
                 depth,

@@ -5,7 +5,7 @@
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::admit_rule::QueuedUrlFields;
+use crate::admit_rule::PendingUrlFields;
 use crate::exclusion::{NotFetchedReason, Reason};
 use crate::url_to_admit::UrlKind;
 
@@ -41,7 +41,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends a queue place without its `seq`. One byte has the flags of the place and `flags`.
-pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuedUrlFields, mut flags: u8) {
+pub(super) fn put_place(out: &mut Vec<u8>, place: &PendingUrlFields, mut flags: u8) {
     for (flag, is_set) in [
         (RETRIED, place.retried),
         (SEED, place.is_seed),
@@ -143,7 +143,7 @@ impl<'a> ByteReader<'a> {
 
     /// Reads a byte of flags and a queue place without its `seq`. Returns `None` if a flag is set
     /// that belongs neither to the place nor to `others`.
-    pub(super) fn place(&mut self, others: u8) -> Option<(u8, QueuedUrlFields)> {
+    pub(super) fn place(&mut self, others: u8) -> Option<(u8, PendingUrlFields)> {
         let flags = self.byte()?;
         if flags & !(PLACE_FLAGS | others) != 0 {
             return None;
@@ -154,7 +154,7 @@ impl<'a> ByteReader<'a> {
             (_, true) => UrlKind::Resource,
             _ => UrlKind::Page,
         };
-        let place = QueuedUrlFields {
+        let place = PendingUrlFields {
             retried: flags & RETRIED != 0,
             priority: self.byte()?,
             redirects: self.byte()?,

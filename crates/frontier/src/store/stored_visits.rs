@@ -321,7 +321,7 @@ mod tests {
     use fjall::Readable as _;
 
     use super::StoredVisit;
-    use crate::admit_rule::QueuedUrlFields;
+    use crate::admit_rule::PendingUrlFields;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
     use crate::crawl_transfer_item::CrawlTransferItem;
     use crate::url_record::UrlRecord;
@@ -339,7 +339,7 @@ mod tests {
             let visit = StoredVisit {
                 url: url("http://a.example/x?y"),
                 via: near.map(|near| url(if near { "http://a.example/" } else { "http://b.example/" })),
-                place: QueuedUrlFields {
+                place: PendingUrlFields {
                     retried: false,
                     priority,
                     depth,

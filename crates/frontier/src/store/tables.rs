@@ -26,7 +26,7 @@ use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 use super::meta_keys;
 use super::queue_block::{QueueBlock, row_of};
 use super::record_codec::{FailureOrExclusionNote, RANK_BYTES, decode_origin};
-use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
+use crate::admit_rule::{DeferredUrl, PendingUrlFields, QueueRank, QueuedUrl};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::lease_table::{OriginWithQueueId, QueueReadResult, QueueReader};
@@ -117,7 +117,7 @@ impl StoreTables {
         &self,
         from: &Snapshot,
         url: &CanonicalUrl,
-        place: QueuedUrlFields,
+        place: PendingUrlFields,
     ) -> Result<QueuedUrl, FrontierError> {
         let origin = url.origin();
         let entry = match self.origin_queue(from, &origin)? {

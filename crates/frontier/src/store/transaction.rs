@@ -15,7 +15,7 @@ use super::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use super::url_changes::{FullUrlState, TransactionUrlChanges, UrlStateChange};
 use super::{FjallFrontier, Writer, meta_keys};
 use crate::admit_rule::{
-    AdmitAction, CurrentState, DeferredUrl, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
+    AdmitAction, CurrentState, DeferredUrl, PendingUrlFields, QueuedUrl, capped, capped_exclusion,
     meet,
 };
 use crate::error::FrontierError;
@@ -109,7 +109,7 @@ impl<'f> FjallTransaction<'f> {
         &self,
         key: Fingerprint,
         url: &CanonicalUrl,
-        place: QueuedUrlFields,
+        place: PendingUrlFields,
     ) -> Result<QueuedUrl, FrontierError> {
         match self.changes.get(key).map(|change| &change.now) {
             Some(FullUrlState::Pending(queued)) => Ok(queued.clone()),
@@ -150,8 +150,8 @@ impl<'f> FjallTransaction<'f> {
     fn improve(
         &mut self,
         key: Fingerprint,
-        old: QueuedUrlFields,
-        place: QueuedUrlFields,
+        old: PendingUrlFields,
+        place: PendingUrlFields,
         nearer: bool,
         admission: &UrlToAdmit,
     ) -> Result<(), FrontierError> {
@@ -181,7 +181,7 @@ impl<'f> FjallTransaction<'f> {
         &self,
         key: Fingerprint,
         lease: &Lease,
-        place: QueuedUrlFields,
+        place: PendingUrlFields,
     ) -> Result<QueuedUrl, FrontierError> {
         let is_changed = self.changes.get(key).is_some();
         match lease.queued_at(place).filter(|_| !is_changed) {

@@ -11,8 +11,8 @@ use crawl_extractor::{
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::date::rfc3339;
+use super::exported_page_metadata::sections;
 use super::markdown_file_name::markdown_name;
-use super::page_record::sections;
 use super::{ExportError, is_shown};
 use crawl_archive::{AtomicFolder, UrlFilePathAssigner, relative_path};
 use crawl_index_entry::IndexedPage;

@@ -5,8 +5,8 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::page_id::hash_id;
-use super::page_record::{ExportedPageMetadata, ExportedSection, sections};
+use super::exported_page_metadata::{ExportedPageMetadata, ExportedSection, sections};
+use super::page_ids_from_urls::hash_id;
 use super::{ExportError, SearchEngineJsonExporter, line};
 use crawl_index_entry::IndexedPage;
 

@@ -5,8 +5,8 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::page_id::url_id;
-use super::page_record::{ExportedPageMetadata, sections};
+use super::exported_page_metadata::{ExportedPageMetadata, sections};
+use super::page_ids_from_urls::url_id;
 use super::{SearchEngineJsonExporter, line};
 use crawl_index_entry::IndexedPage;
 
@@ -110,7 +110,7 @@ pub fn opensearch_mapping() -> Value {
 }
 
 fn document(page: &IndexedPage) -> Document<'_> {
-    let link = |section: &super::page_record::ExportedSection<'_>| {
+    let link = |section: &super::exported_page_metadata::ExportedSection<'_>| {
         format!("{}#{}", page.url, section.id.unwrap_or(""))
     };
     let sections = sections(page);

@@ -50,8 +50,8 @@ pub(super) struct AuditFindings {
     lost: Vec<Lost>,
 }
 
-/// A gap with missing rows: malformed lines, or the end of the file if later rows are missing. A
-/// missing row may have been a robots.txt response.
+/// A place in `requests.jsonl` where rows are missing: a group of malformed lines, or the end of a
+/// file that was cut short. Any missing row may have been a robots.txt response.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     /// The number of the last malformed line of the gap.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, PollOutcome, RequestPurpose, RobotsPace, RobotsState,
+    OutcomeKind, PaceFromRobots, Politeness, PollOutcome, RequestPurpose, RobotsState,
 };
 
 use crate::scheduler_harness::{SECOND, Stage, origin};
@@ -62,7 +62,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
     let state = |until| RobotsState::InForce {
-        pace: RobotsPace::default(),
+        pace: PaceFromRobots::default(),
         until,
     };
     stage
@@ -113,7 +113,7 @@ fn purposes_under_rules_that_are_stale_at_once(delay: Duration) -> Vec<bool> {
         stage.end(permit.spend(), ANSWERED);
         if !is_page {
             let state = RobotsState::InForce {
-                pace: RobotsPace::default(),
+                pace: PaceFromRobots::default(),
                 until: stage.now,
             };
             stage.scheduler.set_robots(stage.now, &origin, state);
@@ -128,7 +128,7 @@ fn a_kept_copy_allows_no_page_once_it_is_stale() {
     let origin = origin("http://example.org");
     // This state comes from a stored copy, such as that of an evicted host, not from an answer.
     let state = RobotsState::InForce {
-        pace: RobotsPace::default(),
+        pace: PaceFromRobots::default(),
         until: stage.now + SECOND,
     };
     stage.scheduler.set_robots(stage.now, &origin, state);

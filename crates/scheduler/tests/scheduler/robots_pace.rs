@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, RequestPurpose, RobotsPace,
+    DailyHours, GapReason, OutcomeKind, PaceFromRobots, PauseReason, Politeness, RequestPurpose,
     RobotsRequestRate, Tick,
 };
 
@@ -27,20 +27,20 @@ fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RobotsReques
     }
 }
 
-fn rates(rates: &[RobotsRequestRate]) -> RobotsPace {
-    RobotsPace {
+fn rates(rates: &[RobotsRequestRate]) -> PaceFromRobots {
+    PaceFromRobots {
         request_rates: rates.to_vec(),
-        ..RobotsPace::default()
+        ..PaceFromRobots::default()
     }
 }
 
-fn visits(hours: &[(u16, u16)]) -> RobotsPace {
+fn visits(hours: &[(u16, u16)]) -> PaceFromRobots {
     let hours = hours
         .iter()
         .map(|(from, until)| DailyHours::new(from * 60, until * 60));
-    RobotsPace {
+    PaceFromRobots {
         visit_times: hours.collect(),
-        ..RobotsPace::default()
+        ..PaceFromRobots::default()
     }
 }
 
@@ -63,7 +63,7 @@ fn conner1996_request_rate_is_a_gap() {
 #[test]
 fn the_longest_of_crawl_delay_and_request_rates_counts() {
     let mut stage = Stage::new(Politeness::default());
-    let pace = RobotsPace {
+    let pace = PaceFromRobots {
         crawl_delay: Some(30 * SECOND),
         ..rates(&[rate(1, 5, None), rate(1, 7, Some((0, 24)))])
     };
@@ -252,9 +252,9 @@ fn a_permit_reports_the_gap_that_applies_at_its_own_hour() {
 fn a_robots_pace_binds_all_requests_to_its_host_even_before_its_pages() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 10);
-    let pace = RobotsPace {
+    let pace = PaceFromRobots {
         crawl_delay: Some(30 * SECOND),
-        ..RobotsPace::default()
+        ..PaceFromRobots::default()
     };
     let https_origin = origin("https://example.org");
     stage

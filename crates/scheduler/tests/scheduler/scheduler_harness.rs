@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    HostWait, OutcomeKind, Permit, Politeness, PollOutcome, RequestOutcome, RequestPurpose,
-    RobotsPace, RobotsState, Scheduler, SpentPermit, Tick,
+    HostWait, OutcomeKind, PaceFromRobots, Permit, Politeness, PollOutcome, RequestOutcome,
+    RequestPurpose, RobotsState, Scheduler, SpentPermit, Tick,
 };
 use crawl_weburl::Origin;
 
@@ -48,14 +48,14 @@ impl Stage {
         urls: u64,
         crawl_delay: Option<Duration>,
     ) -> Origin {
-        let pace = RobotsPace {
+        let pace = PaceFromRobots {
             crawl_delay,
-            ..RobotsPace::default()
+            ..PaceFromRobots::default()
         };
         self.open_with_pace(text, urls, pace)
     }
 
-    pub(crate) fn open_with_pace(&mut self, text: &str, urls: u64, pace: RobotsPace) -> Origin {
+    pub(crate) fn open_with_pace(&mut self, text: &str, urls: u64, pace: PaceFromRobots) -> Origin {
         let origin = origin(text);
         let until = self.now + 365 * 24 * 3600 * SECOND;
         let state = RobotsState::InForce { pace, until };

@@ -5,7 +5,8 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, PollOutcome, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
+    OutcomeKind, PaceFromRobots, Politeness, PollOutcome, RequestOutcome, RobotsState, Scheduler,
+    Tick,
 };
 
 use crate::scheduler_harness::{SECOND, START, origin};
@@ -25,7 +26,7 @@ fn run(hosts: usize, requests: u64) -> Tick {
     for host in 0..hosts {
         let origin = origin(&format!("http://h{host}.example"));
         let state = RobotsState::InForce {
-            pace: RobotsPace::default(),
+            pace: PaceFromRobots::default(),
             until,
         };
         scheduler.set_robots(now, &origin, state);

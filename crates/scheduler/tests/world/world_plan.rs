@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    DailyHours, Politeness, PolitenessOverride, PolitenessOverrides, RobotsPace, RobotsRequestRate,
-    Tick,
+    DailyHours, PaceFromRobots, Politeness, PolitenessOverride, PolitenessOverrides,
+    RobotsRequestRate, Tick,
 };
 use crawl_weburl::Origin;
 
@@ -154,10 +154,10 @@ impl WorldPace {
         pace
     }
 
-    pub(crate) fn to_robots_pace(&self) -> RobotsPace {
+    pub(crate) fn to_robots_pace(&self) -> PaceFromRobots {
         let hours = |(from, until): (u16, u16)| DailyHours::new(from, until);
         let rates = self.rates.iter();
-        RobotsPace {
+        PaceFromRobots {
             crawl_delay: Some(self.crawl_delay).filter(|delay| !delay.is_zero()),
             request_rates: rates
                 .map(|rate| RobotsRequestRate {

@@ -8,7 +8,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use crawl_frontier::parts::{
-    AdmitAction, CurrentState, QueueRank, QueueReader as _, QueuedUrl, QueuedUrlFields,
+    AdmitAction, CurrentState, PendingUrlFields, QueueRank, QueueReader as _, QueuedUrl,
     StoredVisit, UrlRecord, UrlRecordState, meet,
 };
 use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerTransaction};
@@ -322,7 +322,7 @@ impl<'f> SharedTransaction<'f> {
     fn improved(
         &mut self,
         mut record: UrlRecord,
-        place: QueuedUrlFields,
+        place: PendingUrlFields,
         nearer: bool,
         admission: &UrlToAdmit,
     ) -> UrlRecord {

@@ -35,7 +35,7 @@ pub(crate) enum BenchmarkCommand {
     /// Fill frontiers in a PostgreSQL with 1, 2 and 4 workers, beside one on disk; prints a table
     Shared,
     /// Crawl growing numbers of generated pages; prints the cost of a page
-    Growth(crawl::CrawlGrowthArgs),
+    Growth(crawl::PageGrowthArgs),
     /// Crawl many slow hosts with this program and wget2; prints a table
     Hosts(crawl::ManyHostsArgs),
     /// Crawl hosts that misbehave; prints the crawler's peak memory

@@ -13,7 +13,7 @@ use crate::compose_files::{expand, strings};
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Values that the compose file refers to but doesn't contain.
-pub(super) struct ComposeFileParameters<'a> {
+pub(super) struct ComposeFileContext<'a> {
     /// Variables that the compose file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
     /// The folder that contains the volumes and mounted files, under their names in the compose
@@ -58,7 +58,7 @@ impl ComposeService {
     pub(super) fn read(
         compose: &Value,
         name: &str,
-        surroundings: &ComposeFileParameters<'_>,
+        surroundings: &ComposeFileContext<'_>,
     ) -> Result<ComposeService> {
         let service = &compose["services"][name];
         ensure!(service.is_object(), "there is no service {name}");
@@ -121,7 +121,7 @@ impl ServiceMount {
 
 fn environment(
     service: &Value,
-    surroundings: &ComposeFileParameters<'_>,
+    surroundings: &ComposeFileContext<'_>,
 ) -> Result<Vec<(String, String)>> {
     let variables = service["environment"].as_object().into_iter().flatten();
     let expanded = variables.map(|(name, value)| {
@@ -153,7 +153,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{ComposeFileParameters, ComposeService, ServiceMount};
+    use super::{ComposeFileContext, ComposeService, ServiceMount};
 
     #[test]
     fn a_service_is_parsed() {
@@ -164,7 +164,7 @@ mod tests {
             "command": ["--every", "1d"], "environment": {"WHO": "${WHO:?say who}"},
             "volumes": ["data:/data", "../config/a.toml:/etc/a.toml:ro"],
             "healthcheck": {"test": ["CMD", "bash", "-c", "echo $$x"]}}}});
-        let surroundings = ComposeFileParameters {
+        let surroundings = ComposeFileContext {
             variables: &[("WHO", "me")],
             folder: Path::new("/f"),
             entry_point: &["crawl".to_owned()],

@@ -16,10 +16,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::buildah::Buildah;
-use super::compose_service::{ComposeFileParameters, ComposeService, ids};
-use super::container_service::{
-    ContainerFileSystem, RunningService, TIMEOUT, is_healthy, wait_for,
-};
+use super::compose_service::{ComposeFileContext, ComposeService, ids};
+use super::running_service::{ContainerFileSystem, RunningService, TIMEOUT, is_healthy, wait_for};
 use super::site_server_process::SiteServerProcess;
 use crate::compose_files;
 use crate::workspace::{Workspace, output};
@@ -65,7 +63,7 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let surroundings = ComposeFileParameters {
+    let surroundings = ComposeFileContext {
         variables: &[("CRAWL_CONTACT", CONTACT), ("CRAWL_SERVE_TOKEN", TOKEN)],
         folder: &folder,
         entry_point: &entry_point,

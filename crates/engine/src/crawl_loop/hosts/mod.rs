@@ -14,9 +14,9 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{
-    HostQueueStatus, HostWait, HostsSummary, OutcomeKind, Permit, PermitAdmissionResult,
-    PollOutcome, RequestOutcome, RequestPurpose, RobotsPace, RobotsState, Scheduler, SpentPermit,
-    Tick,
+    HostQueueStatus, HostWait, HostsSummary, OutcomeKind, PaceFromRobots, Permit,
+    PermitAdmissionResult, PollOutcome, RequestOutcome, RequestPurpose, RobotsState, Scheduler,
+    SpentPermit, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -143,7 +143,7 @@ impl Hosts {
         self.extend_wait_for_unknown(&origin.host_key());
     }
 
-    pub(super) fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
+    pub(super) fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &PaceFromRobots) {
         self.scheduler.set_robots_pace(now, origin, pace);
         self.extend_wait_for_unknown(&origin.host_key());
     }

@@ -17,7 +17,7 @@ use crawl_policy::usage_statements::UsagePurpose;
 use crawl_policy::{
     PageDirectives, ProductToken, RequestPath, RobotsOddity, RobotsOddityKind, RobotsProfile,
 };
-use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
+use crawl_scheduler::{PaceFromRobots, Politeness, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -186,7 +186,7 @@ impl OriginRobotsTracker {
         &mut self,
         now: Tick,
         config: &Config,
-    ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
+    ) -> Result<Vec<(Origin, PaceFromRobots)>, FrontierError> {
         self.times = config.robots_times;
         if self.is_quick || !is_quick(&config.politeness) {
             return Ok(Vec::new());
@@ -431,7 +431,7 @@ impl OriginRobotsTracker {
         &self,
         now: Tick,
         origin: &Origin,
-    ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
+    ) -> Result<Vec<(Origin, PaceFromRobots)>, FrontierError> {
         let mut paces = Vec::new();
         for scheme in ["http", "https"] {
             let Ok(kept) = Origin::parse(&format!("{scheme}://{}", origin.host_key())) else {

@@ -9,7 +9,7 @@ use crawl_fetcher::robots::{
 };
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
 use crawl_frontier::{FrontierError, NotFetchedReason, Reason, UrlToAdmit};
-use crawl_scheduler::{RobotsPace, RobotsState, Tick};
+use crawl_scheduler::{PaceFromRobots, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::super::run_scope::RunScope;
@@ -39,7 +39,7 @@ pub(crate) enum RobotsStep {
     /// Follow a redirect of robots.txt to this URL.
     Hop(CanonicalUrl),
     /// Fetch `tdmrep.json`. If robots.txt was just read, keep the pace that it requests.
-    TdmRep(Option<RobotsPace>),
+    TdmRep(Option<PaceFromRobots>),
     /// Nothing more to fetch: the origin has this state now.
     Done(RobotsState),
     /// Fetch robots.txt again, unless the origin was evicted from memory.
@@ -60,7 +60,7 @@ impl From<RobotsStep> for RobotsReaction {
 /// Returns the state of an origin whose robots.txt is not fetched in this run.
 pub(crate) fn never_fetched() -> RobotsState {
     RobotsState::InForce {
-        pace: RobotsPace::default(),
+        pace: PaceFromRobots::default(),
         until: Tick::from_micros(u64::MAX),
     }
 }

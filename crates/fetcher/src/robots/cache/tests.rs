@@ -75,7 +75,7 @@ fn the_state_for_the_scheduler_matches_the_rules_in_force() {
         b"User-agent: *\nCrawl-delay: 3\nRequest-rate: 1/60 0600-0845\nVisit-time: 2200-0559\n";
     let state = |compiled: &CompiledRobots, now| compiled.state(Tick::from_micros(now), &times);
     let fresh = compiled("http://a.example", RobotsRulesState::Rules, file);
-    let pace = RobotsPace {
+    let pace = PaceFromRobots {
         crawl_delay: Some(Duration::from_secs(3)),
         request_rates: vec![RobotsRequestRate {
             requests: 1,

@@ -1,7 +1,7 @@
 //! Reopens URLs that were settled by a worker whose directory is lost, in the buckets of this
 //! worker.
 
-use crawl_frontier::parts::{QueuedUrlFields, UrlRecord, UrlRecordState, depth_and_hops};
+use crawl_frontier::parts::{PendingUrlFields, UrlRecord, UrlRecordState, depth_and_hops};
 use crawl_frontier::worker_frontier::ReopenLostResult;
 use crawl_frontier::{FrontierError, NotFetchedReason, RequestedState, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, Origin};
@@ -87,7 +87,7 @@ impl SharedTransaction<'_> {
         }
         let record = UrlRecord {
             state: UrlRecordState::Pending { attempt: 1 },
-            place: QueuedUrlFields {
+            place: PendingUrlFields {
                 retried: false,
                 ..record.place
             },

@@ -60,7 +60,7 @@ pub(crate) struct PoliteCrawlArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct CrawlGrowthArgs {
+pub(crate) struct PageGrowthArgs {
     /// Numbers of pages on all hosts together, one crawl for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [10_000, 100_000])]
     pages: Vec<u32>,
@@ -123,7 +123,7 @@ pub(crate) fn polite(workspace: &Workspace, args: &PoliteCrawlArgs) -> Result<()
 }
 
 /// Measures the cost per page for growing numbers of pages.
-pub(crate) fn growth(workspace: &Workspace, args: &CrawlGrowthArgs) -> Result<()> {
+pub(crate) fn growth(workspace: &Workspace, args: &PageGrowthArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let mut rows = Vec::new();
     for &pages in &args.pages {

@@ -9,11 +9,11 @@ mod documentation_sites;
 mod generated_web;
 mod many_hosts;
 mod minimum_cost;
+mod minimum_cost_over_tls;
 mod page_generator;
 mod server_log_summary;
 mod tls;
 mod tls_hosts;
-mod tls_minimum_cost;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -27,12 +27,12 @@ use crawl_testweb::{Nginx, NginxEndpoint, NginxLogDestination, NginxSpec};
 use documentation_sites::DocumentationSite;
 pub(super) use generated_web::{GeneratedWeb, WebPlan};
 pub(super) use many_hosts::{
-    CrawlGrowthArgs, ManyHostsArgs, PoliteCrawlArgs, growth, hosts, polite,
+    ManyHostsArgs, PageGrowthArgs, PoliteCrawlArgs, growth, hosts, polite,
 };
 pub(super) use minimum_cost::{MinimumCostArgs, fetch_all};
+pub(super) use minimum_cost_over_tls::{TlsMinimumCostArgs, fetch_all_over_tls};
 use server_log_summary::ServerLogSummary;
 pub(super) use tls::{TlsArgs, tls};
-pub(super) use tls_minimum_cost::{TlsMinimumCostArgs, fetch_all_over_tls};
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 

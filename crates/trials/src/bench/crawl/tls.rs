@@ -46,7 +46,7 @@ pub(crate) struct TlsArgs {
     /// Programs to compare
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = PROGRAMS)]
     programs: Vec<ComparedProgram>,
-    /// Runs of each, alternating; the median CPU time counts
+    /// Runs per program, the programs in turn; the median CPU time counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
     /// Measure the programs built with the dev profile, which builds faster

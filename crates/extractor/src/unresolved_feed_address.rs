@@ -43,16 +43,16 @@ impl XmlBase {
 /// An address in a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FeedLinkAddress {
+pub struct UnresolvedFeedAddress {
     /// The address as written, trimmed; never empty.
     pub href: String,
     /// The innermost `xml:base` that applies.
     base: Option<Arc<XmlBase>>,
 }
 
-impl FeedLinkAddress {
-    pub(crate) fn new(href: String, base: Option<&Arc<XmlBase>>) -> FeedLinkAddress {
-        FeedLinkAddress {
+impl UnresolvedFeedAddress {
+    pub(crate) fn new(href: String, base: Option<&Arc<XmlBase>>) -> UnresolvedFeedAddress {
+        UnresolvedFeedAddress {
             href,
             base: base.cloned(),
         }

@@ -45,14 +45,14 @@ pub struct CrawlOverview {
     /// The number of the crawl's server groups.
     pub group_count: u64,
     /// The queried server groups, sorted by number.
-    pub groups: Vec<GroupOverview>,
+    pub groups: Vec<ServerGroupOverview>,
     /// The crawl's workers, sorted by name.
     pub workers: Vec<WorkerOverview>,
 }
 
 /// A server group of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupOverview {
+pub struct ServerGroupOverview {
     /// The server group's number, from 0.
     pub number: i32,
     /// The server group's address, without a password.
@@ -282,7 +282,7 @@ async fn crawls_of(
                 .try_get::<_, Option<&[u8]>>(16)?
                 .map(|to| String::from_utf8_lossy(to).into_owned()),
             group_count: count(12)?,
-            groups: vec![GroupOverview {
+            groups: vec![ServerGroupOverview {
                 number: row.try_get(15)?,
                 address: String::new(),
                 buckets: count(13)?,

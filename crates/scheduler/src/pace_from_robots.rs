@@ -17,7 +17,7 @@ const MAX_VISIT_TIMES: usize = 64;
 /// RFC 9309 defines no such lines: `Crawl-delay` is common practice, and `Request-rate` and
 /// `Visit-time` are from the draft "An Extended Standard for Robot Exclusion" (Conner, 1996).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RobotsPace {
+pub struct PaceFromRobots {
     /// `Crawl-delay`: the minimum gap.
     pub crawl_delay: Option<Duration>,
     /// `Request-rate`: each line sets a gap of `per / requests` during its hours.
@@ -94,7 +94,7 @@ impl HostPace {
 impl OriginPace {
     /// Converts the pace that a robots.txt sets to its stored form. Returns `None` if the file sets
     /// no pace.
-    pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
+    pub(crate) fn of(asked: &PaceFromRobots) -> Option<Box<OriginPace>> {
         let mut pace = HostPace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),
             ..HostPace::default()
