@@ -143,6 +143,12 @@ pub(super) fn detect<'a>(
     if proof.holds_for(&sample.text) {
         return Some(english);
     }
+    if let Some(code) = sample.confirmed(declared) {
+        return Some(DetectedLanguage {
+            code,
+            confidence: 1.0,
+        });
+    }
     let first = sample.guess();
     if first.is_some_and(|guess| guess.confidence >= CLEAR) || sample.bytes() >= max_bytes {
         return first;
@@ -192,6 +198,19 @@ impl<'a> Sample<'a> {
             }
         }
         self.bytes() - before
+    }
+
+    /// Returns the code of the declared language if a fast detector for 16 languages agrees with the
+    /// declaration. That takes a tenth of the time of the full detector. `None` for English, which
+    /// templates often declare for other languages that the fast detector doesn't know.
+    fn confirmed(&self, declared: Option<&DeclaredLanguage>) -> Option<&'static str> {
+        let declared = declared?.primary();
+        if self.weight < MIN_WEIGHT || declared == "en" || !is_detectable(&declared) {
+            return None;
+        }
+        let detected = whichlang::detect_language(&self.text).three_letter_code();
+        let code = two_letters(detected);
+        (declared == code || declared == detected).then_some(code)
     }
 
     fn guess(&self) -> Option<DetectedLanguage> {
@@ -467,6 +486,30 @@ mod tests {
             guess(&swedish.repeat(20), "en").map(|(code, _)| code),
             Some("sv")
         );
+    }
+
+    #[test]
+    fn a_fast_detector_confirms_a_declaration_but_contradicts_none() {
+        let guess = |text: &str, tag: &str| {
+            let declared = DeclaredLanguage {
+                tag: tag.to_owned(),
+                by: LanguageSource::Lang,
+            };
+            let limits = ContentLimits::default();
+            let parts = [text].into_iter();
+            let mut sample = Sample::default();
+            sample.fill(&mut parts.clone(), FIRST_BYTES);
+            let confirmed = sample.confirmed(Some(&declared));
+            let detected = detect(parts, Some(&declared), &limits);
+            (confirmed, detected.map(|guess| guess.code))
+        };
+        let french = "Le serveur r\u{e9}pond aux requ\u{ea}tes que les clients lui envoient. ";
+        let german = "Der Server beantwortet alle Anfragen, die ihm Clients schicken. ";
+        assert_eq!(guess(&french.repeat(20), "fr-CA"), (Some("fr"), Some("fr")));
+        assert_eq!(guess(&german.repeat(20), "deu"), (Some("de"), Some("de")));
+        assert_eq!(guess(&german.repeat(20), "fr"), (None, Some("de")));
+        assert_eq!(guess(&french.repeat(20), "en"), (None, Some("fr")));
+        assert_eq!(guess("Un mot", "fr"), (None, None), "too short");
     }
 
     #[test]
