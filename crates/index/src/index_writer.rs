@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
-use tantivy::{Index, IndexSettings, IndexWriter as Inner, Searcher, Term};
+use tantivy::{Index, IndexSettings, IndexWriter as Inner, Searcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{IndexError, guarded};
@@ -21,6 +21,7 @@ use crate::page_tokenizer::{LanguagePrefixTokenizer, TOKENIZER, TokenizerDeadlin
 use crate::schema::{IndexFields, check_format, schema, write_format};
 use crate::stored_page_reader::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
+use crate::url_deletion::UrlDeletion;
 use crawl_index_entry::BytesInTransitLimit;
 use crawl_index_entry::IndexedPage;
 
@@ -154,8 +155,10 @@ impl IndexWriter {
 
     /// Removes the page with this URL, if there is one.
     pub fn drop_url(&mut self, url: &str) {
+        let deletion = UrlDeletion::new(self.fields.url, url);
         self.inner
-            .delete_term(Term::from_field_text(self.fields.url, url));
+            .delete_query(Box::new(deletion))
+            .expect("invariant: the query needs nothing of the index");
     }
 
     /// Returns the page with this URL, as of the last commit.

@@ -43,6 +43,7 @@ mod stored_page_reader;
 mod summing_sorter;
 mod tantivy_directory;
 mod text_fragment_link;
+mod url_deletion;
 pub mod words;
 
 pub use canonical_urls::RedirectLookUp;
