@@ -64,9 +64,9 @@ pub(crate) struct PageGrowthArgs {
     /// Numbers of pages on all hosts together, one crawl for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [10_000, 100_000])]
     pages: Vec<u32>,
-    /// Pages per host. With the same number, all crawls have pages with equally many links
+    /// Number of hosts. If each has at least 100 pages, all crawls have pages with as many links
     #[arg(long, value_name = "N", default_value_t = 100)]
-    pages_per_host: u32,
+    hosts: u32,
     /// Measure the program built with the dev profile, which builds faster
     #[arg(long)]
     dev: bool,
@@ -128,8 +128,8 @@ pub(crate) fn growth(workspace: &Workspace, args: &PageGrowthArgs) -> Result<()>
     let mut rows = Vec::new();
     for &pages in &args.pages {
         let plan = WebPlan {
-            hosts: pages.div_ceil(args.pages_per_host.max(1)),
-            pages_a_host: args.pages_per_host.max(1),
+            hosts: args.hosts.max(1),
+            pages_a_host: pages.div_ceil(args.hosts.max(1)),
             latency: Duration::ZERO,
         };
         let fast = "--delay 0s --delay-factor 0 --per-host 32";
