@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 pub(crate) const FIRST_BYTE: u8 = 0x28;
 
 pub(crate) fn unsupported() -> io::Error {
-    let what = "it is compressed with Zstandard, which this build can't read (feature `zstd`)";
-    io::Error::new(ErrorKind::Unsupported, what)
+    let reason = "it is compressed with Zstandard, which this build can't read (feature `zstd`)";
+    io::Error::new(ErrorKind::Unsupported, reason)
 }
 
 /// Stands in for the decoder of Zstandard frames. Creating one fails.

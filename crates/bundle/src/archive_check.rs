@@ -233,8 +233,8 @@ fn is_usual_head(name: &str, head: [u8; 8]) -> bool {
     }
 }
 
-/// Reads the first bytes of records. Has a file handle of its own, so that reading doesn't
-/// move the position of the record reader.
+/// Reads the first bytes of records, with another file handle than the record reader, whose
+/// position must not change.
 struct RecordHeads {
     file: BufReader<fs::File>,
     at: u64,

@@ -131,7 +131,7 @@ pub struct Config {
     pub min_free: u64,
     /// The disk that records are written to.
     pub disk: Disk,
-    /// The compression of the WARC files in which exchanges are archived. `None` archives nothing.
+    /// The compression of the WARC files that exchanges are written to. `None` archives nothing.
     pub warc: Option<WarcCompression>,
     /// Whether `links.jsonl` is written.
     pub links: bool,

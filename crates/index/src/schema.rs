@@ -37,7 +37,7 @@ struct Format {
     format: u32,
 }
 
-/// The tantivy fields of the index, by which documents are written and searched.
+/// The tantivy fields of the index.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexFields {
     /// The URL, the key for replacing and deleting a page.

@@ -23,7 +23,7 @@ pub(crate) const META_FILE: &str = "meta.json";
 /// The suffix of a temporary file that is renamed to replace another file.
 const BESIDE: &str = ".new";
 
-/// A tantivy `Directory`: the folder of an index, in which file modes follow the umask.
+/// A tantivy `Directory`: the folder of an index. File modes follow the umask.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexDirectory {
     files: MmapDirectory,

@@ -8,8 +8,8 @@ use tantivy::{DocId, Score, SegmentReader, Term};
 
 /// A query for the pages of a URL, for deleting them.
 ///
-/// tantivy keeps all deletions in memory until the next commit. Its own query for a term takes more
-/// than 1 KiB, mostly for tables that only scoring needs. The pass that completes the index of a
+/// tantivy keeps all deletions in memory until the next commit. A `TermQuery` takes more than 1 KiB,
+/// mostly for a table that only scoring needs. The pass that completes the index of a
 /// million pages deletes nearly as many.
 #[derive(Clone, Debug)]
 pub(crate) struct UrlDeletion(Term);

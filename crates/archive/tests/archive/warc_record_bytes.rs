@@ -574,16 +574,16 @@ fn check_damage(compression: WarcCompression) {
     let whole = fs::read(&path).unwrap();
     let damage = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let mut found = Vec::new();
+        let mut faults = Vec::new();
         for record in WarcReader::open(&path).unwrap() {
-            found.extend(match record {
+            faults.extend(match record {
                 Ok(record) => record.wrong_digest().map(|_| ("digest", record.offset)),
                 Err(ReadError::Torn { offset, .. }) => Some(("torn", offset)),
                 Err(ReadError::Malformed { offset, .. }) => Some(("malformed", offset)),
                 Err(error) => panic!("{error}"),
             });
         }
-        found
+        faults
     };
     let at = receipt.offset as usize;
     assert_eq!(damage(&whole), []);
@@ -602,7 +602,7 @@ fn check_damage(compression: WarcCompression) {
         match damage(&whole[..cut])[..] {
             [] => whole_records += 1,
             [("torn", _)] => {}
-            ref found => panic!("{cut}: {found:?}"),
+            ref faults => panic!("{cut}: {faults:?}"),
         }
     }
     assert_eq!(whole_records, 4, "nothing, and one to three records");

@@ -78,9 +78,9 @@ words! {
 
     /// How WARC files are compressed. Without a meaning, this build can't compress so.
     WarcCompressionName => Option<WarcCompression> {
-        /// One gzip member per record.
+        /// A gzip member per record.
         Gzip => Some(WarcCompression::Gzip);
-        /// One Zstandard frame per record.
+        /// A Zstandard frame per record.
         Zstd => zstandard();
         /// Uncompressed records.
         None => Some(WarcCompression::Plain);

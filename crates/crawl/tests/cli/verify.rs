@@ -246,9 +246,9 @@ fn every_command_reads_every_compression_of_an_archive() {
         assert_eq!(ran.code, 0, "{command}: {}{}", ran.stdout, ran.stderr);
     }
     assert_eq!(warc_suffixes(&dir, "c"), [".warc", ".warc.zst"]);
-    let found = cmd.run(&["search", "c", "front", "--json"]).ok();
-    let found: Value = serde_json::from_str(&found).unwrap();
-    assert_eq!(found["results"][0]["title"], "front", "{found}");
+    let results = cmd.run(&["search", "c", "front", "--json"]).ok();
+    let results: Value = serde_json::from_str(&results).unwrap();
+    assert_eq!(results["results"][0]["title"], "front", "{results}");
 }
 
 #[test]

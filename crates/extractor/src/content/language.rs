@@ -201,9 +201,9 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns the code of the declared language if a fast detector for 16 languages agrees with the
-    /// declaration. That takes a tenth of the time of the full detector. Templates often declare
-    /// English for languages that the fast detector doesn't know, so English must have some English
-    /// words, too.
+    /// declaration. The fast detector takes a tenth of the full detector's time. Templates often
+    /// declare English for languages that the fast detector doesn't know, so a text must also have
+    /// some English words.
     fn confirmed(&self, declared: Option<&DeclaredLanguage>) -> Option<&'static str> {
         let declared = declared?.primary();
         let is_doubtful = declared == "en" && !EnglishProof::OF_CONFIRMED.holds_for(&self.text);
