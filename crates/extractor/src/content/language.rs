@@ -210,7 +210,7 @@ impl<'a> Sample<'a> {
         if self.weight < MIN_WEIGHT || is_doubtful || !is_detectable(&declared) {
             return None;
         }
-        let detected = whichlang::detect_language(&self.text).three_letter_code();
+        let detected = fast_guess(&self.text)?;
         let code = two_letters(detected);
         (declared == code || declared == detected).then_some(code)
     }
@@ -227,6 +227,22 @@ impl<'a> Sample<'a> {
             confidence,
         })
     }
+}
+
+/// Returns the most similar of 16 languages, as an ISO 639-3 code.
+#[cfg(feature = "whichlang")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a build without the detector has no answer"
+)]
+fn fast_guess(text: &str) -> Option<&'static str> {
+    Some(whichlang::detect_language(text).three_letter_code())
+}
+
+/// Returns `None`, because this build has no fast detector.
+#[cfg(not(feature = "whichlang"))]
+fn fast_guess(_text: &str) -> Option<&'static str> {
+    None
 }
 
 /// Frequent words that nearly every English text contains, whatever its topic.
