@@ -336,10 +336,11 @@ fn smallest(workspace: &Workspace) -> Result<()> {
 fn test_with_servers(workspace: &Workspace) -> Result<()> {
     let mut command = cargo(
         workspace,
-        // Skip the tests in `descriptors`, because another test runs them in a process with limits.
+        // Skip the test of sixty pages at once, because another test runs it in a process with
+        // limits.
         // Skip the statistics of 100 crawls, because they take minutes; their results are in
         // docs/sampling.md.
-        "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip 100_crawls",
+        "test --workspace --lib --bins --tests --locked -- --ignored --skip fetches_sixty_pages_at_once --skip 100_crawls",
     );
     command.env("RUST_TEST_THREADS", workspace::test_threads()?);
     command.envs(browser_tests::environment(workspace)?);

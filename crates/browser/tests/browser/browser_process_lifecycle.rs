@@ -214,12 +214,7 @@ async fn child_that_is_killed() {
 fn the_browser_ends_when_our_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--ignored",
-            "--exact",
-            "--nocapture",
-            "processes::child_that_is_killed",
-        ])
+        .args(["child_that_is_killed", "--ignored", "--nocapture"])
         .env("CRAWL_TEST_PROFILES", folder.path())
         .stdout(Stdio::piped())
         .spawn()

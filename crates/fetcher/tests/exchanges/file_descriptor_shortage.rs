@@ -27,8 +27,7 @@ async fn a_request_without_a_descriptor_waits_for_another_to_end() {
     limited
         .args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "descriptors::fetches_sixty_pages_at_once"])
-        .args(["--ignored", "--nocapture"])
+        .args(["fetches_sixty_pages_at_once", "--ignored", "--nocapture"])
         .env(SERVER, server.url("/").as_str());
     let output = tokio::task::spawn_blocking(move || limited.output().unwrap());
     let output = output.await.unwrap();
