@@ -228,8 +228,9 @@ fn every_command_reads_every_compression_of_an_archive() {
     let (dir, cmd) = setup("compressions");
     crawl_with(&cmd, "c", ["zstd", "none"]);
     assert_eq!(warc_suffixes(&dir, "c"), [".warc", ".warc.zst"]);
-    let seed = dir.rows("c/pages.jsonl")[0]["url"].clone();
-    let same = format!("{}same", seed.as_str().unwrap());
+    let rows = dir.rows("c/pages.jsonl");
+    let mut urls = rows.iter().filter_map(|row| row["url"].as_str());
+    let same = urls.find(|url| url.ends_with("/same")).unwrap();
     for command in [
         "verify c",
         "audit c",
