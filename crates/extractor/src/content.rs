@@ -43,7 +43,7 @@ pub use page_content::{Block, BlockKind, BlockRole, PageContent, Section};
 pub struct PageContext<'a> {
     /// The value of the `Content-Type` header.
     pub content_type: Option<&'a str>,
-    /// The value of the `Content-PageLanguage` header.
+    /// The value of the `Content-Language` header.
     pub content_language: Option<&'a str>,
     /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z. Dates more than two days later
     /// are rejected. If `None`, no date is rejected as too late.

@@ -8,7 +8,7 @@ use std::path::Path;
 use crawl_archive::rows::{FileDigestRow, WarcRecordLocation};
 use crawl_archive::{
     CAPTURES, CaptureLogReader, FOLDER, FileDigestList, copy_renamed, is_warc, marked_name,
-    open_regular, replace_file, write_index,
+    open_regular, replace_file, strip_warc_suffix, write_index,
 };
 
 use crate::error::GatherError;
@@ -61,7 +61,7 @@ pub(crate) fn gather_archives(
         let mut of_worker = RelocatedRecords::default();
         for name in warc_names(&worker.dir)? {
             let new = free_name(&name, worker.name(), &names);
-            names.insert(new.clone());
+            names.insert(stem(&new).to_owned());
             let from = worker.dir.join(FOLDER).join(&name);
             let bytes = match new == name {
                 true => {
@@ -104,8 +104,8 @@ fn warc_names(dir: &Path) -> Result<BTreeSet<String>, GatherError> {
     Ok(names)
 }
 
-/// Returns a name that is not in `taken` for a worker's file: its own name, or else its name with
-/// the worker's name added.
+/// Returns a name for a worker's file whose [`stem`] is not in `taken`: its own name, or else its
+/// name with the worker's name added.
 fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
     let marks = (1_u32..).map(|number| match number {
         1 => worker.to_owned(),
@@ -114,8 +114,14 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
     let mut names =
         std::iter::once(name.to_owned()).chain(marks.map(|mark| marked_name(name, &mark)));
     names
-        .find(|name| !taken.contains(name))
+        .find(|name| !taken.contains(stem(name)))
         .unwrap_or_else(|| name.to_owned())
+}
+
+/// Returns a file name without the suffix that names the compression. All files of an archive have
+/// different stems, because a WACZ file has them all in gzip.
+fn stem(name: &str) -> &str {
+    strip_warc_suffix(name).unwrap_or(name)
 }
 
 /// Returns the digests of a worker's WARC files. The worker's last run recorded these digests at
@@ -184,7 +190,7 @@ fn write_captures(
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::free_name;
+    use super::{free_name, stem};
 
     #[test]
     fn a_taken_name_is_marked_with_the_worker() {
@@ -193,10 +199,13 @@ mod tests {
         let mut check = |expected: &str| {
             let free = free_name(name, "w2", &used_names);
             assert_eq!(free, format!("crawl-a.example-{expected}00000.warc.gz"));
-            used_names.insert(free);
+            used_names.insert(stem(&free).to_owned());
         };
         check("20261125000000-");
         check("w2-20261125000000-");
         check("w2.2-20261125000000-");
+        let in_zstd = name.replace(".gz", ".zst");
+        let free = free_name(&in_zstd, "w3", &used_names);
+        assert_eq!(free, "crawl-a.example-w3-20261125000000-00000.warc.zst");
     }
 }

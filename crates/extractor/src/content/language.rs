@@ -47,7 +47,7 @@ pub enum LanguageSource {
     XmlLang,
     /// `meta http-equiv=content-language`
     Meta,
-    /// The `Content-PageLanguage` header.
+    /// The `Content-Language` header.
     Header,
     /// `og:locale`
     #[strum(serialize = "og:locale")]
@@ -143,12 +143,6 @@ pub(super) fn detect<'a>(
     if proof.holds_for(&sample.text) {
         return Some(english);
     }
-    if let Some(code) = sample.confirmed(declared) {
-        return Some(DetectedLanguage {
-            code,
-            confidence: 1.0,
-        });
-    }
     let first = sample.guess();
     if first.is_some_and(|guess| guess.confidence >= CLEAR) || sample.bytes() >= max_bytes {
         return first;
@@ -200,21 +194,6 @@ impl<'a> Sample<'a> {
         self.bytes() - before
     }
 
-    /// Returns the code of the declared language if a fast detector for 16 languages agrees with the
-    /// declaration. The fast detector takes a tenth of the full detector's time. Templates often
-    /// declare English for languages that the fast detector doesn't know, so a text must also have
-    /// some English words.
-    fn confirmed(&self, declared: Option<&DeclaredLanguage>) -> Option<&'static str> {
-        let declared = declared?.primary();
-        let is_doubtful = declared == "en" && !EnglishProof::OF_CONFIRMED.holds_for(&self.text);
-        if self.weight < MIN_WEIGHT || is_doubtful || !is_detectable(&declared) {
-            return None;
-        }
-        let detected = fast_guess(&self.text)?;
-        let code = two_letters(detected);
-        (declared == code || declared == detected).then_some(code)
-    }
-
     fn guess(&self) -> Option<DetectedLanguage> {
         if self.weight < MIN_WEIGHT {
             return None;
@@ -227,22 +206,6 @@ impl<'a> Sample<'a> {
             confidence,
         })
     }
-}
-
-/// Returns the most similar of 16 languages, as an ISO 639-3 code.
-#[cfg(feature = "whichlang")]
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "a build without the detector has no answer"
-)]
-fn fast_guess(text: &str) -> Option<&'static str> {
-    Some(whichlang::detect_language(text).three_letter_code())
-}
-
-/// Returns `None`, because this build has no fast detector.
-#[cfg(not(feature = "whichlang"))]
-fn fast_guess(_text: &str) -> Option<&'static str> {
-    None
 }
 
 /// Frequent words that nearly every English text contains, whatever its topic.
@@ -283,13 +246,6 @@ impl EnglishProof {
         ],
         different: 4,
         one_in: 16,
-    };
-
-    /// For a page that declares English, if the fast detector returns English, too.
-    const OF_CONFIRMED: EnglishProof = EnglishProof {
-        different: 2,
-        one_in: 64,
-        ..EnglishProof::OF_DECLARED
     };
 
     fn of(declared: Option<&DeclaredLanguage>) -> EnglishProof {
@@ -511,35 +467,6 @@ mod tests {
             guess(&swedish.repeat(20), "en").map(|(code, _)| code),
             Some("sv")
         );
-    }
-
-    #[test]
-    fn a_fast_detector_confirms_a_declaration_but_contradicts_none() {
-        let guess = |text: &str, tag: &str| {
-            let declared = DeclaredLanguage {
-                tag: tag.to_owned(),
-                by: LanguageSource::Lang,
-            };
-            let limits = ContentLimits::default();
-            let parts = [text].into_iter();
-            let mut sample = Sample::default();
-            sample.fill(&mut parts.clone(), FIRST_BYTES);
-            let confirmed = sample.confirmed(Some(&declared));
-            let detected = detect(parts, Some(&declared), &limits);
-            (confirmed, detected.map(|guess| guess.code))
-        };
-        let french = "Le serveur r\u{e9}pond aux requ\u{ea}tes que les clients lui envoient. ";
-        let german = "Der Server beantwortet alle Anfragen, die ihm Clients schicken. ";
-        assert_eq!(guess(&french.repeat(20), "fr-CA"), (Some("fr"), Some("fr")));
-        assert_eq!(guess(&german.repeat(20), "deu"), (Some("de"), Some("de")));
-        assert_eq!(guess(&german.repeat(20), "fr"), (None, Some("de")));
-        assert_eq!(guess(&french.repeat(20), "en"), (None, Some("fr")));
-        assert_eq!(guess("Un mot", "fr"), (None, None), "too short");
-        let reference = "Parser.parse_args() argument values, this default namespace. Parser.error() \
-            message exit status 2, the usage stderr. Parser.exit() message, status; ";
-        assert_eq!(guess(&reference.repeat(7), "en"), (Some("en"), Some("en")));
-        let danish = "Han var to dage i en by, og for at komme til den by tog han bussen. ";
-        assert_eq!(guess(&danish.repeat(15), "en"), (None, Some("da")));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow, RequestRow};
+use crawl_archive::strip_warc_suffix;
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, KnownState};
 use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
@@ -433,9 +434,8 @@ fn stored_files(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_kept = [".jsonl", ".gz", ".cdxj"]
-                .iter()
-                .any(|end| name.ends_with(end));
+            let is_kept = strip_warc_suffix(&name).is_some()
+                || [".jsonl", ".cdxj"].iter().any(|end| name.ends_with(end));
             if is_kept && name != "digests.jsonl" {
                 files.insert(name.into_owned(), fs::read(&path)?);
             }

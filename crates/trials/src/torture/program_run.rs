@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
+use crawl_archive::strip_warc_suffix;
 
 use super::leftover_browsers::BrowserProcessGroups;
 use super::random::SeededRandom;
@@ -324,7 +325,8 @@ impl CrawlCommand {
             return fs::metadata(path).map_or(0, |file| file.len());
         }
         let files = fs::read_dir(path).into_iter().flatten().flatten();
-        let warcs = files.filter(|file| file.file_name().to_string_lossy().ends_with(".gz"));
+        let warcs =
+            files.filter(|file| strip_warc_suffix(&file.file_name().to_string_lossy()).is_some());
         warcs
             .map(|file| file.metadata().map_or(0, |file| file.len()))
             .sum()
