@@ -159,7 +159,7 @@ impl ArchiveWriter {
             }
             None => self.begin(encoded)?,
         };
-        let begin = file.appender.append(&encoded.members);
+        let begin = file.appender.append(&encoded.records);
         file.used |= begin.is_ok();
         let file = self.current.insert(file);
         let begin = begin?;
@@ -231,12 +231,12 @@ impl ArchiveWriter {
         let name = file_name(&self.options, first.started, self.next_serial);
         let path = self.folder.join(&name);
         let id = warcinfo_id(first.id);
-        let member = self
+        let record = self
             .encoder
             .warcinfo(&self.options.warcinfo, &name, first.started, id);
         replace_file(&path).map_err(|error| ArchiveError::io("make", &path, error))?;
         let mut appender = Appender::open(&self.disk, &path, 0)?;
-        if let Err(error) = appender.append(&member) {
+        if let Err(error) = appender.append(&record) {
             let _ = fs::remove_file(&path);
             return Err(error);
         }

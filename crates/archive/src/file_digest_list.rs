@@ -162,18 +162,16 @@ pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
     }
     let rows = before.map(|list| list.rows).unwrap_or_default();
     let rows = digest_rows(dir, digested_files(dir)?, &rows, changed)?;
-    let is_whole = true;
-    let faults = Vec::new();
     let list = FileDigestList {
         rows,
-        is_whole,
-        faults,
+        is_whole: true,
+        ..FileDigestList::default()
     };
     list.write(dir)
 }
 
-/// Lists the WARC files of a directory to which no run writes, as a part of the list that
-/// [`write_digests`] completes. They are usually most of the bytes, and final before the report is.
+/// Lists the WARC files of a directory while no run writes to it. [`write_digests`] then completes
+/// the list. WARC files are usually the largest, and are finished before the report.
 ///
 /// # Errors
 /// I/O errors of reading the files or writing the list.

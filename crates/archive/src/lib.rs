@@ -128,7 +128,7 @@ pub use serialized_request_row::SerializedRequestRow;
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};
-pub use warc_compression::{WarcCompression, strip_warc_suffix};
+pub use warc_compression::{WarcCompression, ZSTD_MAGIC, strip_warc_suffix};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,
     read_dom, read_place, read_record,

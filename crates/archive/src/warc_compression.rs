@@ -10,14 +10,16 @@ const GZIP_SUFFIX: &str = ".warc.gz";
 const ZSTD_SUFFIX: &str = ".warc.zst";
 const PLAIN_SUFFIX: &str = ".warc";
 
+/// The first bytes of a Zstandard frame (RFC 8878 section 3.1.1).
+pub const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// How a WARC file is compressed: each record on its own, so that it can be read alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WarcCompression {
-    /// A gzip member per record (WARC 1.1 annex D), which all tools for archives read.
+    /// A gzip member per record (WARC 1.1 annex D).
     #[default]
     Gzip,
-    /// A Zstandard frame per record (IIPC's "Zstandard Compression in WARC Files"), which few tools
-    /// read.
+    /// A Zstandard frame per record (IIPC's "Zstandard Compression in WARC Files").
     #[cfg(feature = "zstd")]
     Zstd,
     /// No compression. Only the block of a record has a checksum, not its fields.
@@ -64,8 +66,8 @@ pub fn strip_warc_suffix(name: &str) -> Option<&str> {
     suffixes.find_map(|suffix| name.strip_suffix(suffix))
 }
 
-/// Compresses records. One compressor is used for many records, because creating one takes longer
-/// than compressing a short record.
+/// Compresses records. Reuse a compressor for many records, because creating one takes longer than
+/// compressing a short record.
 pub(crate) enum RecordCompressor {
     Gzip(Box<GzipCompressor>),
     #[cfg(feature = "zstd")]
@@ -81,6 +83,15 @@ impl RecordCompressor {
             WarcCompression::Zstd => RecordCompressor::Zstd(ZstdCompressor::default()),
             WarcCompression::Plain => RecordCompressor::Plain,
         }
+    }
+
+    /// Returns about how many bytes the records of a capture take, whose body has `body` bytes.
+    pub(crate) fn expected_bytes(&self, body: usize) -> usize {
+        let compressed = match self {
+            RecordCompressor::Plain => body,
+            _ => body / 3,
+        };
+        2048 + compressed
     }
 
     /// Compresses a record, given in parts, and appends it to `out`.

@@ -1,4 +1,4 @@
-//! Reads WARC records, each of which is one gzip member, one Zstandard frame, or not compressed.
+//! Reads WARC records, which may be compressed, each as a gzip member or a Zstandard frame.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
@@ -12,7 +12,8 @@ use crate::error::ReadError;
 use crate::regular_file::open_regular;
 use crate::rows::{PageRow, WarcRecordLocation};
 use crate::timestamp::Timestamp;
-use crate::zstd_frame::{FIRST_BYTE, FrameDecoder};
+use crate::warc_compression::ZSTD_MAGIC;
+use crate::zstd_frame::FrameDecoder;
 
 /// Maximum length of a WARC record's block, in bytes. A record with a longer block is
 /// [`ReadError::TooLong`]. Beyond the limit: skipped, `record_too_long`.
@@ -300,7 +301,7 @@ impl<R: BufRead> Iterator for WarcReader<R> {
                 self.ended = true;
                 return None;
             }
-            Ok(_) => read_compressed(&mut self.input, self.max_block_bytes, self.passes_over),
+            Ok(_) => read_next_record(&mut self.input, self.max_block_bytes, self.passes_over),
             Err(error) => Err(Fault::Io(error)),
         };
         let record = record.map(|(fields, block)| WarcRecord {
@@ -366,7 +367,7 @@ impl Fault {
 type Fields = Vec<(String, String)>;
 
 /// Reads the record at the position of `input`, up to its end.
-fn read_compressed(
+fn read_next_record(
     input: &mut impl BufRead,
     max: u64,
     passes_over: bool,
@@ -376,7 +377,9 @@ fn read_compressed(
             Fault::Short(_) => Fault::Io(ErrorKind::UnexpectedEof.into()),
             fault => fault,
         }),
-        Some(&FIRST_BYTE) => read_alone(FrameDecoder::new(input)?, max, passes_over),
+        Some(&byte) if byte == ZSTD_MAGIC[0] => {
+            read_alone(FrameDecoder::new(input)?, max, passes_over)
+        }
         _ => read_alone(GzDecoder::new(input), max, passes_over),
     }
 }

@@ -82,15 +82,15 @@ const PNG: &str = "image/png";
 pub struct EncodedCapture {
     /// The compressed records in order: response or revisit, the `conversion` of a rendered page, its
     /// screenshot, request, metadata.
-    pub(crate) members: Vec<u8>,
-    /// The range in `members` of the first record, to which the index refers.
+    pub(crate) records: Vec<u8>,
+    /// The range in `records` of the first record. The index refers to this record.
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// The offset in `members`, in bytes, at which the next record about the rendered page is
+    /// The offset in `records`, in bytes, at which the next record about the rendered page is
     /// inserted.
     rendered_end: usize,
-    /// The range in `members` of the screenshot, and the beginning of its index line.
+    /// The range in `records` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,
     pub(crate) started: Timestamp,
     pub(crate) id: Uuid,
@@ -114,14 +114,14 @@ impl EncodedCapture {
     /// Returns the total length of the compressed records, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.members.len() as u64
+        self.records.len() as u64
     }
 
-    /// Inserts a record about the rendered page behind any such records in `members`. Returns the
+    /// Inserts a record about the rendered page behind any such records in `records`. Returns the
     /// range of the new record.
-    fn insert(&mut self, member: Vec<u8>) -> Range<usize> {
-        let range = self.rendered_end..self.rendered_end + member.len();
-        self.members.splice(range.start..range.start, member);
+    fn insert(&mut self, record: Vec<u8>) -> Range<usize> {
+        let range = self.rendered_end..self.rendered_end + record.len();
+        self.records.splice(range.start..range.start, record);
         self.rendered_end = range.end;
         range
     }
@@ -164,13 +164,13 @@ impl CaptureEncoder {
             }
             _ => body_digest.clone(),
         };
-        let mut members = Vec::with_capacity(2048 + capture.body.len() / 3);
-        self.response(capture, ids, &digest, &mut members);
-        let response = 0..members.len();
-        self.request(capture, ids, &mut members);
-        self.metadata(capture, ids, &body_digest, &mut members);
+        let mut records = Vec::with_capacity(self.compressor.expected_bytes(capture.body.len()));
+        self.response(capture, ids, &digest, &mut records);
+        let response = 0..records.len();
+        self.request(capture, ids, &mut records);
+        self.metadata(capture, ids, &body_digest, &mut records);
         EncodedCapture {
-            members,
+            records,
             rendered_end: response.end,
             screenshot: None,
             response,
@@ -187,14 +187,14 @@ impl CaptureEncoder {
     /// The new record directly follows the response record. The response record is never rewritten,
     /// so the distance stays valid.
     pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
-        let mut member = Vec::with_capacity(512 + dom.len() / 3);
+        let mut record = Vec::with_capacity(512 + dom.len() / 3);
         self.block.clear();
         self.begin("conversion", Uuid::new_v4(), capture.started);
         self.field("WARC-Target-URI", url.as_str());
         self.field("WARC-Refers-To", &urn(capture.id));
         self.field("Content-Type", HTML_IN_UTF8);
-        self.end(dom.as_bytes(), &mut member);
-        capture.insert(member).start as u64
+        self.end(dom.as_bytes(), &mut record);
+        capture.insert(record).start as u64
     }
 
     /// Adds a screenshot (PNG) of a rendered page to its capture, as a `resource` record (WARC 1.1
@@ -207,19 +207,19 @@ impl CaptureEncoder {
         png: &[u8],
     ) -> u64 {
         let target = format!("{}{url}", cdxj::VIEW);
-        let mut member = Vec::with_capacity(512 + png.len());
+        let mut record = Vec::with_capacity(512 + png.len());
         self.block.clear();
         self.begin("resource", Uuid::new_v4(), capture.started);
         self.field("WARC-Target-URI", &target);
         self.field("WARC-Concurrent-To", &urn(capture.id));
         self.field("Content-Type", PNG);
-        self.end(png, &mut member);
+        self.end(png, &mut record);
         // The index line has the digest of the block, because the block is the payload. The record
         // itself has no payload digest: FastWARC finds payloads only in HTTP messages, and would
         // call the digest wrong.
         let digest = DIGEST.of(&[png]);
         let head = cdxj::resource_head(&target, capture.started, Some(PNG), Some(&digest));
-        let range = capture.insert(member);
+        let range = capture.insert(record);
         let distance = range.start as u64;
         capture.screenshot = Some((range, head));
         distance
@@ -257,9 +257,9 @@ impl CaptureEncoder {
         self.begin("warcinfo", id, date);
         self.field("WARC-Filename", file);
         self.field("Content-Type", FIELDS);
-        let mut member = Vec::new();
-        self.end(&[], &mut member);
-        member
+        let mut record = Vec::new();
+        self.end(&[], &mut record);
+        record
     }
 
     fn response(

@@ -4,8 +4,6 @@ use std::io::{self, BufRead, ErrorKind, Read};
 
 use crate::gzip_compressor::{join, shrink};
 
-/// The first byte of a frame (RFC 8878 section 3.1.1).
-pub(crate) const FIRST_BYTE: u8 = 0x28;
 /// The level of compression. Level 1 takes two thirds of the time of gzip's level 1, for about as
 /// many bytes.
 const LEVEL: i32 = 1;

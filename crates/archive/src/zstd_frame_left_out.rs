@@ -3,15 +3,12 @@
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::marker::PhantomData;
 
-/// The first byte of a frame (RFC 8878 section 3.1.1).
-pub(crate) const FIRST_BYTE: u8 = 0x28;
-
 pub(crate) fn unsupported() -> io::Error {
     let reason = "it is compressed with Zstandard, which this build can't read (feature `zstd`)";
     io::Error::new(ErrorKind::Unsupported, reason)
 }
 
-/// Stands in for the decoder of Zstandard frames. Creating one fails.
+/// Replaces the decoder of Zstandard frames. [`FrameDecoder::new`] always fails.
 pub(crate) struct FrameDecoder<R>(PhantomData<R>);
 
 impl<R: BufRead> FrameDecoder<R> {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crawl_archive::{
     BoundedLineResult, CAPTURES, CaptureLine, FOLDER, HttpMessage, INDEX, LineReader,
-    MAX_LINE_BYTES, ReadError, Timestamp, WarcReader, WarcRecord, index_line, is_of_archive,
-    open_regular, strip_warc_suffix,
+    MAX_LINE_BYTES, ReadError, Timestamp, WarcReader, WarcRecord, ZSTD_MAGIC, index_line,
+    is_of_archive, open_regular, strip_warc_suffix,
 };
 use crawl_weburl::canonicalize;
 
@@ -18,9 +18,7 @@ use crate::verification::VerificationResult;
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
 /// next two bytes depend on the compressor, so they are not compared.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
-/// The magic number of a Zstandard frame (RFC 8878 section 3.1.1).
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The bits of the next byte that don't depend on the record's length, and their value in frames
+/// The bits of the byte after [`ZSTD_MAGIC`] that don't depend on the record's length, and their value in frames
 /// that the crawler writes: with a checksum, and without a dictionary.
 const ZSTD_FLAGS: (u8, u8) = (0b0001_1111, 0b0000_0100);
 

@@ -80,7 +80,7 @@ pub struct ClauseRequestContext<'a> {
     pub authorities: &'a [String],
 }
 
-/// One test case of the conformance check: a rule for crawlers with its source, the web that shows
+/// A test case of the conformance check: a rule for crawlers with its source, the web that shows
 /// whether a crawler keeps it, and the function that judges.
 ///
 /// Paths are on host 0, or on host N if written as `N:/path`. The front page of host 0 links to the

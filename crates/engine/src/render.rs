@@ -80,7 +80,7 @@ impl Default for RenderLimits {
     }
 }
 
-/// A browser that renders pages without a network of its own.
+/// A browser that renders pages, but has no network.
 pub trait Renderer: Send + Sync {
     /// Renders a page. All its requests go to `requests`.
     fn render(&self, page: PageToRender, requests: ResourceRequestSender) -> RenderFuture;

@@ -81,9 +81,9 @@ impl ExchangeFailure {
         }
     }
 
-    /// Returns how the scheduler counts this failure: as [`OutcomeKind::NoConnection`], which pauses
-    /// the host, if there was no connection; as an answer if neither the URL nor its host is to
-    /// blame; otherwise as a failure of the URL.
+    /// Returns how the scheduler counts this failure. Without a connection, it is
+    /// [`OutcomeKind::NoConnection`], which pauses the host. If neither the URL nor its host is to
+    /// blame, it counts as an answer, and otherwise as a failure of the URL.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {

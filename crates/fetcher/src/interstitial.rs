@@ -70,7 +70,7 @@ impl Interstitial {
     }
 }
 
-/// What one page has that may identify it as an interstitial: title, heading, password fields,
+/// The features of a page that may identify it as an interstitial: title, heading, password fields,
 /// links, text. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterstitialSigns<'p> {

@@ -8,7 +8,7 @@ use crate::css_selector_matching::CssSelectorList;
 use crate::field_value::FieldValueParser;
 use crate::rule_inputs_and_results::PageToMatch;
 
-/// One extraction rule: its conditions on pages, and its fields with compiled selectors and regular
+/// An extraction rule: its conditions on pages, and its fields with compiled selectors and regular
 /// expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct CompiledRule {

@@ -145,7 +145,7 @@ pub struct SignatureAgentCard {
     pub web_bot_auth: AgentCardDetails,
 }
 
-/// What a [`SignatureAgentCard`] says about a crawler (its member `web_bot_auth`): User-Agent,
+/// The member `web_bot_auth` of a [`SignatureAgentCard`], which describes a crawler: User-Agent,
 /// robots.txt compliance, purpose and request rate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -98,7 +98,7 @@ pub struct CrawlSettings {
 pub struct SampleSettings {
     /// Maximum number of pages per stratum.
     pub pages: u64,
-    /// What pages are stratified by: `crawl` (one stratum), `host`, `depth` or `path`.
+    /// The property that defines the strata: `crawl` (one stratum), `host`, `depth` or `path`.
     pub by: String,
     /// The random seed of the draw.
     pub seed: String,

@@ -101,18 +101,19 @@ pub fn list_digests(dir: &Path, changed: FilesToRehash<'_>) -> Result<(), Record
 /// # Errors
 /// The errors of both functions.
 pub fn write_report_and_digests(dir: &Path) -> Result<CrawlReport, RecordsError> {
+    if !is_ended(dir)? {
+        return write_report(dir);
+    }
+    let failed = |error| RecordsError::io(&dir.join(DIGESTS))(error);
     let report = thread::scope(|scope| {
-        let archive = scope.spawn(|| match is_ended(dir)? {
-            true => write_archive_digests(dir).map_err(RecordsError::io(&dir.join(DIGESTS))),
-            false => Ok(()),
-        });
+        let archive = scope.spawn(|| write_archive_digests(dir).map_err(failed));
         let report = write_report(dir);
         match archive.join() {
             Ok(listed) => listed.and(report),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })?;
-    list_digests(dir, FilesToRehash::All)?;
+    write_digests(dir, FilesToRehash::All).map_err(failed)?;
     Ok(report)
 }
 

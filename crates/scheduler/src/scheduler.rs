@@ -355,8 +355,8 @@ impl Scheduler {
         }
     }
 
-    /// Ends a request: frees its slot and updates its host from the outcome. The result says when
-    /// the host's next request may start.
+    /// Ends a request: frees its slot and updates its host from the outcome. Returns how long
+    /// the host must wait before its next request.
     pub fn done(&mut self, now: Tick, spent: SpentPermit, signal: RequestOutcome) -> HostWait {
         self.advance(now);
         let data = *spent.0;

@@ -61,8 +61,8 @@ pub(crate) struct FrontierWriterState {
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
-/// What a shared frontier keeps in memory under one lock: the lease table, and the states of
-/// recently seen URLs.
+/// The state that a shared frontier keeps in memory under one lock: the lease table, and the states
+/// of recently seen URLs.
 pub(crate) struct LeasesAndRecentUrls {
     pub(crate) leases: LeaseTable,
     pub(crate) recent: RecentUrls,

@@ -75,7 +75,7 @@ pub struct PageEvidence<'a> {
     pub answer: AnswerEvidence<'a>,
 }
 
-/// What the response to a request for a page shows about traps and mirrors.
+/// The evidence about traps and mirrors in the response to a request for a page.
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerEvidence<'a> {
     /// A text page.

@@ -19,7 +19,7 @@ pub(crate) trait SettingsReloader: Debug + Send + Sync {
     fn take(&self, new: ReloadedSettings);
 }
 
-/// Settings that were read again but not yet applied, and what changes with them.
+/// Settings that were read again but not yet applied, and the changes that they make.
 #[derive(Clone, Debug)]
 pub(crate) struct ReloadedSettings {
     /// New rules for a running crawl. `None` if they are unchanged.

@@ -31,7 +31,7 @@ pub(super) struct ToolResult {
     pub(super) data: Value,
 }
 
-/// Answers MCP tool calls from an open crawl. Its methods return errors as messages for the client.
+/// Answers MCP tool calls from an open crawl. The methods return errors as messages for the client.
 pub(super) struct CrawlToolHandler {
     dir: PathBuf,
     index: IndexSearcher,

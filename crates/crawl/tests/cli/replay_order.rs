@@ -35,7 +35,7 @@ fn web(seed: u64, pages: u64) -> TestWeb {
         .concat();
     for host in 0..HOSTS {
         links += &format!("<a href={}>x</a>", web.url(host, "/months/1"));
-        // Add pages with the same text. Each links to two others of them and to the root.
+        // Add pages with the same text. Each page links to two of the others and to the root.
         for month in 1..40 {
             let html = format!(
                 "<p>no events <a href=/months/{}>next</a><a href=/months/{}>later</a><a href=/>up</a>",

@@ -24,7 +24,7 @@ pub(super) struct SlowReader {
     pub(super) given_back: BTreeSet<String>,
 }
 
-/// What the slow reader does next: report an event to the crawl loop, or read a page.
+/// The next step of the slow reader: report an event to the crawl loop, or read a page.
 pub(super) enum SlowReaderStep {
     Tell(Box<Event>),
     Read(Box<FetchedPage>),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ReadError, WarcReader};
+use crawl_archive::{ReadError, WarcReader, ZSTD_MAGIC};
 use crawl_identity::{
     KeyDirectory, PublicKey, SeenNonces, SignatureConditions, verify, verify_document,
 };
@@ -23,8 +23,6 @@ use crate::values::DurationSetting;
 /// Maximum seconds from the date of a request in a WARC file to its signature. The crawler takes
 /// the date before it looks up the host's address, and signs the request after the look-up.
 const WARC_DELAY: u64 = 60;
-/// The first bytes of a WARC file that is compressed with Zstandard (RFC 8878 section 3.1.1).
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Number of bytes at the start of a file in which to look for `<`, which marks an HTML page.
 const MAGIC_BYTES: usize = 16;
 /// Maximum bytes of a line of a log that `crawl identity verify` reads.
