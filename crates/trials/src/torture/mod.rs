@@ -219,6 +219,7 @@ impl Rack<'_> {
     ) -> Result<()> {
         loop {
             let kill = self.kill(dice);
+            let program = program.with_random_compression(dice);
             let life = program.live(web, kill.as_ref())?;
             let mut sum = self.sum();
             if !deaths.is_empty() {

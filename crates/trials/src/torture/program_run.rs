@@ -171,6 +171,15 @@ impl CrawlCommand {
         again
     }
 
+    /// Returns the same command with a random compression of WARC files.
+    pub(super) fn with_random_compression(&self, dice: &mut SeededRandom) -> CrawlCommand {
+        let compression = ["gzip", "zstd", "none"][dice.below(3) as usize];
+        let mut compressing = self.clone();
+        let more = ["--warc-compression", compression].map(str::to_owned);
+        compressing.args.extend(more);
+        compressing
+    }
+
     /// Returns the same command with more environment variables.
     pub(super) fn with(mut self, variables: &[(&'static str, OsString)]) -> CrawlCommand {
         self.variables.extend_from_slice(variables);

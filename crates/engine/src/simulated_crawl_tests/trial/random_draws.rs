@@ -30,6 +30,8 @@ pub(super) struct TrialSettings {
     excluded: Vec<String>,
     /// The random numbers for drawing commands.
     operator: RandomNumberGenerator,
+    /// The random numbers for drawing the compression of each life's WARC files.
+    compressions: RandomNumberGenerator,
 }
 
 impl TrialSettings {
@@ -43,6 +45,7 @@ impl TrialSettings {
             politeness: Politeness::default(),
             excluded: Vec::new(),
             operator: RandomNumberGenerator::new(dice.0 ^ 0x5DEE_CE66),
+            compressions: RandomNumberGenerator::new(dice.0 ^ 0x7761_7263),
             dice: RandomNumberGenerator::new(dice.next()),
         }
     }
@@ -94,7 +97,10 @@ impl TrialSettings {
         config.scope.exclude = self.excluded.clone();
         config.hosts_in_memory = 1 + dice.below(8) as usize;
         config.retries = dice.below(4) as u32;
-        config.warc = self.warc.then(WarcCompression::default);
+        config.warc = self.warc.then(|| {
+            use WarcCompression::{Gzip, Plain, Zstd};
+            [Gzip, Zstd, Plain][self.compressions.below(3) as usize]
+        });
         config.links = self.links;
         config.sitemaps = self.sitemaps;
         config.traps = match self.traps {

@@ -131,7 +131,9 @@ impl Lab {
         fs::create_dir_all(dir)?;
         let dir = &dir.canonicalize()?;
         let web = RandomWeb::quick(seed)?;
-        let recording = self.record(&web, &dir.join("recorded"), &FolderImage::default())?;
+        let mut dice = SeededRandom::of(seed);
+        let first = dir.join("recorded");
+        let recording = self.record(&web, &first, &FolderImage::default(), &mut dice)?;
         // A resumed crawl relies on the last commit of the index, so a power cut must not undo it.
         recording.ensure_renamed("meta.json")?;
         let next = AtomicU32::new(0);
@@ -204,7 +206,7 @@ impl Lab {
         };
         if kind == Cut::Twice {
             let first = dir.join("first");
-            let again = self.record(web, &first, &image)?;
+            let again = self.record(web, &first, &image, &mut dice)?;
             let (image_again, promised_again) = draw(&again, &mut dice);
             image = image_again;
             if promised_again.len() > promised.len() {
@@ -213,7 +215,7 @@ impl Lab {
         }
         // Keep the state at the cut, to investigate failures.
         image.write(&dir.join("cut"))?;
-        let program = self.program(web, dir, &image)?;
+        let program = self.program(web, dir, &image, &mut dice)?;
         finish(&program, web)?;
         let pages = check_crawl::after_power_cut(web, &program, &promised)?;
         fs::remove_dir_all(dir)?;
@@ -233,8 +235,9 @@ impl Lab {
         web: &RandomWeb,
         dir: &Path,
         before: &FolderImage,
+        dice: &mut SeededRandom,
     ) -> Result<RecordedDiskChanges> {
-        let program = self.program(web, dir, before)?;
+        let program = self.program(web, dir, before, dice)?;
         let trace = dir.join("trace");
         let variable = ("LD_LIBRARY_PATH", self.libraries.clone().into());
         let recorded =
@@ -248,10 +251,16 @@ impl Lab {
         Ok(recording)
     }
 
-    fn program(&self, web: &RandomWeb, dir: &Path, image: &FolderImage) -> Result<CrawlCommand> {
+    fn program(
+        &self,
+        web: &RandomWeb,
+        dir: &Path,
+        image: &FolderImage,
+        dice: &mut SeededRandom,
+    ) -> Result<CrawlCommand> {
         fs::create_dir_all(dir.join("home"))?;
         image.write(dir)?;
-        Ok(CrawlCommand::new(&self.program, dir, web))
+        Ok(CrawlCommand::new(&self.program, dir, web).with_random_compression(dice))
     }
 }
 
