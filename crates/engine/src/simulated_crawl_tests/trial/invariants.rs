@@ -123,6 +123,8 @@ struct Orders {
     /// delay may still be sent for a while.
     longer_since: Option<Tick>,
     parked: BTreeSet<String>,
+    /// Hosts that a command unparks, for each such command that was not answered yet.
+    unparking: Vec<String>,
     /// Patterns of URLs that must not be requested.
     excluded: Vec<String>,
     added: Vec<String>,
@@ -359,6 +361,7 @@ impl InvariantChecker {
             }
             CrawlCommand::Unpark(host) => {
                 self.orders.parked.remove(host.as_str());
+                self.orders.unparking.push(host.as_str().to_owned());
             }
             _ => {}
         }
@@ -369,13 +372,22 @@ impl InvariantChecker {
         let orders = &mut self.orders;
         match command {
             CrawlCommand::Pause => orders.is_paused = true,
-            CrawlCommand::Park(host) => {
+            // Both commands are answered once they are committed, so a later one to unpark the host
+            // may have taken effect by now.
+            CrawlCommand::Park(host)
+                if orders.unparking.iter().all(|other| other != host.as_str()) =>
+            {
                 orders.parked.insert(host.as_str().to_owned());
             }
             // Accept the command even if the host is not parked, because a command to park the
             // host may be sent at the same time.
             CrawlCommand::Unpark(host) => {
                 orders.parked.remove(host.as_str());
+                let position = orders
+                    .unparking
+                    .iter()
+                    .position(|other| other == host.as_str());
+                position.map(|position| orders.unparking.swap_remove(position));
             }
             CrawlCommand::Add(url) => orders.added.push(url.clone()),
             CrawlCommand::Rules(rules) => {
