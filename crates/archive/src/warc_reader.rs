@@ -149,11 +149,13 @@ impl<'a> HttpMessage<'a> {
     /// Returns the value of the first field with this name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        let field = self
-            .fields
-            .iter()
-            .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
-        field.map(|(_, value)| *value)
+        self.fields_named(name).next()
+    }
+
+    /// Returns the values of all fields with this name, ignoring case.
+    pub fn fields_named(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let is_named = move |field: &&(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
+        self.fields.iter().filter(is_named).map(|(_, value)| *value)
     }
 }
 

@@ -5,7 +5,9 @@ use crawl_extractor::{ContentKind, may_be_read};
 use crawl_fetcher::{BodyFilter, Exchange, TruncationReason};
 use crawl_scope::{ContentFilter, UnwantedReason};
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::CONTENT_LENGTH;
+
+use crate::content_type::content_type;
 
 /// Returns the part of the content filter that the fetcher needs. `None` if everything is wanted.
 pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
@@ -27,12 +29,10 @@ fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<U
     }
     let announced = declared_length(headers);
     let too_long = announced.and_then(|bytes| filter.too_long(bytes));
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let content_type = content_type(headers);
     let by_type = || {
-        let read = may_be_read(content_type);
-        let of_type = content_type.filter(|_| !read);
+        let read = may_be_read(content_type.as_deref());
+        let of_type = content_type.as_deref().filter(|_| !read);
         let too_short = || filter.too_short(announced.filter(|_| !read)?);
         of_type.and_then(|of| filter.of_type(of)).or_else(too_short)
     };
@@ -69,8 +69,7 @@ pub(crate) fn after_reading(
     exchange: &Exchange,
     kind: ContentKind,
 ) -> Option<UnwantedReason> {
-    let declared = exchange.headers.get(CONTENT_TYPE);
-    let declared = declared.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let declared = content_type(&exchange.headers);
     let declared = declared.filter(|declared| !declared.trim().is_empty());
     let of_type = filter.of_type(declared.as_deref().unwrap_or_else(|| usual_type(kind)));
     let is_whole = exchange.truncated.is_none();

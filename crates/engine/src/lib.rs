@@ -16,6 +16,7 @@
 
 mod config;
 mod content_filter;
+mod content_type;
 mod control;
 mod crawl_loop;
 mod crawl_totals;

@@ -12,13 +12,16 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
+use crawl_extractor::essence;
 use crawl_fetcher::{Exchange, PostBody};
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, classify};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
+
+use crate::content_type::content_type;
 
 /// How pages are rendered.
 #[derive(Clone)]
@@ -394,17 +397,8 @@ pub(crate) fn has_private_address(exchange: &Exchange) -> bool {
 /// Returns whether an answer declares HTML. Other documents, such as feeds and plain text, are not
 /// rendered.
 pub(crate) fn is_html(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
-        return false;
-    };
-    let value = value.as_bytes().trim_ascii_start();
-    [&b"text/html"[..], b"application/xhtml+xml"]
-        .iter()
-        .any(|name| {
-            value
-                .get(..name.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(name))
-        })
+    let essence = essence(content_type(headers).as_deref());
+    essence.is_some_and(|essence| matches!(&*essence, "text/html" | "application/xhtml+xml"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,52 @@
 //! Parses `Content-Type` values.
 
+use std::borrow::Cow;
+
 use crate::collapsed_text_builder::trim;
+
+/// Returns the `Content-Type` that applies, from the values of all fields with this name. `None` if
+/// there is no field.
+///
+/// The last valid value applies. If it names no charset, it inherits that of an earlier value for
+/// the same media type (Fetch Standard, "extract a MIME type"). A single value is returned even if
+/// it is invalid.
+#[must_use]
+pub fn effective_content_type<'a>(
+    fields: impl IntoIterator<Item = &'a [u8]>,
+) -> Option<Cow<'a, str>> {
+    let mut fields = fields.into_iter().map(String::from_utf8_lossy);
+    let first = fields.next()?;
+    let joined = fields.fold(first, |joined, field| joined + ", " + field);
+    if !joined.contains(',') {
+        return Some(joined);
+    }
+    let mut applies: Option<(&str, String, Option<&str>)> = None;
+    for value in comma_separated(&joined) {
+        let Some(essence) = essence(Some(value)) else {
+            continue;
+        };
+        let inherited = applies.take().filter(|(_, earlier, _)| *earlier == essence);
+        let charset = charset_parameter(value).or(inherited.and_then(|(_, _, charset)| charset));
+        applies = Some((value, essence, charset));
+    }
+    match applies {
+        Some((value, _, Some(charset))) if charset_parameter(value).is_none() => {
+            Some(Cow::Owned(format!("{value}; charset={charset}")))
+        }
+        Some((value, ..)) => Some(Cow::Owned(value.to_owned())),
+        None => Some(joined),
+    }
+}
+
+/// Splits at commas outside of quotes.
+fn comma_separated(values: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let separator = move |c: char| {
+        is_quoted ^= c == '"';
+        c == ',' && !is_quoted
+    };
+    values.split(separator).map(trim)
+}
 
 /// Returns the media type in a `Content-Type` value, without its parameters and in lower case.
 /// `None` if the value is empty, malformed, or a type that servers send for content of unknown type
@@ -46,4 +92,44 @@ pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
             .eq_ignore_ascii_case("charset")
             .then_some(trim(value))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::effective_content_type;
+
+    #[test]
+    fn the_last_valid_content_type_applies() {
+        for (fields, applies) in [
+            (&["text/html"][..], "text/html"),
+            (&["TEXT/html; charset=gbk"], "TEXT/html; charset=gbk"),
+            (&["nonsense"], "nonsense"),
+            (
+                &["text/plain", "text/html; charset=utf-8"],
+                "text/html; charset=utf-8",
+            ),
+            (&["text/plain, text/html"], "text/html"),
+            (&["text/html", ""], "text/html"),
+            (&["text/html, nonsense"], "text/html"),
+            (&["text/html", "*/*"], "text/html"),
+            (
+                &["text/html; charset=gbk, text/html"],
+                "text/html; charset=gbk",
+            ),
+            (&["text/html; charset=gbk", "text/plain"], "text/plain"),
+            (
+                &["text/html; charset=gbk, text/plain, text/html"],
+                "text/html",
+            ),
+            (&[r#"text/html; a="x, y/z""#], r#"text/html; a="x, y/z""#),
+        ] {
+            let values = fields.iter().map(|field| field.as_bytes());
+            assert_eq!(
+                effective_content_type(values).as_deref(),
+                Some(applies),
+                "{fields:?}"
+            );
+        }
+        assert_eq!(effective_content_type([]), None);
+    }
 }

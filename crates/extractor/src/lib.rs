@@ -63,7 +63,7 @@ pub use content::{
     OpenGraph, PageContent, PageContext, PageDate, PageLanguage, Section, TimeWithPrecision,
     escape_markdown, read_content, read_markdown, read_page, read_page_text,
 };
-pub use content_type::essence;
+pub use content_type::{effective_content_type, essence};
 pub use css::{StyleSheetLinks, read_css};
 pub use document_kind::{
     ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,

@@ -163,12 +163,13 @@ impl Rel {
         Rel::PRERENDER,
     ]);
 
-    /// Parses a list of link types, separated by white space.
+    /// Parses a list of link types, separated by white space. Commas separate types, too: Google
+    /// documents `rel="ugc,nofollow"` ("Qualify your outbound links"), so sites write it.
     #[must_use]
     pub fn parse(value: &str) -> Rel {
         let types = || NAMES.iter().chain(ALIASES);
         value
-            .split_ascii_whitespace()
+            .split(|c: char| c.is_ascii_whitespace() || c == ',')
             .fold(Rel::default(), |set, token| {
                 let listed = types().find(|(name, _)| name.eq_ignore_ascii_case(token));
                 listed.map_or(set, |&(_, rel)| set | rel)

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
-use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, reference_from_bytes};
+use http::Version;
 use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION};
-use http::{StatusCode, Version};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
@@ -313,7 +313,7 @@ impl Exchange {
             return None;
         }
         let location = self.headers.get(LOCATION)?;
-        let location = String::from_utf8_lossy(location.as_bytes());
+        let location = reference_from_bytes(location.as_bytes());
         Some(canonicalize(Some(&self.url), &location))
     }
 
@@ -336,16 +336,19 @@ impl Exchange {
         }
     }
 
-    /// Returns the kind of outcome for the scheduler: 429 and 503 ask us to wait, any other status
-    /// is an ordinary answer.
+    /// Returns the kind of outcome for the scheduler: 429, 503, and a redirect with `Retry-After`
+    /// ask us to wait (RFC 9110 section 10.2.3). Any other status is an ordinary answer.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
-        let status = StatusCode::from_u16(self.status);
-        match status {
-            Ok(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
-                OutcomeKind::AskedToWait {
-                    retry_after: retry_after(&self.headers, self.ended),
-                }
+        let retry_after = || retry_after(&self.headers, self.ended);
+        match self.status {
+            429 | 503 => OutcomeKind::AskedToWait {
+                retry_after: retry_after(),
+            },
+            300..=303 | 307 | 308 => {
+                retry_after().map_or(OutcomeKind::Answered, |wait| OutcomeKind::AskedToWait {
+                    retry_after: Some(wait),
+                })
             }
             _ => OutcomeKind::Answered,
         }

@@ -1,11 +1,13 @@
 //! Reads the latest version of pages from the archive of a crawl.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use crawl_archive::rows::{PageRow, WarcRecordLocation};
 use crawl_archive::{Timestamp, dom_at, read_dom, read_place};
+use crawl_extractor::effective_content_type;
 
 use crate::broken::{LatestRows, key};
 use crate::decoded_body::whole_or_part;
@@ -188,7 +190,8 @@ fn read_record(
         .and_then(|since| i64::try_from(since.as_secs()).ok());
     let (body, is_whole) = whole_or_part(&http)?;
     Some(ArchivedPageBody {
-        content_type: field("content-type").map(String::from),
+        content_type: effective_content_type(http.fields_named("content-type"))
+            .map(Cow::into_owned),
         last_modified,
         is_truncated: !is_whole || record.field("warc-truncated").is_some(),
         body,

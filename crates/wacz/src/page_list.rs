@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crawl_archive::{WarcRecord, read_dom, read_place};
-use crawl_extractor::{ContentLimits, PageContext, is_html, may_be_read, read_content};
+use crawl_extractor::{
+    ContentLimits, PageContext, effective_content_type, is_html, may_be_read, read_content,
+};
 use crawl_records::{PageRow, RecordsError, decoded_body, pages};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
@@ -144,7 +146,7 @@ impl PageListWriter<'_> {
         let Some(http) = record.http() else {
             return Ok(false);
         };
-        let content_type = http.field("content-type").map(String::from_utf8_lossy);
+        let content_type = effective_content_type(http.fields_named("content-type"));
         let content_type = content_type.as_deref();
         // If the body was withheld at the site's request, only the media type shows that the
         // response is HTML.

@@ -1,10 +1,12 @@
 //! The canonical form of a URL.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use percent_encoding::{AsciiSet, percent_encode};
 use url::{Position, Url};
 
 use crate::shape::UrlShape;
@@ -88,7 +90,7 @@ pub fn canonicalize(
         return Err(UnusableUrlError::TooLong { bytes: raw.len() });
     }
     let parsed = match base {
-        Some(base) => base.as_url().join(raw),
+        Some(base) => base.as_url().join(&without_extra_slashes(raw)),
         None => Url::parse(raw),
     };
     let url = CanonicalUrl::new(parsed.map_err(UnusableUrlError::Malformed)?)?;
@@ -99,6 +101,33 @@ pub fn canonicalize(
         let _ = url.0.keys.set(Arc::clone(keys));
     }
     Ok(url)
+}
+
+/// Returns a reference that begins with a host with exactly two slashes in front of the host. The
+/// standard ignores further ones in http URLs (URL Standard section 4.4, "special authority ignore
+/// slashes state"), which `url` 2.5 does for absolute URLs only.
+fn without_extra_slashes(reference: &str) -> Cow<'_, str> {
+    let is_slash = |c: char| matches!(c, '/' | '\\');
+    if !reference.starts_with(is_slash) {
+        return Cow::Borrowed(reference);
+    }
+    // Parsers ignore tabs and line breaks.
+    let rest = reference.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
+    let start = &reference[..reference.len() - rest.len()];
+    match start.matches(is_slash).count() {
+        0..=2 => Cow::Borrowed(reference),
+        _ => Cow::Owned(format!("//{rest}")),
+    }
+}
+
+/// Returns a URL reference from a header field as text. If the bytes aren't valid UTF-8, those that
+/// aren't ASCII are percent-encoded, as curl and Chromium do. U+FFFD would name another URL.
+#[must_use]
+pub fn reference_from_bytes(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => percent_encode(bytes, &AsciiSet::EMPTY).into(),
+    }
 }
 
 impl CanonicalUrl {
@@ -294,7 +323,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
+    use super::{CanonicalUrl, MAX_URL_BYTES, canonicalize, reference_from_bytes};
 
     fn check(base: Option<&str>, raw: &str, expect: Expect) {
         let base = base.map(|base| canonicalize(None, base).unwrap());
@@ -303,6 +332,36 @@ mod tests {
             Err(why) => format!("unusable ({}): {why}", why.name()),
         };
         expect.assert_eq(&actual);
+    }
+
+    #[test]
+    fn further_slashes_before_a_host_are_ignored() {
+        let base = "https://a.example/x/y";
+        for reference in [
+            "///b.example/p",
+            "////b.example/p",
+            "//\\b.example/p",
+            "/\t//b.example/p",
+        ] {
+            check(Some(base), reference, expect!["https://b.example/p"]);
+        }
+        check(Some(base), "//b.example/p", expect!["https://b.example/p"]);
+        check(
+            Some(base),
+            "/b.example//p",
+            expect!["https://a.example/b.example//p"],
+        );
+        check(
+            Some(base),
+            "///",
+            expect!["unusable (malformed): not a URL: empty host"],
+        );
+    }
+
+    #[test]
+    fn references_in_header_fields_keep_bytes_that_are_not_utf_8() {
+        assert_eq!(reference_from_bytes(b"/caf\xe9?q=\xe9"), "/caf%E9?q=%E9");
+        assert_eq!(reference_from_bytes("/café".as_bytes()), "/café");
     }
 
     #[test]

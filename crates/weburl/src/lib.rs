@@ -32,7 +32,9 @@ mod spellings;
 mod url_keys;
 
 pub use address_class::{AddressClass, classify};
-pub use canonical::{CanonicalUrl, MAX_URL_BYTES, UnusableUrlError, canonicalize};
+pub use canonical::{
+    CanonicalUrl, MAX_URL_BYTES, UnusableUrlError, canonicalize, reference_from_bytes,
+};
 pub use host_parsing::{class_of_host, host_address, host_and_port, without_trailing_dot};
 pub use host_pattern_map::{HostPatternError, HostPatternMap};
 pub use public_suffix::{HostPublicSuffixes, domain_below, public_suffixes};

@@ -299,8 +299,11 @@ impl LeaseJudge {
         drop(traps);
         Ok(match disposition {
             UrlDisposition::Fetch => LeaseDisposition::Fetch(lease),
-            // The URL is already behind all others in the queue.
-            UrlDisposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
+            // The URL is already behind others in the queue. A retry also must not be queued anew,
+            // because its attempts would be counted from 1 again.
+            UrlDisposition::Later(_) if at.is_late() || lease.attempt > 1 => {
+                LeaseDisposition::Fetch(lease)
+            }
             UrlDisposition::Later(level) => {
                 LeaseDisposition::Later(lease, Priority::at_level(level))
             }

@@ -39,12 +39,15 @@ impl RetryDecider {
         result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         let is_left = attempt <= self.max_retries;
+        // A redirect with a Retry-After is followed after the wait, not requested again.
+        let is_redirect = |exchange: &Exchange| (300..400).contains(&exchange.status);
+        let is_redirect = result.as_ref().is_ok_and(|exchange| is_redirect(exchange));
         match kind {
-            OutcomeKind::AskedToWait { retry_after } => {
+            OutcomeKind::AskedToWait { retry_after } if !is_redirect => {
                 let was_silent = !self.silent_hosts.insert(host.clone());
                 is_left || (was_silent && retry_after.is_none())
             }
-            OutcomeKind::Answered => {
+            OutcomeKind::Answered | OutcomeKind::AskedToWait { .. } => {
                 self.silent_hosts.remove(host);
                 is_left && is_worth_a_retry(result)
             }

@@ -9,8 +9,10 @@ use crawl_fetcher::{Interstitial, InterstitialSigns, interstitial};
 use crawl_index::{IndexingCandidate, judge};
 use crawl_index_entry::IndexLogEntry;
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, reference_from_bytes};
 use http::HeaderMap;
+
+use crate::content_type::content_type;
 
 /// Reads the links and the text of a page in one pass. Passes the text and the images to `observer`
 /// as well.
@@ -80,8 +82,7 @@ pub(crate) fn entry(
     (resolve, is_in_crawl): (&mut ResolveLink<'_>, &dyn Fn(&CanonicalUrl) -> bool),
 ) -> IndexLogEntry {
     let canonical = linked_canonical(headers);
-    let content_type = headers.get(http::header::CONTENT_TYPE);
-    let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let content_type = content_type(headers);
     let document = IndexingCandidate {
         content_type: content_type.as_deref(),
         url,
@@ -128,7 +129,7 @@ pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
         .get_all(http::header::LINK)
         .iter()
         .find_map(|value| {
-            let value = String::from_utf8_lossy(value.as_bytes());
+            let value = reference_from_bytes(value.as_bytes());
             let links = link_header(&value, &limits).into_iter();
             let mut links = links.filter(|link| link.rel.contains(crawl_extractor::Rel::CANONICAL));
             links.next().map(|link| link.href)

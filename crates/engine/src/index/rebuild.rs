@@ -12,7 +12,9 @@ use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcRecordLocation};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{ContentKind, DecodedPage, ReadingLimits, document_kind, may_be_read};
+use crawl_extractor::{
+    ContentKind, DecodedPage, ReadingLimits, document_kind, effective_content_type, may_be_read,
+};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
@@ -385,7 +387,7 @@ impl Build<'_> {
             return Ok(left_out(url, "not_archived"));
         };
         let headers = headers(&http);
-        let content_type = http.field("Content-Type").map(String::from_utf8_lossy);
+        let content_type = effective_content_type(http.fields_named("content-type"));
         let content_type = content_type.as_deref();
         let documents = &self.rules.documents;
         if !may_be_read(content_type) && !documents.may_be_read(content_type, url.path()) {

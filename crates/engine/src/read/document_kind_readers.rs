@@ -24,7 +24,8 @@ use super::document_result::{DocumentError, ReadDocument};
 use super::main_text_digest::{TextComparisonInputs, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_fingerprint::TrapFingerprinter;
-use super::{Body, PageReader, content_type, is_successful};
+use super::{Body, PageReader, is_successful};
+use crate::content_type::content_type;
 use crate::field_extraction::rows_of_text;
 use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page_pipeline_stages::{
@@ -190,7 +191,7 @@ impl PageReader {
         }
         let exchange = &fetched.exchange;
         let decoded = self.decoded(exchange);
-        let text = DecodedPage::decode(&decoded.bytes, content_type(exchange).as_deref());
+        let text = DecodedPage::decode(&decoded.bytes, content_type(&exchange.headers).as_deref());
         let mut sent = read_text(&text, &self.limits, &mut ());
         page.metas.append(&mut sent.metas);
         page.charset = sent.charset;

@@ -12,7 +12,7 @@ use crawl_fetcher::{Exchange, Secrets};
 use crawl_frontier::{Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit};
 use crawl_policy::{AgentRules, CitedDirective, DirectiveSource};
 use crawl_scope::{OutOfScopeReason, Scope, ScopeVerdict};
-use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, reference_from_bytes};
 use foldhash::fast::RandomState;
 
 use super::document_result::ReadDocument;
@@ -346,7 +346,7 @@ impl<'a> DocumentLinkCollector<'a> {
     ) {
         let values = |name| {
             let values = exchange.headers.get_all(name).iter();
-            values.map(|value| String::from_utf8_lossy(value.as_bytes()))
+            values.map(|value| reference_from_bytes(value.as_bytes()))
         };
         let links = values("link").flat_map(|value| link_header(&value, limits));
         let refresh = values("refresh").filter_map(|value| refresh_header(&value, limits));

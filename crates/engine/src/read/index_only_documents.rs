@@ -6,9 +6,10 @@ use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
 use http::header::LAST_MODIFIED;
 
+use super::PageReader;
 use super::document_links::DocumentLinkCollector;
 use super::document_result::ReadDocument;
-use super::{PageReader, content_type};
+use crate::content_type::content_type;
 use crate::document_conversion::{ConversionFailure, DocumentToConvert, HTML_IN_UTF8};
 use crate::index::entry_creation::{left_out, read_both};
 use crate::messages::page_pipeline_stages::{PageFindings, TrapEvidence};
@@ -33,7 +34,7 @@ impl PageReader {
         let at = seconds_of(exchange.started);
         let last_modified = headers.get(LAST_MODIFIED);
         let last_modified = last_modified.map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let said_type = content_type(exchange);
+        let said_type = content_type(&exchange.headers);
         let document = DocumentToConvert {
             kind,
             content_type: said_type.as_deref(),

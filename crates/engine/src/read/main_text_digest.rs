@@ -7,7 +7,8 @@
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
 use crawl_coding::{DecodedBody, decode};
 use crawl_extractor::{
-    ContentKind, ContentLimits, PageContent, PageContext, document_kind, read_content,
+    ContentKind, ContentLimits, PageContent, PageContext, document_kind, effective_content_type,
+    read_content,
 };
 use crawl_frontier::UrlKind;
 use http::HeaderValue;
@@ -189,7 +190,7 @@ impl PageReader {
         }
         let body = bytes::Bytes::copy_from_slice(http.body);
         let decoded = decode(headers.get_all(CONTENT_ENCODING), &body, &self.decode);
-        let content_type = http.field("content-type").map(String::from_utf8_lossy);
+        let content_type = effective_content_type(http.fields_named("content-type"));
         let content_type = content_type.as_deref();
         if !matches!(
             document_kind(content_type, &decoded.bytes),

@@ -48,6 +48,7 @@ use self::page_row::page_row;
 use self::sitemap_budget::SitemapBudgetTracker;
 use crate::config::{Config, TrapAvoidance};
 use crate::content_filter;
+use crate::content_type::content_type;
 use crate::document_conversion::DocumentIndexingSettings;
 use crate::field_extraction::may_extract;
 use crate::index::entry_creation::{directives, pairs};
@@ -399,7 +400,7 @@ impl PageReader {
 
     /// Decodes a body, if its type may be read, and detects its type.
     fn body<'a>(&self, lease: &Lease, exchange: &'a Exchange) -> Body<'a> {
-        let content_type = content_type(exchange);
+        let content_type = content_type(&exchange.headers);
         let is_sitemap = is_successful(exchange) && lease.kind == UrlKind::Sitemap;
         let is_indexed = || {
             self.may_index(lease, exchange)
@@ -566,9 +567,4 @@ impl Body<'_> {
 /// Returns whether an answer has a 2xx status, and so contains a document.
 fn is_successful(exchange: &Exchange) -> bool {
     (200..300).contains(&exchange.status)
-}
-
-fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
-    let value = exchange.headers.get(http::header::CONTENT_TYPE)?;
-    Some(String::from_utf8_lossy(value.as_bytes()))
 }

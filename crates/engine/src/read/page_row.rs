@@ -7,9 +7,9 @@ use crawl_fetcher::{Exchange, TruncationReason};
 use crawl_frontier::Lease;
 use crawl_index_entry::IndexLogEntry;
 
-use super::content_type;
 use super::document_result::{DocumentError, ReadDocument};
 use crate::content_filter::declared_length;
+use crate::content_type::content_type;
 use crate::messages::page_pipeline_stages::{FetchContext, TrapEvidence, row_without_answer};
 
 /// Returns the row of a page. The usage statements and the digest are added later.
@@ -29,7 +29,7 @@ pub(super) fn page_row(
         status: Some(exchange.status),
         bytes: exchange.body.len() as u64,
         // A 304 response has no body that its Content-Type could describe.
-        content_type: content_type(exchange)
+        content_type: content_type(&exchange.headers)
             .filter(|_| exchange.status != 304)
             .map(Cow::into_owned),
         detected_type: document.detected_type.map(str::to_owned),

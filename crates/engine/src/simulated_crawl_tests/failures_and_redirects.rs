@@ -11,7 +11,7 @@ use crawl_weburl::canonicalize;
 use expect_test::expect;
 
 use super::scripted_servers::{SimulatedAnswer, SimulatedCrawl, answer, crawl, fails, moved, page};
-use crate::config::Config;
+use crate::config::{Config, TrapAvoidance};
 use crate::control::CrawlCommand;
 
 const ROBOTS: &str = "http://a.example/robots.txt";
@@ -184,6 +184,57 @@ fn a_failed_url_is_retried_if_that_may_help() {
             &[(ROBOTS, vec![answer(200, "")]), (SEED, reply)],
         );
         expected.assert_eq(&format!("{name}\n{report}"));
+    }
+}
+
+#[test]
+fn a_redirect_is_followed_after_its_retry_after() {
+    let report = crawl(
+        |config| config.sitemaps = false,
+        &[
+            (SEED, vec![moved("/new").with("retry-after", "7")]),
+            ("http://a.example/new", vec![page("")]),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ 302
+        8.200 page http://a.example/new 200
+        page http://a.example/: 302, 0 bytes
+        page http://a.example/new: 200, 0 bytes
+        2 pages, 0 failed, 1 seeds, 0 pending
+        Finished, after 8 s
+    "#]]
+    .assert_eq(&report);
+}
+
+/// The trap detector postpones pages behind pages with nothing new.
+#[test]
+fn a_postponed_url_is_not_retried_more_often() {
+    let names = "ant bee cat dog eel fox gnu hen ibis jay kite lark".split(' ');
+    let failing: Vec<String> = names
+        .map(|name| format!("http://a.example/{name}"))
+        .collect();
+    let mut links = String::new();
+    let mut web = vec![];
+    for (number, url) in failing.iter().enumerate() {
+        let same: &'static str = format!("http://a.example/ok{number}").leak();
+        links += &format!("<a href={url}>x</a><a href={same}>x</a>");
+        let text = "<title>same</title><p>some text for the page here</p>";
+        web.push((&*url.clone().leak(), vec![answer(500, "oops")]));
+        web.push((same, vec![page(text)]));
+    }
+    web.push((SEED, vec![page(&links)]));
+    let report = crawl(
+        |config| {
+            config.retries = 1;
+            config.traps = TrapAvoidance::default();
+        },
+        &web,
+    );
+    for url in failing {
+        let requests = report.matches(&format!("page {url} 500")).count();
+        assert_eq!(requests, 2, "{report}");
     }
 }
 

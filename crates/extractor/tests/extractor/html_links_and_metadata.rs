@@ -172,6 +172,11 @@ fn html_4_6_8_rel_is_a_set_in_any_case() {
     assert!(!rel.intersects(Rel::NEXT | Rel::CANONICAL));
     assert_eq!(rel.to_string(), "nofollow ugc sponsored prev");
     assert!(Rel::parse("").is_empty());
+    assert_eq!(Rel::parse("ugc,nofollow").to_string(), "nofollow ugc");
+    assert_eq!(
+        Rel::parse("nofollow, noopener").to_string(),
+        "nofollow noopener"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_policy::RobotsStatus;
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, canonicalize, reference_from_bytes};
 use http::header::{CONTENT_ENCODING, LOCATION};
 
 use crate::exchange::{Exchange, FetchRequest};
@@ -139,7 +139,7 @@ fn target(exchange: &Exchange) -> Option<CanonicalUrl> {
         return None;
     }
     let location = exchange.headers.get(LOCATION)?;
-    let location = String::from_utf8_lossy(location.as_bytes());
+    let location = reference_from_bytes(location.as_bytes());
     canonicalize(Some(&exchange.url), &location).ok()
 }
 

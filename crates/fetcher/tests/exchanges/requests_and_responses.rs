@@ -249,6 +249,16 @@ async fn a_requested_wait_is_reported() {
             "503 Service Unavailable",
             OutcomeKind::AskedToWait { retry_after: None },
         ),
+        (
+            "301 Moved Permanently\r\nLocation: /new\r\nRetry-After: 7",
+            OutcomeKind::AskedToWait {
+                retry_after: Some(Duration::from_secs(7)),
+            },
+        ),
+        (
+            "301 Moved Permanently\r\nLocation: /new",
+            OutcomeKind::Answered,
+        ),
         ("500 Oops\r\nRetry-After: 7", OutcomeKind::Answered),
         ("404 Not Found", OutcomeKind::Answered),
     ] {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crawl_archive::rows::RequestRow;
 use crawl_policy::{AgentRules, VisitHours};
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize, reference_from_bytes};
 
 use super::audited_settings::{AuditedSettings, RobotsInterpretation};
 use super::compiled_robots_cache::CompiledRobotsCache;
@@ -494,5 +494,5 @@ pub(super) fn target(
         return None;
     }
     let location = exchange.fields.first("location")?;
-    canonicalize(Some(url), &String::from_utf8_lossy(location)).ok()
+    canonicalize(Some(url), &reference_from_bytes(location)).ok()
 }

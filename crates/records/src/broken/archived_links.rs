@@ -10,7 +10,7 @@ use crawl_extractor::{
     ContentKind, Link, LinkKind, ReadingLimits, SitemapKind, document_kind, link_header,
     may_be_read, read_css, read_feed, read_html, read_sitemap, refresh_header,
 };
-use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, reference_from_bytes};
 
 use super::broken_link_search::BrokenLinkSearch;
 use super::latest_rows::{LatestRows, key};
@@ -142,7 +142,7 @@ impl ArchivedPageReader {
         let http = record.http()?;
         let mut fields = http.fields.iter();
         let (_, location) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"location"))?;
-        let location = String::from_utf8_lossy(location);
+        let location = reference_from_bytes(location);
         let (_, fragment) = location.split_once('#')?;
         Some(fragment.trim_end().to_owned())
     }
@@ -217,7 +217,7 @@ impl Page<'_> {
     fn of_headers(&mut self, http: &HttpMessage<'_>) {
         let base = self.url.clone();
         for (name, value) in &http.fields {
-            let value = String::from_utf8_lossy(value);
+            let value = reference_from_bytes(value);
             if name.eq_ignore_ascii_case(b"link") {
                 for link in link_header(&value, self.limits) {
                     self.link(&base, &link);
