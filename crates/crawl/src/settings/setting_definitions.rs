@@ -422,9 +422,9 @@ tables! {
         max_redirects: u8 = 10, GoesOn;
         /// Read sitemaps, on or off
         ///
-        /// Those named in robots.txt, and /sitemap.xml. Pages of other hosts in a sitemap are taken
-        /// only if they are in scope and the robots.txt of their own host names the sitemap or its
-        /// index.
+        /// Those named in robots.txt, or /sitemap.xml if it names none. Pages of other hosts in a
+        /// sitemap are taken only if they are in scope and the robots.txt of their own host names
+        /// the sitemap or its index.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         sitemaps: Switch = Switch::On, GoesOn;
         /// Maximum number of URLs to take from the sitemaps of one host
