@@ -23,7 +23,8 @@ pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandE
     }
 }
 
-fn unreadable(path: &Path, why: &Error) -> CommandError {
+/// Returns the error for a file that the user named and that can't be read.
+pub(crate) fn unreadable(path: &Path, why: &Error) -> CommandError {
     let problem = CommandError::usage(format!("can't read {}: {why}", path.display()));
     match why.kind() {
         ErrorKind::NotFound if path.is_relative() => {

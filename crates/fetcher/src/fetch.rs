@@ -9,11 +9,11 @@ use bytes::Bytes;
 use crawl_identity::{AcceptSignature, SignableMessage};
 use crawl_scheduler::{Permit, SpentPermit, Tick};
 use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
-use http::Method;
 use http::header::{
     CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     REFERER,
 };
+use http::{Method, StatusCode};
 use reqwest::dns::Resolve;
 use reqwest::tls::TlsInfo;
 use reqwest::{Client, Response};
@@ -391,7 +391,8 @@ impl Fetcher {
         let address = self
             .peer(url, &response)
             .map_err(|why| self.failed(started, None, refusal(why)))?;
-        if let Some(finding) = too_large(response.headers()) {
+        let unusable = too_large(response.headers());
+        if let Some(finding) = unusable.or_else(|| self.proxy_refusal(url, &response)) {
             return Err(self.failed(started, address, finding));
         }
         let mut exchange = Exchange {
@@ -612,6 +613,20 @@ impl Fetcher {
             judged.map_err(|why| why.to_string())?;
         }
         Ok(address)
+    }
+
+    /// Returns the refusal of a proxy that wants a user name and a password. Its 407 says nothing
+    /// about the page (RFC 9110 section 15.5.8). For https, an HTTP proxy answers 407 to CONNECT,
+    /// which the client reports as a failed connection. SOCKS proxies send no HTTP answers.
+    fn proxy_refusal(&self, url: &CanonicalUrl, response: &Response) -> Option<ClassifiedError> {
+        let speaks_http = self.config.proxy.as_ref()?.starts_with("http");
+        let is_refusal = response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+            && speaks_http
+            && url.scheme() == "http";
+        is_refusal.then(|| {
+            let detail = "the proxy wants a user name and a password (407)".to_owned();
+            ClassifiedError::new(FailureKind::ProxyFailed, FailurePhase::Connect, detail)
+        })
     }
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> ClassifiedError {

@@ -16,7 +16,7 @@ pub enum RecordsError {
         dir: PathBuf,
         /// The requested round.
         round: u32,
-        /// Number of rounds in the crawl.
+        /// The number of the last round.
         rounds: u32,
     },
     /// There is no crawl in the directory.

@@ -50,16 +50,25 @@ struct VisitedUrl {
 }
 
 impl RoundRowFilter {
-    /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, if it has several rounds.
+    /// Reads `pages.jsonl` and, if the crawl in `dir` has several rounds, `excluded.jsonl`.
     ///
     /// # Errors
-    /// File system errors. Malformed lines are skipped.
+    /// [`RecordsError::NoRound`] if no page was visited in the selected round or later; file system
+    /// errors. Malformed lines are skipped.
     pub fn read(dir: &Path, rounds: RoundSelection) -> Result<RoundRowFilter, RecordsError> {
+        let newest = newest_round(dir)?;
         let last_round = match rounds {
+            RoundSelection::UpTo(round) if !(1..=newest).contains(&round) => {
+                return Err(RecordsError::NoRound {
+                    dir: dir.to_owned(),
+                    round,
+                    rounds: newest,
+                });
+            }
             RoundSelection::UpTo(round) => round,
             RoundSelection::Last | RoundSelection::All => u32::MAX,
         };
-        let has_several = rounds != RoundSelection::All && has_several_rounds(dir)?;
+        let has_several = rounds != RoundSelection::All && newest > 1;
         let several = has_several.then(|| SeveralRounds::read(dir, last_round));
         let several = several.transpose()?;
         Ok(RoundRowFilter {
@@ -160,14 +169,13 @@ impl SeveralRounds {
     }
 }
 
-fn has_several_rounds(dir: &Path) -> Result<bool, RecordsError> {
-    let mut rows = pages(dir)?;
-    while let Some(row) = rows.next_sound() {
-        if row?.round > 1 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Returns the number of the newest round with visits, or 1 if there are no visits.
+fn newest_round(dir: &Path) -> Result<u32, RecordsError> {
+    let mut newest = 1;
+    each(pages(dir)?, |_, row: PageRow| {
+        newest = newest.max(row.round)
+    })?;
+    Ok(newest)
 }
 
 fn each<T: serde::de::DeserializeOwned>(
@@ -284,5 +292,12 @@ mod tests {
         assert_eq!(first[2], of(&["was-out 1", "is-out 1"]));
         let all = kept_rows(dir.path(), RoundSelection::All).map(|rows| rows.len());
         assert_eq!(all, [9, 6, 3]);
+        for round in [0, 3] {
+            let refused = RoundRowFilter::read(dir.path(), RoundSelection::UpTo(round));
+            assert!(matches!(
+                refused,
+                Err(RecordsError::NoRound { rounds: 2, .. })
+            ));
+        }
     }
 }

@@ -73,7 +73,8 @@ fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
 /// `--seed=example.org`.
 ///
 /// # Errors
-/// A word or a flag's value is empty, usually because of an unset shell variable.
+/// A word or a flag's value is empty, usually because of an unset shell variable. Or a seed isn't
+/// valid UTF-8.
 fn prepare(
     command: &Command,
     words: impl IntoIterator<Item = OsString>,
@@ -84,6 +85,11 @@ fn prepare(
     let mut is_past_flags = false;
     while let Some(word) = words.next() {
         let Some(text) = word.to_str() else {
+            if takes_seeds(command) && !word.as_encoded_bytes().starts_with(b"-") {
+                let seed = word.display();
+                return Err(CommandError::usage(format!("`{seed}` isn't valid UTF-8"))
+                    .hint("percent-encode other bytes of a URL, such as `%E9`"));
+            }
             prepared.push(word);
             continue;
         };

@@ -57,7 +57,7 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     if !Path::new(word).join("crawl.toml").is_file() {
         return None;
     }
-    let first = std::env::args().nth(1).unwrap_or_default();
+    let first = first_argument();
     Some(match args::command().find_subcommand(&first) {
         None => format!("`crawl --output {word}` continues the crawl in it"),
         Some(command) => format!(
@@ -68,10 +68,18 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     })
 }
 
+/// Returns the first argument, which names a subcommand. Empty if it is missing or not valid UTF-8.
+fn first_argument() -> String {
+    let first = std::env::args_os().nth(1);
+    first
+        .and_then(|first| first.into_string().ok())
+        .unwrap_or_default()
+}
+
 /// Returns the hint for an error about which clap has no advice.
 fn hint_for(error: &clap::Error) -> String {
     let command = args::command();
-    let first = std::env::args().nth(1).unwrap_or_default();
+    let first = first_argument();
     if let Some(command) = command.find_subcommand(&first) {
         let name = command.get_name();
         return format!("`crawl {name} --help` lists its flags and arguments");

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crawl_records::{FaultBaseline, FaultKind};
+use crawl_records::{FaultBaseline, FaultKind, RecordsError};
 
 use crate::cli::report::FaultFormat;
 use crate::error::records::of_records;
 use crate::error::{CommandError, unwritable};
+use crate::input_file_reader::unreadable;
 use crate::terminal::{print, print_as_is, print_json};
 
 /// Options of a fault report: format, kinds of faults, and baselines.
@@ -37,10 +38,14 @@ impl<'a> FaultReportOptions<'a> {
         write_baseline: Option<&'a Path>,
     ) -> Result<FaultReportOptions<'a>, CommandError> {
         let baseline = baseline.map(FaultBaseline::read).transpose();
+        let baseline = baseline.map_err(|why| match why {
+            RecordsError::Io { path, source } => unreadable(&path, &source),
+            why => of_records(why),
+        });
         Ok(FaultReportOptions {
             format,
             kinds,
-            baseline: baseline.map_err(of_records)?,
+            baseline: baseline?,
             write_baseline,
         })
     }

@@ -138,8 +138,10 @@ fn refusal(error: &ExportError, args: &ExportArgs) -> CommandError {
     match error {
         ExportError::Index(error) => of_index(error, &args.dir),
         ExportError::File(AtomicFileError::Occupied { .. }) => {
-            CommandError::usage(error.to_string())
-                .hint("choose a new folder, an empty one, or an earlier bundle")
+            CommandError::usage(error.to_string()).hint(match args.to {
+                ExportFormat::Static => "choose a new folder, an empty one, or an earlier export",
+                _ => "choose a new or empty folder",
+            })
         }
         ExportError::File(AtomicFileError::Write { source, .. }) => unwritable(&args.out, source),
         _ => CommandError::disk(error.to_string()),

@@ -253,11 +253,6 @@ pub(crate) fn no_threads(why: &io::Error) -> CommandError {
     CommandError::disk(format!("can't start the program's threads: {why}"))
 }
 
-/// Returns the error for a file that can't be read.
-pub(crate) fn unreadable(path: &Path, why: &io::Error) -> CommandError {
-    CommandError::disk(format!("can't read `{}`: {why}", path.display()))
-}
-
 /// Returns the error for a user-named file that can't be written.
 pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
     let refusal = CommandError::disk(format!("can't write {}: {why}", path.display()));

@@ -10,7 +10,10 @@ pub(crate) fn of_records(why: RecordsError) -> CommandError {
         RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())
             .hint("give the directory of a crawl, with its pages.jsonl"),
         RecordsError::NoRound { rounds, .. } => {
-            CommandError::usage(why.to_string()).hint(format!("rounds 1 to {rounds} exist"))
+            CommandError::usage(why.to_string()).hint(match rounds {
+                1 => "only round 1 exists".to_owned(),
+                rounds => format!("rounds 1 to {rounds} exist"),
+            })
         }
         RecordsError::Baseline { .. } => CommandError::usage(why.to_string())
             .hint("write a baseline with `crawl report DIR --faults --format jsonl`"),

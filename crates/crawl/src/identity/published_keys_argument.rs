@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use crawl_identity::{KeyDirectory, check_directory};
 
-use crate::error::{CommandError, unreadable};
+use crate::error::CommandError;
+use crate::input_file_reader::unreadable;
 
 /// The value of `--keys`: the URL where a crawler publishes its keys, and a file with what this URL
 /// returned.

@@ -229,7 +229,7 @@ fn two_crawls_of_one_site_are_compared() {
     let of_round = cmd.run(&["report", "--compare", "one", "other", "--round", "1"]);
     assert!(of_round.ok().contains("round     1 of 1 in A and 1 in B"));
     let no_round = cmd.run(&["report", "--compare", "one", "other", "--round", "2"]);
-    let reason = "has no round 2\nhint: rounds 1 to 1 exist";
+    let reason = "has no round 2\nhint: only round 1 exists";
     assert!(
         no_round.code == 2 && no_round.stderr.contains(reason),
         "{}",

@@ -181,14 +181,14 @@ fn unknown_formats_and_places_are_refused() {
         expect![[r#"
             2
             error: letters already exists
-            hint: choose a new folder, an empty one, or an earlier bundle"#]],
+            hint: choose a new folder, an empty one, or an earlier export"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "letters/dear.txt"],
         expect![[r#"
             2
             error: letters/dear.txt already exists
-            hint: choose a new folder, an empty one, or an earlier bundle"#]],
+            hint: choose a new folder, an empty one, or an earlier export"#]],
     );
     refused(
         &[

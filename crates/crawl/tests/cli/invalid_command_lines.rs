@@ -1,5 +1,8 @@
 //! An invalid command line causes an error, a hint and exit code 2, and no requests.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 use expect_test::{Expect, expect};
 
 use crate::harness::setup;
@@ -45,6 +48,37 @@ fn seeds() {
         2
         error: unusable seed `http://[::]/`: :: can't be a server's address
         hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+    );
+}
+
+#[test]
+fn an_argument_that_is_not_utf_8() {
+    let (_dir, cmd) = setup("bytes");
+    let argument = OsStr::from_bytes(b"http://127.0.0.1/\xff");
+    let ran = cmd.command(&[]).arg(argument).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    expect![[r#"
+        error: `http://127.0.0.1/�` isn't valid UTF-8
+        hint: percent-encode other bytes of a URL, such as `%E9`
+    "#]]
+    .assert_eq(&String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn missing_input_files() {
+    check(
+        &["identity", "verify", "missing.log"],
+        expect![[r#"
+        2
+        error: can't read missing.log: No such file or directory (os error 2)
+        hint: give an existing file; relative paths start at the current folder"#]],
+    );
+    check(
+        &["check", "http://127.0.0.1/", "--baseline", "missing.jsonl"],
+        expect![[r#"
+            2
+            error: can't read missing.jsonl: No such file or directory (os error 2)
+            hint: give an existing file; relative paths start at the current folder"#]],
     );
 }
 

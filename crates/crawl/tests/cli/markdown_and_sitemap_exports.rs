@@ -96,6 +96,11 @@ fn pages_become_files_that_link_to_each_other() {
     assert!(home.contains(&links), "{home}");
     let again = cmd.run(&["export", "c", "--to", "markdown", "--out", "md"]);
     assert_eq!(again.code, 2, "{}", again.stderr);
+    assert!(
+        again.stderr.contains("choose a new or empty folder"),
+        "{}",
+        again.stderr
+    );
 }
 
 #[test]

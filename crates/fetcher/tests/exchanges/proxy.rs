@@ -5,7 +5,7 @@ use crawl_weburl::canonicalize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::scripted_server::{Server, fetch, fetcher, unused_address};
+use crate::scripted_server::{Server, config, fetch, fetcher, unused_address};
 
 fn through(proxy: &str) -> FetchConfig {
     FetchConfig {
@@ -97,6 +97,27 @@ async fn an_unreachable_proxy_is_the_operators_fault() {
             ("proxy_failed", FaultyParty::Operator)
         );
     }
+}
+
+#[tokio::test]
+async fn rfc9110_15_5_8_a_407_is_the_answer_of_the_proxy() {
+    let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
+    let proxy = Server::answering(refusal).await;
+    let url = canonicalize(None, "http://site.example/robots.txt").unwrap();
+    let fetcher = fetcher(through(&format!("http://{}", proxy.address)));
+    let failure = fetch(&fetcher, &url).await.unwrap_err();
+    assert_eq!(
+        (failure.name(), failure.fault),
+        ("proxy_failed", FaultyParty::Operator)
+    );
+}
+
+#[tokio::test]
+async fn a_407_of_a_site_is_an_answer() {
+    let server = Server::answering("HTTP/1.1 407 Odd\r\nContent-Length: 0\r\n\r\n").await;
+    let url = server.url("/");
+    let exchange = fetch(&fetcher(config(&url)), &url).await.unwrap();
+    assert_eq!(exchange.status, 407);
 }
 
 #[test]

@@ -15,8 +15,9 @@ use flate2::bufread::MultiGzDecoder;
 use super::log_line;
 use super::logged_request::LoggedRequest;
 use super::logged_signature_counts::LoggedSignatureCounts;
-use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
+use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE};
 use crate::identity::{PublishedKeysArgument, published_keys};
+use crate::input_file_reader::unreadable;
 use crate::terminal::print;
 use crate::values::DurationSetting;
 
