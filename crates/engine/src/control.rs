@@ -7,6 +7,8 @@ use crawl_archive::rows::PageRow;
 use crawl_scheduler::{HostQueueStatus, Politeness, Tick};
 use crawl_scope::BadScopePattern;
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap};
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -332,8 +334,12 @@ pub enum StopUrgency {
     Now,
 }
 
-/// The current activity of the crawl.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The current activity of the crawl. Its name in text and JSON is in snake case.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CrawlPhase {
     /// Fetching pages.
     #[default]
@@ -348,6 +354,20 @@ pub enum CrawlPhase {
     Draining,
     /// Writing derived files at the end of a run.
     Writing,
+    /// Waiting for the next round. A run never reports this phase, since it is one round: the
+    /// program that starts the rounds does.
+    Waiting,
+}
+
+impl CrawlPhase {
+    /// All phases.
+    pub const ALL: &[CrawlPhase] = CrawlPhase::VARIANTS;
+
+    /// Returns the name, such as `disk_low`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A snapshot of a crawl for observers.

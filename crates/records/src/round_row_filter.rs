@@ -173,7 +173,7 @@ impl SeveralRounds {
 fn newest_round(dir: &Path) -> Result<u32, RecordsError> {
     let mut newest = 1;
     each(pages(dir)?, |_, row: PageRow| {
-        newest = newest.max(row.round)
+        newest = newest.max(row.round);
     })?;
     Ok(newest)
 }
@@ -195,6 +195,7 @@ mod tests {
     use std::path::Path;
 
     use super::{RoundRowFilter, RoundSelection};
+    use crate::error::RecordsError;
     use crate::row_file_reader::{excluded, links, pages};
 
     fn page(url: &str, round: u32, change: Option<&str>) -> String {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crawl_engine::{EngineError, park_at_rest, unpark_at_rest};
+use crawl_engine::{CrawlPhase, EngineError, park_at_rest, unpark_at_rest};
 use crawl_records::counted;
 use tokio::runtime::Builder;
 
 use crate::cli::args::ControlArgs;
 use crate::control::client::{ControlClient, ControlClientError};
-use crate::control::protocol::{ControlCommand, ControlRefusal, CrawlStateSnapshot, PhaseName};
+use crate::control::protocol::{ControlCommand, ControlRefusal, CrawlStateSnapshot};
 use crate::control::{engine_refused, host_key};
 use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, no_threads};
@@ -50,7 +50,7 @@ async fn send_command(dir: &Path, command: ControlCommand) -> Result<u8, Command
 /// Describes the effect of a command. `state` is the state of the crawl after the command, or
 /// `None` if no crawl runs.
 fn confirmation(command: &ControlCommand, state: Option<&CrawlStateSnapshot>) -> String {
-    let is_waiting = state.is_some_and(|state| state.phase == PhaseName::Waiting);
+    let is_waiting = state.is_some_and(|state| state.phase == CrawlPhase::Waiting);
     match command {
         ControlCommand::Pause {} if is_waiting => {
             "paused: the next round doesn't start until `resume`".to_owned()

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use clap::Subcommand;
+use crawl_engine::CrawlPhase;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
@@ -124,33 +125,11 @@ pub(crate) enum ControlResponse {
     },
 }
 
-/// The phase of a crawl, by its name in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum PhaseName {
-    /// The crawl is fetching pages.
-    Crawling,
-    /// The crawl sends no requests until a `resume` command.
-    Paused,
-    /// The crawl sends no requests until the disk has room.
-    #[serde(rename = "disk_low")]
-    DiskLow,
-    /// Waiting until other workers of the crawl find more URLs or all workers have finished.
-    #[serde(rename = "waiting_for_workers")]
-    WaitingForWorkers,
-    /// The crawl ends once in-flight requests have finished.
-    Draining,
-    /// The crawl writes the files derived at the end of a run.
-    Writing,
-    /// The crawl waits for its next round.
-    Waiting,
-}
-
 /// The state of a crawl at one moment: its phase, counts, latest pages and host queues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CrawlStateSnapshot {
     /// The phase of the crawl.
-    pub(crate) phase: PhaseName,
+    pub(crate) phase: CrawlPhase,
     /// Whether a `pause` command is in effect.
     pub(crate) paused: bool,
     /// The round's number, from 1.

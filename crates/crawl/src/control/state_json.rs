@@ -6,7 +6,7 @@ use crawl_engine::{CrawlPhase, LiveCrawlState, ProgressSnapshot};
 use crawl_scheduler::{HostQueueStatus as Work, Tick};
 use jiff::Timestamp;
 
-use super::protocol::{CrawlStateSnapshot, HostQueueReport, PhaseName, SettledPage};
+use super::protocol::{CrawlStateSnapshot, HostQueueReport, SettledPage};
 use super::round_wait::{RoundWaitMode, RoundWaitState};
 
 /// Returns the state of a running crawl.
@@ -31,7 +31,7 @@ pub(super) fn of_live(live: &LiveCrawlState) -> CrawlStateSnapshot {
 /// Returns the state of a crawl that waits for its next round.
 pub(super) fn of_rest(rest: &RoundWaitState) -> CrawlStateSnapshot {
     CrawlStateSnapshot {
-        phase: PhaseName::Waiting,
+        phase: CrawlPhase::Waiting,
         paused: *rest.wait_mode.borrow() == RoundWaitMode::Paused,
         next_round: Some(format!("{:.3}", rest.at)),
         parked: rest.last.parked.iter().map(ToString::to_string).collect(),
@@ -42,14 +42,7 @@ pub(super) fn of_rest(rest: &RoundWaitState) -> CrawlStateSnapshot {
 /// Returns the part of a crawl's state that its progress report contains.
 pub(super) fn of_progress(progress: &ProgressSnapshot) -> CrawlStateSnapshot {
     CrawlStateSnapshot {
-        phase: match progress.phase {
-            CrawlPhase::Crawling => PhaseName::Crawling,
-            CrawlPhase::Paused => PhaseName::Paused,
-            CrawlPhase::DiskLow => PhaseName::DiskLow,
-            CrawlPhase::WaitingForWorkers => PhaseName::WaitingForWorkers,
-            CrawlPhase::Draining => PhaseName::Draining,
-            CrawlPhase::Writing => PhaseName::Writing,
-        },
+        phase: progress.phase,
         paused: progress.is_paused,
         round: progress.round,
         pages: progress.pages,

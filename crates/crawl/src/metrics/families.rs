@@ -8,15 +8,6 @@ use crawl_scheduler::PauseReason;
 use super::process::ProcessMetrics;
 use super::prometheus_text::{MetricFamily, MetricSample, MetricSamples};
 
-const PHASES: [(CrawlPhase, &str); 6] = [
-    (CrawlPhase::Crawling, "crawling"),
-    (CrawlPhase::Paused, "paused"),
-    (CrawlPhase::DiskLow, "disk_low"),
-    (CrawlPhase::WaitingForWorkers, "waiting_for_workers"),
-    (CrawlPhase::Draining, "draining"),
-    (CrawlPhase::Writing, "writing"),
-];
-
 /// Returns all metrics with their current values.
 pub(super) fn families(now: &ProgressSnapshot, process: ProcessMetrics) -> Vec<MetricFamily> {
     let mut families = of_counters(now);
@@ -176,12 +167,12 @@ fn of_state(now: &ProgressSnapshot) -> Vec<MetricFamily> {
             name: "crawl_phase",
             unit: "0 or 1",
             help: "1 for the current phase: crawling, paused, disk_low (waiting for free disk \
-                   space), waiting_for_workers, draining (finishing requests in flight) or writing \
-                   (index and report).",
+                   space), waiting_for_workers, draining (finishing requests in flight), writing \
+                   (index and report) or waiting (for the next round).",
             values: MetricSamples::Gauge(
-                PHASES
+                CrawlPhase::ALL
                     .iter()
-                    .map(|(phase, name)| labelled("phase", name, u64::from(*phase == now.phase)))
+                    .map(|phase| labelled("phase", phase.name(), u64::from(*phase == now.phase)))
                     .collect(),
             ),
         },

@@ -18,7 +18,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::routing::get;
 use axum::{Extension, Router};
-use crawl_engine::ProgressSnapshot;
+use crawl_engine::{CrawlPhase, ProgressSnapshot};
 use tokio::sync::watch;
 
 use crate::error::CommandError;
@@ -85,6 +85,16 @@ impl MetricsServer {
     /// Switches to the progress of another round.
     pub(crate) fn follow(&self, progress: watch::Receiver<ProgressSnapshot>) {
         *self.progress() = progress;
+    }
+
+    /// Reports that the crawl waits for its next round.
+    pub(crate) fn rest(&self) {
+        let mut progress = self.progress();
+        let last = ProgressSnapshot {
+            phase: CrawlPhase::Waiting,
+            ..progress.borrow().clone()
+        };
+        *progress = watch::channel(last).1;
     }
 
     fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<ProgressSnapshot>> {

@@ -256,6 +256,9 @@ impl Rounds<'_> {
             last,
             wait_mode: wait_mode.clone(),
         });
+        if let Some(metrics) = &self.metrics {
+            metrics.rest();
+        }
         let event = match start {
             Start::AsAsked => "the next round starts",
             Start::GoOn => "the round continues",

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use crawl_weburl::{host_address, safe_line};
 
 use super::authority::{Authority, named};
@@ -45,10 +45,17 @@ impl AccessGuard {
         }
     }
 
-    /// Checks the host name in a request. A server on loopback accepts only loopback names, unless
-    /// it is behind a proxy: otherwise a page of another site could use DNS rebinding to read
-    /// everything served. A request with more than one origin is rejected.
-    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ErrorResponse> {
+    /// Checks the host name in a request, which must be valid (RFC 9112 section 3.2). A server on
+    /// loopback accepts only loopback names, unless it is behind a proxy: otherwise a page of
+    /// another site could use DNS rebinding to read everything served. A request with more than one
+    /// origin is rejected.
+    pub(crate) fn admits(
+        &self,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), ErrorResponse> {
+        valid_host(version, headers)?;
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
             let error = "the request has more than one `Origin`";
             return Err(ErrorResponse::new(StatusCode::BAD_REQUEST, error)
@@ -125,6 +132,29 @@ impl AccessGuard {
     }
 }
 
+/// Rejects a request with several `Host` fields, an invalid one, or none where HTTP/1.1 requires it.
+fn valid_host(version: Version, headers: &HeaderMap) -> Result<(), ErrorResponse> {
+    let refused = |error: &str| {
+        Err(ErrorResponse::new(StatusCode::BAD_REQUEST, error)
+            .hint("send one `Host` field, such as `Host: search.example`"))
+    };
+    let mut fields = headers.get_all(header::HOST).iter();
+    match (fields.next(), fields.next()) {
+        (None, _) if version == Version::HTTP_11 => refused("the request has no `Host`"),
+        (None, _) => Ok(()),
+        (Some(_), Some(_)) => refused("the request has more than one `Host`"),
+        (Some(field), None) => {
+            let is_valid = field
+                .to_str()
+                .is_ok_and(|text| Authority::parse(text).is_some());
+            match is_valid {
+                true => Ok(()),
+                false => refused("the `Host` of the request isn't a host name"),
+            }
+        }
+    }
+}
+
 /// Rejects requests that browsers send on behalf of other sites' pages.
 fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let refused = |what: String| {
@@ -164,7 +194,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderMap, HeaderName, Uri};
+    use axum::http::{HeaderMap, HeaderName, Uri, Version};
     use expect_test::{Expect, expect};
 
     use super::{AccessGuard, ControlAccess};
@@ -264,7 +294,8 @@ mod tests {
         let guard = guard(true, false, false);
         let named = |uri: &str, host: &str| {
             let uri: Uri = uri.parse().unwrap();
-            guard.admits(&uri, &headers(&[("host", host)])).is_ok()
+            let fields = headers(&[("host", host)]);
+            guard.admits(Version::HTTP_11, &uri, &fields).is_ok()
         };
         for host in ["127.0.0.1:8787", "localhost", "[::1]:8787", "127.9.9.9"] {
             assert!(named("/", host), "{host}");
@@ -279,15 +310,37 @@ mod tests {
             assert!(!named("/", host), "{host}");
         }
         assert!(!named("http://example.org/", "localhost"));
-        let hosts = headers(&[("host", "localhost"), ("host", "localhost")]);
         let uri = Uri::from_static("/");
-        let status = |fields: &HeaderMap| guard.admits(&uri, fields).unwrap_err().status;
-        assert_eq!(status(&hosts), 421);
+        let status = |fields: &HeaderMap| {
+            let refusal = guard.admits(Version::HTTP_11, &uri, fields).unwrap_err();
+            refusal.status
+        };
+        assert_eq!(status(&headers(&[("host", "example.org")])), 421);
         let origin = ("origin", "http://localhost");
         assert_eq!(
             status(&headers(&[("host", "localhost"), origin, origin])),
             400
         );
+    }
+
+    #[test]
+    fn rfc9112_3_2_a_request_has_one_valid_host() {
+        for behind_proxy in [true, false] {
+            let guard = guard(false, behind_proxy, true);
+            for (version, hosts, is_admitted) in [
+                (Version::HTTP_11, &["a.example"][..], true),
+                (Version::HTTP_11, &["a.example", "a.example"], false),
+                (Version::HTTP_11, &["a b/c"], false),
+                (Version::HTTP_11, &[], false),
+                (Version::HTTP_10, &[], true),
+                (Version::HTTP_10, &["a", "b"], false),
+            ] {
+                let fields: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+                let decision = guard.admits(version, &Uri::from_static("/"), &headers(&fields));
+                let status = decision.map_or_else(|refusal| refusal.status.as_u16(), |()| 200);
+                assert_eq!(status, if is_admitted { 200 } else { 400 }, "{hosts:?}");
+            }
+        }
     }
 
     #[test]

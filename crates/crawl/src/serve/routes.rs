@@ -87,7 +87,8 @@ async fn gate(State(app): State<Arc<ServerState>>, request: Request, next: Next)
 }
 
 fn admitted(app: &ServerState, request: &Request) -> Result<(), ErrorResponse> {
-    app.guard.admits(request.uri(), request.headers())?;
+    app.guard
+        .admits(request.version(), request.uri(), request.headers())?;
     if head_bytes(request) > MAX_HEAD_BYTES {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         let error = format!("the request's head is larger than {MAX_HEAD_BYTES} bytes");

@@ -174,7 +174,7 @@ fn phase(now: &ProgressSnapshot, detail: Detail) -> Option<String> {
             format!("{} left", roughly(whole_hours(left)))
         }
         (CrawlPhase::Crawling, Some(left)) => format!("about {} left", roughly(left)),
-        (CrawlPhase::Crawling, None) => return None,
+        (CrawlPhase::Crawling, None) | (CrawlPhase::Waiting, _) => return None,
     })
 }
 
@@ -218,14 +218,7 @@ fn whole_hours(time: Duration) -> Duration {
 
 fn object(now: &ProgressSnapshot) -> serde_json::Value {
     json!({
-        "phase": match now.phase {
-            CrawlPhase::Crawling => "crawling",
-            CrawlPhase::Paused => "paused",
-            CrawlPhase::DiskLow => "disk_low",
-            CrawlPhase::WaitingForWorkers => "waiting_for_workers",
-            CrawlPhase::Draining => "draining",
-            CrawlPhase::Writing => "writing",
-        },
+        "phase": now.phase,
         "round": now.round,
         "pages": now.pages,
         "failed": now.failed,

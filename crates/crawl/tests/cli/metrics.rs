@@ -27,14 +27,19 @@ fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
         "-v",
     ];
     let crawl = cmd.start(&args);
+    let address = address(&crawl);
+    crawl.until("answered 200");
+    crawl.ensure_printed("takes commands");
+    (crawl, address)
+}
+
+/// Returns the address of a crawl's metrics.
+fn address(crawl: &Running) -> String {
     crawl.until("metrics at ");
     let stderr = crawl.stderr();
     let (_, url) = stderr.split_once("metrics at http://").unwrap();
     let (address, _) = url.split_once("/metrics").unwrap();
-    let address = address.to_owned();
-    crawl.until("answered 200");
-    crawl.ensure_printed("takes commands");
-    (crawl, address)
+    address.to_owned()
 }
 
 fn connect(address: &str) -> TcpStream {
@@ -107,6 +112,34 @@ fn metrics_contain_no_host_or_url() {
     let host = host.trim_start_matches("http://").trim_end_matches('/');
     assert!(!text.contains(host) && !text.contains("http"), "{text}");
     end(crawl);
+}
+
+#[test]
+fn a_crawl_between_rounds_is_waiting() {
+    let (_dir, cmd) = setup("metrics");
+    let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
+    let seed = web.url(0, "/");
+    let args = "--output c --delay 0s --every 1h --metrics 127.0.0.1:0 --progress off";
+    let args: Vec<&str> = args.split(' ').chain(["--seed", &seed]).collect();
+    let crawl = cmd.start(&args);
+    let address = address(&crawl);
+    crawl.until("the next round starts at ");
+    let answer = request(&address, "GET", &["/metrics"]);
+    let current: Vec<&str> = answer
+        .lines()
+        .filter(|line| line.starts_with("crawl_phase"))
+        .collect();
+    assert!(
+        current.contains(&"crawl_phase{phase=\"waiting\"} 1"),
+        "{current:?}"
+    );
+    assert_eq!(
+        current.iter().filter(|line| line.ends_with(" 1")).count(),
+        1
+    );
+    assert!(answer.contains("crawl_requests_total{purpose=\"robots\",status=\"2xx\"} 1"));
+    crawl.signal("INT");
+    crawl.end();
 }
 
 #[test]

@@ -178,6 +178,8 @@ fn the_description_refers_to_nothing_that_is_missing() {
         );
     }
     let schemas = &api.openapi["components"]["schemas"];
+    let phases = &schemas["State"]["properties"]["phase"]["enum"];
+    assert_eq!(*phases, json!(crawl_engine::CrawlPhase::ALL));
     let moment = json!({"running": true, "state": {"phase": "none"}});
     let faults = api.faults(&schemas["Moment"], &moment, "moment");
     assert!(

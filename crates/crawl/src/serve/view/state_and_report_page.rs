@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use crawl_engine::CrawlPhase;
 use crawl_records::{
     CrawlReport, PendingCounts, broken_table, counted, failure_words, grouped, in_words, link,
     outcome_words, size, status_words,
@@ -13,7 +14,7 @@ use maud::{Markup, html};
 use super::layout::PageLayout;
 use super::result_urls::place;
 use super::times::{duration, moment};
-use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport, PhaseName};
+use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport};
 use crate::serve::access_guard::ControlAccess;
 use crate::serve::live_state_feed::LiveStateMessage;
 use crate::serve::server_state::ServerState;
@@ -39,8 +40,8 @@ pub(super) fn page(
         a.skip href="#report" { "Skip to the report" }
         header.top.wide {
             h1 { (title) }
-            p #phase .pill role="status" data-phase=[state.map(|state| phase(state).0)] {
-                (state.map_or("No crawl is running", |state| phase(state).1))
+            p #phase .pill role="status" data-phase=[state.map(|state| state.phase.name())] {
+                (state.map_or("No crawl is running", |state| shown_phase(state.phase)))
             }
             a href="/" { "Search" }
         }
@@ -51,16 +52,16 @@ pub(super) fn page(
     })
 }
 
-/// Returns the phase's name in the style sheet and on the page. `page/crawl.js` has the same names.
-fn phase(state: &CrawlStateSnapshot) -> (&'static str, &'static str) {
-    match state.phase {
-        PhaseName::Crawling => ("crawling", "Crawling"),
-        PhaseName::Paused => ("paused", "Paused"),
-        PhaseName::DiskLow => ("disk_low", "Waiting for free disk space"),
-        PhaseName::WaitingForWorkers => ("waiting_for_workers", "Waiting for other workers"),
-        PhaseName::Draining => ("draining", "Finishing requests"),
-        PhaseName::Writing => ("writing", "Writing the report"),
-        PhaseName::Waiting => ("waiting", "Waiting for the next round"),
+/// Returns the phase as shown on the page. `page/crawl.js` has the same words.
+fn shown_phase(phase: CrawlPhase) -> &'static str {
+    match phase {
+        CrawlPhase::Crawling => "Crawling",
+        CrawlPhase::Paused => "Paused",
+        CrawlPhase::DiskLow => "Waiting for free disk space",
+        CrawlPhase::WaitingForWorkers => "Waiting for other workers",
+        CrawlPhase::Draining => "Finishing requests",
+        CrawlPhase::Writing => "Writing the report",
+        CrawlPhase::Waiting => "Waiting for the next round",
     }
 }
 
@@ -111,21 +112,21 @@ fn live(state: Option<&CrawlStateSnapshot>, controls: ControlAccess, has_rounds:
 /// Describes what the crawl waits for.
 fn waits_for(state: &CrawlStateSnapshot) -> String {
     match state.phase {
-        PhaseName::Paused => return "Paused: no requests are sent until you resume.".to_owned(),
-        PhaseName::DiskLow => return "Waiting until the disk has free space.".to_owned(),
-        PhaseName::WaitingForWorkers => {
+        CrawlPhase::Paused => return "Paused: no requests are sent until you resume.".to_owned(),
+        CrawlPhase::DiskLow => return "Waiting until the disk has free space.".to_owned(),
+        CrawlPhase::WaitingForWorkers => {
             return "Waiting for URLs from the other workers.".to_owned();
         }
-        PhaseName::Draining => return "Waiting for the last responses.".to_owned(),
-        PhaseName::Writing => return "Writing the report and the index.".to_owned(),
-        PhaseName::Waiting => {
+        CrawlPhase::Draining => return "Waiting for the last responses.".to_owned(),
+        CrawlPhase::Writing => return "Writing the report and the index.".to_owned(),
+        CrawlPhase::Waiting => {
             let next = state.next_round.as_deref();
             return format!(
                 "The next round starts at {}.",
                 next.unwrap_or("a later time")
             );
         }
-        PhaseName::Crawling => {}
+        CrawlPhase::Crawling => {}
     }
     if state.in_flight > 0 {
         let responses = counted(state.in_flight.into(), "response", "responses");
@@ -379,10 +380,12 @@ fn reported_hosts(report: &CrawlReport) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::waits_for;
-    use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport, PhaseName};
+    use crawl_engine::CrawlPhase;
 
-    fn state(phase: PhaseName) -> CrawlStateSnapshot {
+    use super::waits_for;
+    use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport};
+
+    fn state(phase: CrawlPhase) -> CrawlStateSnapshot {
         let json = r#"{"phase":"crawling","paused":false,"round":1,"pages":3,"failed":0,"barred":0,
             "waiting":9,"in_flight":0,"octets":9,"pages_per_second":0.5,"elapsed_ms":8,"latest":[],
             "hosts":[],"parked":[]}"#;
@@ -404,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_reason_for_a_wait_is_shown() {
-        let mut crawl = state(PhaseName::Crawling);
+        let mut crawl = state(CrawlPhase::Crawling);
         crawl.hosts = vec![host("b.example", Some(1_500)), host("a.example", Some(900))];
         let words = "Waiting 900 ms until a.example may get the next request (delay 2 s).";
         assert_eq!(waits_for(&crawl), words);
@@ -414,12 +417,12 @@ mod tests {
         assert!(waits_for(&crawl).contains("are parked"));
         crawl.in_flight = 2;
         assert_eq!(waits_for(&crawl), "Waiting for 2 responses.");
-        let mut rest = state(PhaseName::Waiting);
+        let mut rest = state(CrawlPhase::Waiting);
         rest.next_round = Some("2026-11-21T00:00:00Z".to_owned());
         assert_eq!(
             waits_for(&rest),
             "The next round starts at 2026-11-21T00:00:00Z."
         );
-        assert!(waits_for(&state(PhaseName::Paused)).contains("until you resume"));
+        assert!(waits_for(&state(CrawlPhase::Paused)).contains("until you resume"));
     }
 }
