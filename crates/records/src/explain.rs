@@ -29,7 +29,9 @@ const MAX_KEPT_REQUESTS: usize = 20;
 pub struct Explanation {
     /// The URL in canonical form.
     pub url: String,
-    /// `fetched`, `failed`, `excluded`, `deferred`, `pending`, `forgotten` or `unknown`.
+    /// `fetched`, `failed`, `excluded`, `deferred`, `pending`, `forgotten`, `unknown`, or
+    /// `undetermined`: no row has the URL and the stored state can't be read, so the URL may be
+    /// pending, deferred or unknown.
     pub state: &'static str,
     /// The URL's row in `pages.jsonl`, from the last round if it has several.
     pub page: Option<PageRow>,
@@ -72,8 +74,8 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page on which the crawl found the URL. `None` for a seed, or if the page is unknown.
     pub via: Option<String>,
-    /// If the URL is unknown: a page that contains it, the element, and the setting that prevented
-    /// its fetch.
+    /// If the URL is unknown or undetermined: a page that contains it, the element, and the setting
+    /// that prevents its fetch.
     pub named_by: Option<UrlMention>,
     /// Number of archived pages that were not searched for the URL, because there are too many.
     pub unread_pages: u64,
@@ -217,7 +219,7 @@ pub fn explain(
     }
     explanation.judge();
     explanation.read_rule_since(dir)?;
-    if explanation.state == "unknown" {
+    if !explanation.is_known() {
         let search = url_mentions::search(dir, url)?;
         explanation.named_by = search.named_by;
         explanation.unread_pages = search.unread_pages;
@@ -368,6 +370,12 @@ impl Explanation {
         Ok(())
     }
 
+    /// Returns whether the crawl's rows or its stored state have the URL.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !matches!(self.state, "unknown" | "undetermined")
+    }
+
     /// Records that the URL was erased from the crawl.
     pub fn forget(&mut self, tombstone: TombstoneRow) {
         self.state = "forgotten";
@@ -391,6 +399,13 @@ impl Explanation {
             if self.state == "unknown" {
                 self.state = "excluded";
             }
+        }
+        let is_unread = matches!(
+            self.state_read,
+            StateAvailability::InUse | StateAvailability::Broken(_)
+        );
+        if self.state == "unknown" && is_unread {
+            self.state = "undetermined";
         }
     }
 }

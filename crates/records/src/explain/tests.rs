@@ -185,7 +185,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         "http://e.example/waits",
         expect![[r#"
             http://e.example/waits
-            unknown: it was not a seed, and no page read so far mentions it
+            pending, put aside or unknown: not fetched so far
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               the crawl is running; only its rows were read

@@ -7,7 +7,7 @@ use crawl_archive::rows::RequestRow;
 
 use crawl_weburl::safe_line;
 
-use super::{Explanation, StateAvailability};
+use super::{Explanation, StateAvailability, UrlMention};
 use crate::number_format::counted;
 use crate::row_token_wording::failure_words;
 
@@ -36,6 +36,7 @@ impl fmt::Display for Explanation {
             }
             "pending" => writeln!(f, "waiting to be fetched")?,
             "forgotten" => self.forgotten(f)?,
+            "undetermined" => self.undetermined(f)?,
             _ => self.unknown(f)?,
         }
         if let Some(page) = &self.page {
@@ -183,6 +184,12 @@ impl Explanation {
         writeln!(f, "  reason: {}", tombstone.reason)
     }
 
+    /// Describes a URL that only the unread state may have.
+    fn undetermined(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "pending, put aside or unknown: not fetched so far")?;
+        self.named_by.iter().try_for_each(|named| mention(f, named))
+    }
+
     fn unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self
             .requests
@@ -217,10 +224,14 @@ impl Explanation {
                 "unknown to the crawl, although a page mentions it: it is {role}"
             )?,
         }
-        match &named.element {
-            Some(element) => writeln!(f, "  mentioned by: <{element}> on {}", named.page),
-            None => writeln!(f, "  mentioned by: {}", named.page),
-        }
+        mention(f, named)
+    }
+}
+
+fn mention(f: &mut fmt::Formatter<'_>, named: &UrlMention) -> fmt::Result {
+    match &named.element {
+        Some(element) => writeln!(f, "  mentioned by: <{element}> on {}", named.page),
+        None => writeln!(f, "  mentioned by: {}", named.page),
     }
 }
 
