@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
-use crate::row_file_reader::{delays, excluded, pages, requests, walk};
+use crate::row_file_reader::{delays, excluded, pages, requests, waiting, walk};
 pub use url_mentions::UrlMention;
 
 /// Maximum number of requests that an explanation lists. Earlier requests are only counted.
@@ -67,6 +67,10 @@ pub struct Explanation {
     /// The steps of the random walk that led to the URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<RandomWalkHits>,
+    /// Why the URL is pending since the last run ended. `None` if it isn't pending, or if the last
+    /// run has not ended or was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PendingReason>,
     /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
     /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
@@ -101,6 +105,19 @@ pub struct SampleDrawPosition {
     pub last_rank: String,
     /// Whether the URL was drawn.
     pub is_drawn: bool,
+}
+
+/// Why a URL is pending, from the row of its origin in `waiting.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PendingReason {
+    /// The reason, as in the row, such as `parked`.
+    pub reason: String,
+    /// More about the reason, such as the name of a budget.
+    pub detail: Option<String>,
+    /// When the host may get the next request. `None` if nothing has to be waited for, or if the
+    /// host is parked.
+    pub next_try: Option<Timestamp>,
 }
 
 /// The steps of a random walk that led to a URL.
@@ -218,6 +235,7 @@ pub fn explain(
         Err(why) => explanation.state_read = why,
     }
     explanation.judge();
+    explanation.read_pending_reason(dir, url)?;
     explanation.read_rule_since(dir)?;
     if !explanation.is_known() {
         let search = url_mentions::search(dir, url)?;
@@ -334,6 +352,24 @@ impl Explanation {
             KnownState::Fetched { .. } => self.state = "fetched",
             KnownState::Failed { .. } => self.state = "failed",
         }
+    }
+
+    fn read_pending_reason(&mut self, dir: &Path, url: &CanonicalUrl) -> Result<(), RecordsError> {
+        if self.state != "pending" {
+            return Ok(());
+        }
+        let origin = url.origin();
+        for row in waiting(dir)? {
+            let row = self.sound(row);
+            if let Some(row) = row.filter(|row| row.origin.as_deref() == Some(origin.as_str())) {
+                self.pending = Some(PendingReason {
+                    reason: row.reason,
+                    detail: row.detail,
+                    next_try: row.next_try,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Looks up when the rule that excludes the URL was added.
