@@ -124,7 +124,7 @@ mod tests {
         }
         transaction.commit().unwrap();
         let [full, parked, resting, _] = urls.map(|url| url.host_key());
-        coordinator.hosts.budgets_mut().settled(&full);
+        coordinator.hosts.budgets_mut().settled(&full, 0);
         assert!(coordinator.hosts.budgets_mut().is_full(at(20), &full));
         coordinator.hosts.park_again(at(20), [&parked]);
         let unreachable = EndReason::Unreachable(vec![UnreachableHost {

@@ -234,7 +234,7 @@ mod tests {
                 coordinator.hosts.scheduler().park(at(20), &host);
             }
             if is_full {
-                coordinator.hosts.budgets_mut().settled(&host);
+                coordinator.hosts.budgets_mut().settled(&host, 0);
                 assert!(coordinator.hosts.budgets_mut().is_full(at(20), &host));
             }
             assert_eq!(
