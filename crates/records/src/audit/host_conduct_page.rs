@@ -361,10 +361,13 @@ impl Conduct<'_> {
     }
 
     fn table(&self) -> HtmlTable<'_> {
-        let mut last_end: Option<u64> = None;
+        let mut last: Option<&RequestRow> = None;
         let rows = self.requests.iter().map(|row| {
-            let pause = last_end.map(|end| row.start.saturating_sub(end));
-            last_end = last_end.max(Some(row.end));
+            let pause = last.map(|last| row.start.saturating_sub(last.end));
+            let required = required_pause(last, row);
+            if last.is_none_or(|last| last.end <= row.end) {
+                last = Some(row);
+            }
             vec![
                 TableCell::text(&time(row.start)),
                 TableCell::link(&row.url),
@@ -373,7 +376,7 @@ impl Conduct<'_> {
                 match pause {
                     Some(pause) => TableCell::Words(
                         pause,
-                        format!("{} ms, {} required", grouped(pause), grouped(row.gap_asked)),
+                        format!("{} ms, {} required", grouped(pause), grouped(required)),
                     ),
                     None => TableCell::text("first request"),
                 },
@@ -477,6 +480,17 @@ impl Conduct<'_> {
             None => TableCell::text("no copy"),
         }
     }
+}
+
+/// Returns the pause in milliseconds that was required between two requests. If the crawl was
+/// restarted during a wait that the server demanded, the row of the later request has only the rest
+/// of the wait.
+fn required_pause(earlier: Option<&RequestRow>, row: &RequestRow) -> u64 {
+    let whole = earlier.and_then(|earlier| {
+        let pause = row.start.saturating_sub(earlier.end) + ROUNDING_MS;
+        earlier.wait_asked.filter(|wait| *wait <= pause)
+    });
+    row.gap_asked.max(whole.unwrap_or_default())
 }
 
 fn time(millis: u64) -> String {
