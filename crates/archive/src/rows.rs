@@ -631,7 +631,7 @@ pub struct ExcludedRow {
 }
 
 /// A line of `waiting.jsonl`, written when a run ends: URLs that are still pending.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingRow {
     /// Scheme, host and port of the pending URLs. Null in the first line, which is about the whole
     /// crawl.
@@ -643,6 +643,10 @@ pub struct WaitingRow {
     pub reason: String,
     /// More about the reason: the name of the budget, or why no request was sent to the host.
     pub detail: Option<String>,
+    /// When the host may get the next request, if the host or its robots.txt has to be waited for.
+    /// Null in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_try: Option<Timestamp>,
     /// The first 100 pending URLs, if the robots.txt of the origin is unreachable. They are listed
     /// because their server doesn't respond, so the links to them may be broken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

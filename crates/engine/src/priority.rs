@@ -107,6 +107,12 @@ pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
+/// Returns whether an answer with `status` must be read to find out whether the URL is a guessed
+/// sitemap that exists. Some servers answer any URL with a page.
+pub(crate) fn is_undecided_guess(lease: &Lease, status: u16) -> bool {
+    is_guess(lease) && (200..300).contains(&status)
+}
+
 /// Returns whether the URL is a page that only sitemaps on other hosts list.
 pub(crate) fn is_foreign_entry(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::FOREIGN_ENTRY && lease.kind == UrlKind::Page

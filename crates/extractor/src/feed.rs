@@ -27,6 +27,14 @@ pub struct Feed {
     pub oddities: Vec<DocumentOddity>,
 }
 
+impl Feed {
+    /// Returns the addresses outside of entries: the page that the feed belongs to, and documents
+    /// with further entries.
+    pub fn further_pages(&self) -> impl Iterator<Item = &UnresolvedFeedAddress> {
+        self.home.iter().chain(&self.next)
+    }
+}
+
 /// The format of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

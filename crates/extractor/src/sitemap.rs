@@ -102,6 +102,26 @@ impl SitemapEntry {
             news: None,
         }
     }
+
+    /// Returns the addresses of pages other than `loc`, as written: alternates, and players of
+    /// videos.
+    pub fn further_pages(&self) -> impl Iterator<Item = &str> {
+        let alternates = self.alternates.iter();
+        let alternates = alternates.map(|alternate| alternate.href.as_str());
+        let players = self
+            .videos
+            .iter()
+            .filter_map(|video| video.player.as_deref());
+        alternates.chain(players)
+    }
+
+    /// Returns the addresses of resources, as written: images, videos and their previews.
+    pub fn resources(&self) -> impl Iterator<Item = &str> {
+        let videos = self.videos.iter();
+        let videos = videos.flat_map(|video| [&video.content, &video.thumbnail]);
+        let images = self.images.iter();
+        images.chain(videos.flatten()).map(String::as_str)
+    }
 }
 
 /// How often a page changes, according to its owner.

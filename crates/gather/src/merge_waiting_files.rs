@@ -77,11 +77,8 @@ fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> Waitin
         origin: None,
         urls,
         ..row_of_crawl.unwrap_or_else(|| WaitingRow {
-            origin: None,
-            urls,
             reason: "finished".to_owned(),
-            detail: None,
-            listed: Vec::new(),
+            ..WaitingRow::default()
         })
     }
 }

@@ -120,7 +120,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     redirects.name_loops(&mut result.pages);
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
-    let archived = ArchivedPageReader::open(dir);
+    let archived = ArchivedPageReader::open(dir)?;
     let mut wanted = BrokenLinkSearch::new(dir, &result.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
     result.source = match archived {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
-use crate::row_file_reader::{delays, excluded, pages, requests, walk};
+use crate::row_file_reader::{delays, excluded, pages, requests, waiting, walk};
 pub use url_mentions::UrlMention;
 
 /// Maximum number of requests that an explanation lists. Earlier requests are only counted.
@@ -29,7 +29,9 @@ const MAX_KEPT_REQUESTS: usize = 20;
 pub struct Explanation {
     /// The URL in canonical form.
     pub url: String,
-    /// `fetched`, `failed`, `excluded`, `deferred`, `pending`, `forgotten` or `unknown`.
+    /// `fetched`, `failed`, `excluded`, `deferred`, `pending`, `forgotten`, `unknown`, or
+    /// `undetermined`: no row has the URL and the stored state can't be read, so the URL may be
+    /// pending, deferred or unknown.
     pub state: &'static str,
     /// The URL's row in `pages.jsonl`, from the last round if it has several.
     pub page: Option<PageRow>,
@@ -65,6 +67,10 @@ pub struct Explanation {
     /// The steps of the random walk that led to the URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<RandomWalkHits>,
+    /// Why the URL is pending since the last run ended. `None` if it isn't pending, or if the last
+    /// run has not ended or was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PendingReason>,
     /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
     /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
@@ -72,8 +78,8 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page on which the crawl found the URL. `None` for a seed, or if the page is unknown.
     pub via: Option<String>,
-    /// If the URL is unknown: a page that contains it, the element, and the setting that prevented
-    /// its fetch.
+    /// If the URL is unknown or undetermined: a page that contains it, the element, and the setting
+    /// that prevents its fetch.
     pub named_by: Option<UrlMention>,
     /// Number of archived pages that were not searched for the URL, because there are too many.
     pub unread_pages: u64,
@@ -99,6 +105,19 @@ pub struct SampleDrawPosition {
     pub last_rank: String,
     /// Whether the URL was drawn.
     pub is_drawn: bool,
+}
+
+/// Why a URL is pending, from the row of its origin in `waiting.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PendingReason {
+    /// The reason, as in the row, such as `parked`.
+    pub reason: String,
+    /// More about the reason, such as the name of a budget.
+    pub detail: Option<String>,
+    /// When the host may get the next request. `None` if nothing has to be waited for, or if the
+    /// host is parked.
+    pub next_try: Option<Timestamp>,
 }
 
 /// The steps of a random walk that led to a URL.
@@ -216,8 +235,9 @@ pub fn explain(
         Err(why) => explanation.state_read = why,
     }
     explanation.judge();
+    explanation.read_pending_reason(dir, url)?;
     explanation.read_rule_since(dir)?;
-    if explanation.state == "unknown" {
+    if !explanation.is_known() {
         let search = url_mentions::search(dir, url)?;
         explanation.named_by = search.named_by;
         explanation.unread_pages = search.unread_pages;
@@ -334,6 +354,24 @@ impl Explanation {
         }
     }
 
+    fn read_pending_reason(&mut self, dir: &Path, url: &CanonicalUrl) -> Result<(), RecordsError> {
+        if self.state != "pending" {
+            return Ok(());
+        }
+        let origin = url.origin();
+        for row in waiting(dir)? {
+            let row = self.sound(row);
+            if let Some(row) = row.filter(|row| row.origin.as_deref() == Some(origin.as_str())) {
+                self.pending = Some(PendingReason {
+                    reason: row.reason,
+                    detail: row.detail,
+                    next_try: row.next_try,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Looks up when the rule that excludes the URL was added.
     fn read_rule_since(&mut self, dir: &Path) -> Result<(), RecordsError> {
         let stored = self
@@ -368,6 +406,12 @@ impl Explanation {
         Ok(())
     }
 
+    /// Returns whether the crawl's rows or its stored state have the URL.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !matches!(self.state, "unknown" | "undetermined")
+    }
+
     /// Records that the URL was erased from the crawl.
     pub fn forget(&mut self, tombstone: TombstoneRow) {
         self.state = "forgotten";
@@ -391,6 +435,13 @@ impl Explanation {
             if self.state == "unknown" {
                 self.state = "excluded";
             }
+        }
+        let is_unread = matches!(
+            self.state_read,
+            StateAvailability::InUse | StateAvailability::Broken(_)
+        );
+        if self.state == "unknown" && is_unread {
+            self.state = "undetermined";
         }
     }
 }

@@ -367,7 +367,7 @@ mod tests {
             urls,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
-            listed: Vec::new(),
+            ..WaitingRow::default()
         }
     }
 

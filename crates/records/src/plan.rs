@@ -264,6 +264,9 @@ fn known_words(host: &HostReport, is_listed: bool) -> String {
     let unreachable = host.robots.iter();
     let unreachable = unreachable.filter(|(_, robots)| robots.state == "unreachable");
     let unreachable: Vec<&str> = unreachable.map(|(origin, _)| origin.as_str()).collect();
+    if let Some(evidence) = waiting_evidence(host).filter(|_| unreachable.is_empty()) {
+        return format!("its pages are not known yet: {evidence}");
+    }
     let words = match is_listed {
         _ if host.waiting > 0 && (1..host.robots.len()).contains(&unreachable.len()) => {
             let origins = unreachable.join(" and ");
@@ -277,6 +280,17 @@ fn known_words(host: &HostReport, is_listed: bool) -> String {
         false => "it has no sitemap, so only the seeds are known",
     };
     words.to_owned()
+}
+
+/// Returns why URLs of a host still wait, although its robots.txt could be fetched. `None` if none
+/// waits, or if the reason is not known.
+fn waiting_evidence(host: &HostReport) -> Option<&str> {
+    let mut missing = host.missing.iter();
+    let waiting = missing.find(|missing| missing.reason == MissingReason::Waiting)?;
+    let evidence = waiting.evidence.keys().next()?;
+    Some(evidence)
+        .filter(|_| host.waiting > 0)
+        .map(String::as_str)
 }
 
 /// Returns the duration of the whole crawl in hours. Hosts are crawled concurrently, so the

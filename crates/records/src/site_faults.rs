@@ -13,7 +13,7 @@ mod unchecked_links;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use crawl_extractor::{Link, LinkElement, LinkKind, may_be_read};
+use crawl_extractor::{Link, LinkElement, LinkKind};
 use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, UnusableUrlError, canonicalize};
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +160,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
     };
     result.pending = result.crawl.pending;
     let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
-    result.source = match ArchivedPageReader::open(dir) {
+    result.source = match ArchivedPageReader::open(dir)? {
         Some(archived) => {
             let mut search = Search {
                 redirects: redirects(dir, &latest, &archived)?,
@@ -287,7 +287,7 @@ impl Search<'_> {
         while let Some(row) = rows.next() {
             let row = row?;
             let is_own = self.latest.is_body(&row, rows.line()) && row.hops_off_scope == 0;
-            if !is_own || !may_be_read(row.content_type.as_deref()) {
+            if !is_own || !archived.may_be_read(&row) {
                 continue;
             }
             let links = archived.each_link(&row, &mut |page, to, link, text| match (to, link) {

@@ -321,7 +321,7 @@ impl Site {
         latest: &LatestRows,
         report: &mut SiteReport,
     ) -> Result<(), RecordsError> {
-        let archived = ArchivedPageReader::open(dir);
+        let archived = ArchivedPageReader::open(dir)?;
         let (mut texts, mut elements) = (
             TitleAndHeadingCollector::default(),
             ElementProblemCollector::default(),

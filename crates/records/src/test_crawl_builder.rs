@@ -58,10 +58,15 @@ impl TestCrawlBuilder {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("text/html"));
         headers.insert("content-encoding", HeaderValue::from_static("gzip"));
-        let mut body = Vec::new();
-        let mut encoder = GzEncoder::new(html.as_bytes(), Compression::default());
-        encoder.read_to_end(&mut body).unwrap();
-        self.answer(url, 200, &headers, &body, &json!({"charset": "UTF-8"}));
+        let charset = json!({"charset": "UTF-8"});
+        self.answer(url, 200, &headers, &gzip(html), &charset);
+    }
+
+    /// Adds a gzip file that contains `text`.
+    pub(crate) fn gzip_file(&mut self, url: &str, text: &str) {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("application/gzip"));
+        self.answer(url, 200, &headers, &gzip(text), &json!({}));
     }
 
     /// Adds a redirect. `location` is the header value.
@@ -124,10 +129,29 @@ impl TestCrawlBuilder {
         self.rows.push(format!("{row}\n"));
     }
 
+    /// Records that these URLs were requested as sitemaps.
+    pub(crate) fn requested_as_sitemaps(&self, urls: &[String]) {
+        let rows = urls.iter().map(|url| {
+            let row = json!({"url": url, "host": "e.example", "address": null,
+                "purpose": "sitemap", "start": 1, "end": 2, "status": 200, "failure": null,
+                "gap_asked": 0, "why": "delay", "wait_asked": null});
+            format!("{row}\n")
+        });
+        let rows: String = rows.collect();
+        fs::write(self.dir.path().join("requests.jsonl"), rows).unwrap();
+    }
+
     /// Writes the rows and returns the directory.
     pub(crate) fn finish(mut self) -> TempDir {
         self.archive.sync().unwrap();
         fs::write(self.dir.path().join("pages.jsonl"), self.rows.concat()).unwrap();
         self.dir
     }
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = GzEncoder::new(text.as_bytes(), Compression::default());
+    encoder.read_to_end(&mut bytes).unwrap();
+    bytes
 }

@@ -1,5 +1,7 @@
 //! A summary of all hosts: ready, waiting for their gap, paused or parked.
 
+use std::time::Duration;
+
 use crawl_weburl::{HostKey, Origin};
 
 use crate::host::{HostQueueMembership, ScheduledHost};
@@ -41,6 +43,19 @@ pub struct PausedHost {
     pub why: PauseReason,
     /// The host's origins whose rules are known, even if these rules are no longer fresh.
     pub with_rules: Vec<Origin>,
+}
+
+/// A host with pending URLs that waits for its gap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingHost {
+    /// The waiting host.
+    pub host: HostKey,
+    /// When the gap ends.
+    pub until: Tick,
+    /// The rule that requires the gap.
+    pub why: GapReason,
+    /// The gap between two requests to the host, without gaps that apply only at certain hours.
+    pub gap: Duration,
 }
 
 /// Why a host is paused.
@@ -128,6 +143,30 @@ impl Scheduler {
             }
         }
         summary
+    }
+
+    /// Returns the hosts that [`HostsSummary::waiting_hosts`] counts at `now`. This visits all hosts
+    /// in memory.
+    #[must_use]
+    pub fn waiting_hosts(&self, now: Tick) -> Vec<WaitingHost> {
+        let now = self.now.max(now);
+        let is_waiting = |host: &&ScheduledHost| {
+            let is_later = !host.is_parked && host.position == HostQueueMembership::Later;
+            is_later && self.pause_of(host, now).is_none()
+        };
+        let hosts = self.hosts.iter().filter(is_waiting);
+        hosts
+            .map(|host| {
+                let politeness = self.limits_of(host);
+                let (until, why) = host.earliest(politeness, now);
+                WaitingHost {
+                    host: host.key.clone(),
+                    until,
+                    why,
+                    gap: Duration::from_micros(host.gap(politeness).0),
+                }
+            })
+            .collect()
     }
 
     fn pause_of(&self, host: &ScheduledHost, now: Tick) -> Option<PausedHost> {

@@ -77,7 +77,7 @@ mod tick;
 
 pub use daily_hours::DailyHours;
 pub use host_snapshots::{EvictedHost, RelinquishedHost, SnapshotCompleteness, stored_address};
-pub use hosts_summary::{HostsSummary, PauseReason, PausedHost};
+pub use hosts_summary::{HostsSummary, PauseReason, PausedHost, WaitingHost};
 pub use operator_commands::HostQueueStatus;
 pub use origin::RobotsState;
 pub use pace_from_robots::{PaceFromRobots, RobotsRequestRate};

@@ -29,8 +29,7 @@ struct ReplayReport {
     took_ms: u64,
     /// Number of requests without a response in the archive.
     not_archived: u64,
-    /// Number of requests whose responses are not in the archive because the site forbids
-    /// archiving.
+    /// Number of requests whose response has no body, because the site forbids archiving it.
     withheld: u64,
     /// Number of URLs not fetched because the archive lacks the robots.txt of their site.
     without_rules: u64,
@@ -248,10 +247,10 @@ impl Display for ReplayReport {
         writeln!(f, "ended     {}", self.ended)?;
         writeln!(f, "unknown   {}", self.unknown())?;
         if self.withheld > 0 {
-            let withheld = counted(self.withheld, "of these was", "of these were");
+            let bodies = counted(self.withheld, "body was", "bodies were");
             writeln!(
                 f,
-                "  {withheld} withheld from the archive at the site's request"
+                "  {bodies} withheld from the archive at the site's request"
             )?;
         }
         if self.cut_bodies > 0 {

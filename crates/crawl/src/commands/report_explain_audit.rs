@@ -133,9 +133,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
     let (mut url, mut explanation) = (url.clone(), explained(&url)?);
     // If the user typed the host without a scheme, the crawl may have fetched the page over http,
     // so try the http URL too.
-    if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
+    if let Some(over_http) = stand_in.filter(|_| !explanation.is_known()) {
         let http_explanation = explained(&over_http)?;
-        if http_explanation.state != "unknown" {
+        if http_explanation.is_known() {
             (url, explanation) = (over_http, http_explanation);
         }
     }

@@ -134,3 +134,39 @@ fn a_replay_has_the_order_of_a_crawl_without_gaps() {
     let order = json!({"is_same": true, "hosts_same": 1, "hosts_other": 0});
     assert_eq!(again["comparison"]["order"], order);
 }
+
+#[test]
+fn a_page_without_an_archived_body_does_not_end_a_replay() {
+    let (_dir, cmd) = setup("withheld-replay");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/b>b</a>"))
+        .script(
+            0,
+            "/a",
+            HttpAnswer::html("<meta name=robots content=noarchive><p>a"),
+        )
+        .script(0, "/b", HttpAnswer::html("<p>b"))
+        .start();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    for round in [&["--seed", &seed][..], &["--recrawl"]] {
+        let ran = cmd.run(&[&["--output", "c"], round, &quick].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let replayed = cmd.run(&["replay", "c", "--output", "again", "--json"]);
+    let replayed: Value = serde_json::from_str(&replayed.ok()).unwrap();
+    assert_eq!(replayed["difference"], Value::Null);
+    assert_eq!(
+        (&replayed["not_archived"], &replayed["withheld"]),
+        (&json!(0), &json!(2))
+    );
+    let explained = cmd.run(&["explain", "again", &web.url(0, "/a")]).ok();
+    for part in [
+        "  answer: 200, 0 bytes",
+        "  error: body longer than the limit",
+    ] {
+        assert!(explained.contains(part), "{explained}");
+    }
+}

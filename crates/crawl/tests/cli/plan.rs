@@ -147,3 +147,21 @@ fn an_unreachable_host_has_no_plan() {
     let reason = "its robots.txt can't be fetched, so no page may be fetched now";
     assert!(ran.stdout.contains(reason), "{}", ran.stdout);
 }
+
+#[test]
+fn a_crawl_delay_longer_than_a_run_waits_is_named() {
+    let (_dir, cmd) = planner("delayed");
+    let rules = "User-agent: *\nCrawl-delay: 100000\n";
+    let web = TestWeb::builder().sitemap(false).robots(0, rules).start();
+    let seed = web.url(0, "/");
+    let reason = "its robots.txt has a Crawl-delay of 100000 s";
+    let ran = cmd.run(&plan(&seed, &["--sitemaps", "off"]));
+    let words = format!("its pages are not known yet: {reason}");
+    assert!(ran.stdout.contains(&words), "{}", ran.stdout);
+    let ran = cmd.run(&["--seed", &seed, "--output", "c", "--sitemaps", "off"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    for words in [reason, "  next try: from ", "  continue: ", "(from "] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("park"), "{}", ran.stderr);
+}

@@ -42,7 +42,7 @@ pub(crate) struct HostBudgetTracker {
 struct HostSpending {
     /// Number of settled pages, over all runs of this round.
     pages: u64,
-    /// Bytes of bodies, over all runs of this round.
+    /// Bytes of the bodies of settled pages, over all runs of this round.
     bytes: u64,
     /// Server response time, over all runs of this round.
     served: Duration,
@@ -201,19 +201,12 @@ impl HostBudgetTracker {
         stored
     }
 
-    pub(crate) fn request_ended(
-        &mut self,
-        host: &HostKey,
-        started: Tick,
-        took: Duration,
-        bytes: u64,
-    ) {
+    pub(crate) fn request_ended(&mut self, host: &HostKey, started: Tick, took: Duration) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.since.get_or_insert(started);
-        account.bytes += bytes;
         account.served += took;
         self.served += took;
-        self.groups.add(host, 0, bytes, took);
+        self.groups.add(host, 0, 0, took);
     }
 
     pub(crate) fn leased(&mut self, host: &HostKey) {
@@ -263,16 +256,20 @@ impl HostBudgetTracker {
         self.account(host).leases
     }
 
-    pub(crate) fn settled(&mut self, host: &HostKey) {
-        self.by_host.entry(host.clone()).or_default().pages += 1;
-        self.groups.add(host, 1, 0, Duration::ZERO);
+    /// Counts a page, and the bytes of its body.
+    pub(crate) fn settled(&mut self, host: &HostKey, bytes: u64) {
+        let account = self.by_host.entry(host.clone()).or_default();
+        account.pages += 1;
+        account.bytes += bytes;
+        self.groups.add(host, 1, bytes, Duration::ZERO);
     }
 
     /// Stops counting a page, because its URL is pending again.
-    pub(crate) fn unsettled(&mut self, host: &HostKey) {
+    pub(crate) fn unsettled(&mut self, host: &HostKey, bytes: u64) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);
-        self.groups.unsettled(host);
+        account.bytes = account.bytes.saturating_sub(bytes);
+        self.groups.unsettled(host, bytes);
     }
 
     /// Returns whether the budget of a host or of its group leaves no room for another lease.

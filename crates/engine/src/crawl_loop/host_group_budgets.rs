@@ -60,9 +60,10 @@ impl GroupBudgetTracker {
     }
 
     /// Stops counting a page, because its URL is pending again.
-    pub(super) fn unsettled(&mut self, host: &HostKey) {
+    pub(super) fn unsettled(&mut self, host: &HostKey, bytes: u64) {
         if let Some(spent) = self.spending(host) {
             spent.pages = spent.pages.saturating_sub(1);
+            spent.bytes = spent.bytes.saturating_sub(bytes);
         }
     }
 
@@ -291,7 +292,7 @@ mod tests {
         budgets.add(&b, 1, 0, SECOND);
         assert_eq!(budgets.room(&a), Some(("g", 0)));
         budgets.turn_away(&origin("b.example"));
-        budgets.unsettled(&b);
+        budgets.unsettled(&b, 0);
         assert!(budgets.with_room_again(&b).is_empty(), "it was spent");
         assert_eq!(budgets.state(&a), GroupBudgetAvailability::HasRoom);
         assert_eq!(budgets.room(&host("d.example")), None);

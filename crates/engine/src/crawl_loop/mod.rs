@@ -279,6 +279,9 @@ impl Coordinator {
         for origin in &committed.ended {
             self.lease_judge.ended(origin);
         }
+        for (host, bytes) in &committed.guesses {
+            self.undecided_ended(now, host, *bytes);
+        }
         self.hosts.states_kept(now, &committed.hosts);
         for (from, target) in &committed.targets {
             self.scope.add_target(from, target);

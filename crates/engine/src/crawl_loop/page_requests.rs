@@ -19,7 +19,7 @@ use crate::content_filter::declared_length;
 use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, UnansweredVisit};
 use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
-use crate::priority::{Priority, is_guess};
+use crate::priority::{Priority, is_guess, is_undecided_guess};
 use crate::revisit::visit::PreviousVisit;
 
 /// The next step for the loop over an origin's URLs, after a leased URL was judged.
@@ -242,7 +242,7 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
-        self.hosts.page_settled(&host);
+        self.hosts.page_settled(&host, 0);
         // Count the lease as begun, since the commit will count it as ended.
         self.lease_judge.leased(&lease.origin);
         self.backlog.given_up();
@@ -325,9 +325,14 @@ impl Coordinator {
             Some(answer) => Ok(answer),
             None => Err(failure),
         });
-        let status = result.as_ref().map_or(0, |exchange| exchange.status);
+        let (status, bytes) = result.as_ref().map_or((0, 0), |exchange| {
+            (exchange.status, exchange.body.len() as u64)
+        });
         if counts_as_page(&lease, status) {
-            self.hosts.page_settled(&host);
+            match is_undecided_guess(&lease, status) {
+                true => self.hosts.page_undecided(&host),
+                false => self.hosts.page_settled(&host, bytes),
+            }
             let answered = result.is_ok().then_some(status);
             self.report.settled(&lease.url, answered, now);
         }
@@ -361,7 +366,7 @@ impl Coordinator {
 
     /// Wakes origins that got no permit while the budget of the host's group was full, if there is
     /// room now.
-    fn wake_group(&mut self, now: Tick, host: &HostKey) {
+    pub(super) fn wake_group(&mut self, now: Tick, host: &HostKey) {
         for origin in self.hosts.with_room_again(host) {
             self.wake_pending(now, &origin);
         }
@@ -405,7 +410,7 @@ fn describes_no_body(headers: &HeaderMap) -> bool {
 }
 
 /// Returns whether an answered URL counts as a page of its host. True for every URL except a
-/// guessed sitemap that does not exist.
+/// guessed sitemap that does not exist. See also [`is_undecided_guess`].
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crawl_archive::Timestamp;
 use crawl_archive::rows::WaitingRow;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::Tick;
@@ -17,29 +18,32 @@ impl Coordinator {
         now: Tick,
         ended: &EndReason,
     ) -> Result<Vec<WaitingRow>, FrontierError> {
-        let unreachable: HashMap<&HostKey, &str> = match ended {
-            EndReason::Unreachable(hosts) => {
-                let hosts = hosts.iter().filter(|host| host.next_try.is_some());
-                hosts.map(|host| (&host.host, host.why.as_str())).collect()
-            }
+        let unreachable: HashMap<&HostKey, (&str, Tick)> = match ended {
+            EndReason::Unreachable(hosts) => hosts
+                .iter()
+                .filter_map(|host| Some((&host.host, (host.why.as_str(), host.next_try?))))
+                .collect(),
             _ => HashMap::new(),
         };
         let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
         let mut rows = vec![WaitingRow {
-            origin: None,
             urls: self.frontier.counts().pending,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
-            listed: Vec::new(),
+            ..WaitingRow::default()
         }];
         for (origin, urls) in self.frontier.origins() {
             let host = origin.host_key();
-            let (reason, detail) = if let Some(why) = self.why_without_robots(now, &origin)? {
+            let mut next_try = None;
+            let without_robots = self.why_without_robots(now, &origin)?;
+            let (reason, detail) = if let Some((why, retry_at)) = without_robots {
+                next_try = Some(retry_at);
                 ("robots", Some(why))
             } else if parked.contains(&host) {
                 ("parked", None)
-            } else if let Some(why) = unreachable.get(&host) {
+            } else if let Some((why, until)) = unreachable.get(&host) {
+                next_try = Some(*until);
                 // A reason that names the robots.txt of another origin does not explain why this
                 // origin waits.
                 let is_own = !is_of_robots(why);
@@ -54,26 +58,27 @@ impl Coordinator {
                 urls,
                 reason: reason.to_owned(),
                 detail,
+                next_try: next_try.map(|at| Timestamp::from_micros(at.as_micros())),
                 listed: Vec::new(),
             });
         }
         Ok(rows)
     }
 
-    /// Returns why the pages of an origin wait for its robots.txt, which is unreachable. `None` if
-    /// the pages don't have to wait for it.
+    /// Returns why the pages of an origin wait for its robots.txt, which is unreachable, and when
+    /// robots.txt may be fetched again. `None` if the pages don't have to wait for it.
     fn why_without_robots(
         &self,
         now: Tick,
         origin: &Origin,
-    ) -> Result<Option<String>, FrontierError> {
+    ) -> Result<Option<(String, Tick)>, FrontierError> {
         // Check first whether a reason is known: few origins have one, and the check below reads
         // from disk.
         let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };
-        let is_unreachable = self.robots.is_unreachable(now, origin)?;
-        Ok(is_unreachable.then_some(why))
+        let retry_at = self.robots.retry_at(now, origin)?;
+        Ok(retry_at.map(|retry_at| (why, retry_at)))
     }
 }
 
@@ -119,7 +124,7 @@ mod tests {
         }
         transaction.commit().unwrap();
         let [full, parked, resting, _] = urls.map(|url| url.host_key());
-        coordinator.hosts.budgets_mut().settled(&full);
+        coordinator.hosts.budgets_mut().settled(&full, 0);
         assert!(coordinator.hosts.budgets_mut().is_full(at(20), &full));
         coordinator.hosts.park_again(at(20), [&parked]);
         let unreachable = EndReason::Unreachable(vec![UnreachableHost {
@@ -132,7 +137,9 @@ mod tests {
             let show = |row: WaitingRow| {
                 let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
                 let detail = row.detail.unwrap_or_default();
-                format!("{origin}: {} {} {detail}", row.urls, row.reason)
+                let next_try = row.next_try.map(|at| format!(", {at}"));
+                let next_try = next_try.unwrap_or_default();
+                format!("{origin}: {} {} {detail}{next_try}", row.urls, row.reason)
             };
             rows.into_iter().map(show).collect::<Vec<_>>()
         };
@@ -149,7 +156,7 @@ mod tests {
             rows_of(&unreachable),
             expected(
                 "unreachable ",
-                "unreachable it sent a Retry-After",
+                "unreachable it sent a Retry-After, 1970-01-01T00:08:20.000Z",
                 "unreachable "
             )
         );

@@ -2,11 +2,13 @@
 //! run.
 
 use crawl_scheduler::Tick;
+use crawl_weburl::HostKey;
 
 use super::Coordinator;
 use super::page_requests::counts_as_page;
 use crate::messages::Effect;
 use crate::messages::page_pipeline_stages::FetchedPage;
+use crate::priority::is_undecided_guess;
 
 impl Coordinator {
     pub(super) fn hand_to_readers(&mut self, page: FetchedPage, out: &mut Vec<Effect>) {
@@ -29,14 +31,30 @@ impl Coordinator {
         } = page;
         tracing::debug!(url = %lease.url, "fetched and not read to the end, as the time is over");
         let host = lease.url.host_key();
-        if counts_as_page(&lease, exchange.status) {
-            self.hosts.page_unsettled(&host);
+        if is_undecided_guess(&lease, exchange.status) {
+            self.undecided_ended(now, &host, None);
+        } else if counts_as_page(&lease, exchange.status) {
+            let bytes = exchange.body.len() as u64;
+            self.hosts.page_unsettled(&host, bytes);
         }
         self.release(now, lease);
         // The host state that was sent with the page counts the page as fetched. Replace that state
         // with a newer one that doesn't count the page.
         self.write_state(&host, out);
         self.hosts.states_kept(now, &[host]);
+    }
+
+    /// Counts a guessed sitemap with a body of this many bytes as a page. `None` if it doesn't
+    /// count.
+    pub(super) fn undecided_ended(&mut self, now: Tick, host: &HostKey, bytes: Option<u64>) {
+        let origins = self.hosts.page_ended(host);
+        if let Some(bytes) = bytes {
+            self.hosts.page_settled(host, bytes);
+        }
+        for origin in origins {
+            self.wake_pending(now, &origin);
+        }
+        self.wake_group(now, host);
     }
 }
 
@@ -56,7 +74,7 @@ mod tests {
         let lease = leased(&*coordinator.frontier, UrlToAdmit::seed(url.clone()));
         let host = url.host_key();
         let before = coordinator.hosts.budgets_mut().stored(&host);
-        coordinator.hosts.budgets_mut().settled(&host);
+        coordinator.hosts.budgets_mut().settled(&host, 4);
         coordinator.lease_judge.leased(&lease.origin);
         coordinator.backlog.leased();
         coordinator.backlog.page_ended();

@@ -398,7 +398,7 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
 }
 
 #[test]
-fn a_partial_body_counts_as_bytes_of_its_host() {
+fn a_failed_robots_txt_costs_its_host_time_and_no_bytes() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::ShortBody, "twelve bytes");
     assert_eq!(
@@ -414,7 +414,7 @@ fn a_partial_body_counts_as_bytes_of_its_host() {
         .stored(&origin("a.example").host_key());
     // The stored numbers are the round, pages, bytes and microseconds.
     let number = |at: usize| u64::from_le_bytes(stored[8 * at..8 * at + 8].try_into().unwrap());
-    assert_eq!([0, 1, 2, 3].map(number), [1, 0, 12, 2_000_000]);
+    assert_eq!([0, 1, 2, 3].map(number), [1, 0, 0, 2_000_000]);
     assert!(
         matches!(&out[0], Effect::Log(line) if line.row().failure.as_deref() == Some("short_body"))
     );
@@ -766,7 +766,7 @@ fn spent_amounts_are_those_of_the_round_and_its_leases() {
     coordinator.backlog.leased();
     let host = origin("a.example").host_key();
     let budgets = coordinator.hosts.budgets_mut();
-    budgets.request_ended(&host, at(10), 6 * SECOND, 0);
+    budgets.request_ended(&host, at(10), 6 * SECOND);
     let spent = coordinator.spent();
     assert_eq!((spent.pages, spent.are_shared_pages_spent), (7, None));
     assert_eq!((spent.bytes, spent.server_time), (6_000, 6 * SECOND));

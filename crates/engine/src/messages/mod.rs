@@ -515,6 +515,10 @@ pub(crate) struct GroupCommitResult {
     pub(crate) hosts: Vec<HostKey>,
     /// The origin of each lease that `leases` counts.
     pub(crate) ended: Vec<Origin>,
+    /// The host of each guessed sitemap that had to be read
+    /// ([`is_undecided_guess`](crate::priority::is_undecided_guess)), and the bytes of its body.
+    /// `None` if it does not exist, so that it has no row.
+    pub(crate) guesses: Vec<(HostKey, Option<u64>)>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,
     /// The number of leases that ended with a visit or a retry, without those of excluded and

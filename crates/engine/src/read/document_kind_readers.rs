@@ -307,7 +307,7 @@ impl PageReader {
                 }
             }
         }
-        for url in feed.home.iter().chain(&feed.next) {
+        for url in feed.further_pages() {
             links.add(page, url.resolve(&from.url), None);
         }
         ReadDocument {
@@ -546,16 +546,7 @@ fn add_entry(
     };
     let named = |raw: &str| canonicalize(Some(&from.url), raw);
     let wants_resources = links.wants_resources() && !is_foreign(&url);
-    let players = entry
-        .videos
-        .iter()
-        .filter_map(|video| video.player.as_deref());
-    let alternates = entry
-        .alternates
-        .iter()
-        .map(|alternate| alternate.href.as_str());
-    let alternates = alternates.chain(players).map(named);
-    for url in std::iter::once(url).chain(alternates) {
+    for url in std::iter::once(url).chain(entry.further_pages().map(named)) {
         let priority = match is_foreign(&url) {
             true => Priority::FOREIGN_ENTRY,
             false => page.priority,
@@ -563,9 +554,7 @@ fn add_entry(
         links.add(DiscoveryContext { priority, ..page }, url, None);
     }
     if wants_resources {
-        let videos = entry.videos.iter();
-        let videos = videos.flat_map(|video| [&video.content, &video.thumbnail]);
-        for raw in entry.images.iter().chain(videos.flatten()) {
+        for raw in entry.resources() {
             links.add(DiscoveryContext::resource(from), named(raw), None);
         }
     }

@@ -44,8 +44,7 @@ pub struct MissingArchiveAnswerCounts {
     /// Requests without an archived answer. They take the recorded response time, or the host's
     /// mean response time if the crawl never requested the URL.
     pub not_archived: u64,
-    /// Requests in `not_archived` that were answered, but whose answers were withheld from the
-    /// archive.
+    /// Requests whose answer has no body, because it was withheld from the archive.
     pub withheld: u64,
     /// Bodies that the crawl cut at its `--max-body`, although the replay's `--max-body` is
     /// larger.
@@ -122,7 +121,8 @@ pub(super) struct ReplayExchangeTimes {
 /// Why an answer is not in the archive.
 enum NoAnswer {
     NotArchived,
-    Withheld,
+    /// The body was withheld from the archive. Contains the answer without it.
+    Withheld(Box<Exchange>),
 }
 
 impl ReplayExchangeTimes {
@@ -265,15 +265,14 @@ impl ArchivedAnswers {
                     ..ExchangeFailure::recorded(kind, started, ended)
                 })
             }
-            (None, Err(why)) => {
+            (None, Err(NoAnswer::Withheld(exchange))) => {
+                self.gaps.withheld += 1;
+                Ok(timed(*exchange))
+            }
+            (None, Err(NoAnswer::NotArchived)) => {
                 self.gaps.not_archived += 1;
-                self.gaps.withheld += u64::from(matches!(why, NoAnswer::Withheld));
-                let detail = match why {
-                    NoAnswer::NotArchived => "the archive has no answer",
-                    NoAnswer::Withheld => "the archive was not to have the answer",
-                };
                 Err(ExchangeFailure {
-                    detail: detail.to_owned(),
+                    detail: "the archive has no answer".to_owned(),
                     ..ExchangeFailure::recorded(FailureKind::NotArchived, started, ended)
                 })
             }
@@ -346,7 +345,9 @@ impl ArchivedAnswers {
             return Ok(exchange);
         }
         if record.kind() == "response" && record.field("WARC-Truncated") == Some("unspecified") {
-            return Err(NoAnswer::Withheld);
+            exchange.body = Bytes::new();
+            exchange.truncated = Some(TruncationReason::Length);
+            return Err(NoAnswer::Withheld(Box::new(exchange)));
         }
         let max_body = request.max_body.unwrap_or(self.max_body);
         let max_body = filter.map_or(max_body, |filter| filter.at_most(max_body));

@@ -138,6 +138,7 @@ impl<'a> ChangeDetector<'a> {
     /// the crawl has no archive.
     pub(crate) fn finish(mut self, record: Option<AnswerRecordSummary<'_>>) -> DetectedChange {
         let is_unreadable = self.is_unreadable();
+        let is_recoded = record.is_some_and(|record| record.is_revisit) && self.is_recoded();
         let (status, digest, mut result) = match self.repeat {
             Some(AnswerRepetition::NotModified(known)) => {
                 (known.status, known.digest.clone(), VisitResult::Same)
@@ -157,13 +158,11 @@ impl<'a> ChangeDetector<'a> {
             }
         };
         let past = self.answer.past;
-        let is_revisit = record.is_some_and(|record| record.is_revisit);
-        let difference = match self.repeat {
+        let difference = match RevisitRules::difference(past, &result) {
             // For a revisit record, the stored digest stays the digest of the archived original. A
-            // comparison of digests would therefore find no difference, so name the difference
-            // here.
-            Some(AnswerRepetition::Content(_)) if is_revisit => Some(ChangedPagePart::Coding),
-            _ => RevisitRules::difference(past, &result),
+            // comparison of digests therefore finds no difference, so name the difference here.
+            Some(ChangedPagePart::Nothing) if is_recoded => Some(ChangedPagePart::Coding),
+            difference => difference,
         };
         let is_absent = self.answer.is_guess
             && match self.answer.exchange.status {
@@ -184,6 +183,17 @@ impl<'a> ChangeDetector<'a> {
             is_absent,
             is_unreadable,
             result,
+        }
+    }
+
+    /// Returns whether the answer repeats the page with another payload than the last visit.
+    fn is_recoded(&self) -> bool {
+        let sent = self.digest.as_deref();
+        match self.repeat {
+            Some(AnswerRepetition::Payload(known) | AnswerRepetition::Content(known)) => {
+                sent.is_some_and(|sent| sent != known.sent_digest())
+            }
+            Some(AnswerRepetition::NotModified(_)) | None => false,
         }
     }
 
@@ -228,7 +238,9 @@ impl<'a> ChangeDetector<'a> {
                     false => Validators::default(),
                 };
                 let started = exchange.started.as_micros();
+                let sent = self.digest.clone().filter(|sent| sent != digest);
                 VisitResult::Page(KnownPage {
+                    sent_digest: sent,
                     decoded_digest: self.answer.decoded_digest.map(str::to_owned),
                     text_digest: self.answer.text_digest.map(str::to_owned),
                     dom_digest: self.dom_digest(),

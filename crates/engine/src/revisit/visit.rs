@@ -101,6 +101,10 @@ pub(crate) struct KnownPage {
     /// Digest of the payload. For a redirect, digest of the target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
+    /// Digest of the payload that the server sent last, if it differs from `digest`: the content is
+    /// that of the archived payload, in another content coding.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sent_digest: Option<String>,
     /// Digest of the main text, if computed. Begins with the value that [`TEXT_RULES`] had when the
     /// digest was computed.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
@@ -169,6 +173,11 @@ impl KnownPage {
         self.digest == digest || self.content_digest() == content_digest
     }
 
+    /// Returns the digest of the payload that the server sent last.
+    pub(crate) fn sent_digest(&self) -> &str {
+        self.sent_digest.as_ref().unwrap_or(&self.digest)
+    }
+
     fn content_digest(&self) -> &str {
         self.decoded_digest.as_ref().unwrap_or(&self.digest)
     }
@@ -178,6 +187,7 @@ impl KnownPage {
         KnownPage {
             status,
             digest,
+            sent_digest: None,
             text_digest: None,
             decoded_digest: None,
             dom_digest: None,
@@ -404,6 +414,7 @@ impl RevisitRules {
                 });
                 match same.filter(|before| before.archived.is_some()) {
                     Some(original) => Some(KnownPage {
+                        sent_digest: page.sent_digest,
                         etag: page.etag,
                         last_modified: page.last_modified,
                         text_digest: page.text_digest.or(original.text_digest),

@@ -469,6 +469,88 @@ fn a_host_budget_counts_both_schemes() {
     }
 }
 
+/// Some servers answer any URL with a page. Such an answer for a guessed sitemap has no row, so it
+/// doesn't count as a page of its host. A sitemap counts.
+#[test]
+fn a_host_budget_counts_only_guessed_sitemaps_that_exist() {
+    let list = "<urlset><url><loc>http://a.example/1</loc></url></urlset>";
+    for (name, sitemap, expected) in [
+        (
+            "no list",
+            page("<p>This page does not exist."),
+            expect![[r#"
+                no list
+                0.000 robots http://a.example/robots.txt 404
+                1.100 page http://a.example/ 200
+                2.200 sitemap http://a.example/sitemap.xml 200
+                3.300 page http://a.example/1 404
+                4.400 page http://a.example/2 404
+                page http://a.example/: 200, 48 bytes
+                page http://a.example/1: 404, 0 bytes
+                page http://a.example/2: 404, 0 bytes
+                3 pages, 2 failed, 1 seeds, 1 pending
+                Budget("max-pages-per-host"), after 4 s
+            "#]],
+        ),
+        (
+            "a list",
+            page(list),
+            expect![[r#"
+            a list
+            0.000 robots http://a.example/robots.txt 404
+            1.100 page http://a.example/ 200
+            2.200 sitemap http://a.example/sitemap.xml 200
+            3.300 page http://a.example/1 404
+            page http://a.example/: 200, 48 bytes
+            page http://a.example/sitemap.xml: 200, 57 bytes
+            page http://a.example/1: 404, 0 bytes
+            3 pages, 1 failed, 1 seeds, 2 pending
+            Budget("max-pages-per-host"), after 3 s
+        "#]],
+        ),
+    ] {
+        let report = crawl(
+            |config| config.budgets.per_host.max_pages = Some(3),
+            &[
+                (
+                    SEED,
+                    vec![page("<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a>")],
+                ),
+                ("http://a.example/sitemap.xml", vec![sitemap]),
+            ],
+        );
+        expected.assert_eq(&format!("{name}\n{report}"));
+    }
+}
+
+#[test]
+fn the_bytes_of_a_host_are_those_of_its_pages() {
+    let rules = format!("User-agent: *\n# {}\nDisallow: /x\n", "a".repeat(1000));
+    let report = crawl(
+        |config| config.budgets.per_host.max_bytes = Some(50),
+        &[
+            ("http://a.example/robots.txt", vec![page(&rules)]),
+            ("http://a.example/sitemap.xml", vec![page(&rules)]),
+            (SEED, vec![page("<a href=/1>1</a><a href=/2>2</a>")]),
+            (
+                "http://a.example/1",
+                vec![page("<p>The first of two pages.")],
+            ),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 200
+        1.100 page http://a.example/ 200
+        2.200 sitemap http://a.example/sitemap.xml 200
+        3.300 page http://a.example/1 200
+        page http://a.example/: 200, 32 bytes
+        page http://a.example/1: 200, 26 bytes
+        2 pages, 0 failed, 1 seeds, 1 pending
+        Budget("max-bytes-per-host"), after 3 s
+    "#]]
+    .assert_eq(&report);
+}
+
 #[test]
 fn a_parked_host_is_listed_at_the_end() {
     let scenario = SimulatedCrawl {

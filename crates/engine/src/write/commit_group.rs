@@ -39,7 +39,7 @@ use crate::messages::{
     DurableCommand, GroupCommitResult, HostState, NonPageRequestResult, PostedDurableCommand,
     WriterMessage,
 };
-use crate::priority::{Priority, is_admitted_guess, is_guess};
+use crate::priority::{Priority, is_admitted_guess, is_guess, is_undecided_guess};
 use crate::revisit::visit::{
     PreviousVisit, RevisitRules, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
@@ -533,6 +533,10 @@ impl CommitGroup<'_> {
             visit.bytes = without_redirect_to(visit.bytes, &|url| tombstones.holds_link(url));
         }
         self.note_settled(&lease, row.bytes);
+        if is_undecided_guess(&lease, row.status.unwrap_or(0)) {
+            let guess = (lease.url.host_key(), is_listed.then_some(row.bytes));
+            self.committed.guesses.push(guess);
+        }
         if !is_listed {
             self.settle_unlisted(lease, (outcome, visit), host, capture)?;
             return Ok(PageMemoryToFree::default());

@@ -10,8 +10,11 @@ use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
+use super::audited_settings::AuditedSettings;
+use super::operator_delays::OperatorDelayLog;
 use super::robots_exchanges::{RobotsExchange, RobotsExchangeLocator, key};
-use super::robots_responses::{MAX_HOPS, target};
+use super::robots_responses::{MAX_HOPS, RobotsResponses, target};
+use super::settings_history::SettingsHistory;
 use super::text::undecided_words;
 use super::{AuditReport, ROUNDING_MS, readable};
 use crate::error::RecordsError;
@@ -30,6 +33,9 @@ struct Conduct<'a> {
     pages: HashMap<u64, KeptPage>,
     /// The robots.txt responses, in the order in which they ended.
     copies: Vec<RobotsText>,
+    /// The same responses, as the audit judges them.
+    responses: RobotsResponses,
+    settings: SettingsHistory,
     /// Number of URLs that were not requested because of robots.txt, by the disallowing rule.
     excluded: BTreeMap<String, u64>,
     /// The reason why the page isn't signed, if it should be signed.
@@ -48,11 +54,18 @@ struct RobotsText {
     origin: Option<Origin>,
     /// When the response ended, in milliseconds since 1970.
     end: u64,
+    /// The worker that sent the request.
+    worker: Option<String>,
     /// The content of the robots.txt. After a 304, the previous content. `None` if there is no
     /// robots.txt, or if it wasn't archived.
     body: Option<Bytes>,
     words: String,
+    /// The end of the sentence in `words`: what the response means for the pages.
+    meaning: &'static str,
 }
+
+/// The meaning of a response that makes robots.txt unreachable.
+const NOTHING: &str = ", so nothing may be fetched";
 
 /// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit`
 /// is the audit of the same crawl. `unsigned` is the reason why the page will not be signed
@@ -68,15 +81,17 @@ pub fn conduct_page(
     audit: &AuditReport,
     unsigned: Option<&str>,
 ) -> Result<Option<String>, RecordsError> {
-    let (mut own, mut hops) = (Vec::new(), Vec::new());
-    for row in requests(dir)? {
+    let (mut own, mut rules) = (Vec::new(), Vec::new());
+    let mut rows = requests(dir)?;
+    while let Some(row) = rows.next() {
         let Some(row) = readable(row)? else {
             continue;
         };
-        if row.purpose == "hop" {
-            hops.push(row.clone());
+        let is_own = row.host == host.as_str();
+        if row.purpose == "hop" || (is_own && row.purpose == "robots") {
+            rules.push((row.clone(), rows.line()));
         }
-        if row.host == host.as_str() {
+        if is_own {
             own.push(row);
         }
     }
@@ -84,10 +99,16 @@ pub fn conduct_page(
         return Ok(None);
     }
     own.sort_by_key(|row| row.start);
+    let settings = SettingsHistory::read(dir, &OperatorDelayLog::read(dir)?)?;
+    let mut responses = responses(dir, &rules, &settings)?;
+    let hops = rules.into_iter().map(|(row, _)| row);
+    let mut hops: Vec<RequestRow> = hops.filter(|row| row.purpose == "hop").collect();
     hops.sort_by_key(|row| row.start);
     let conduct = Conduct {
         pages: kept_pages(dir, &own)?,
-        copies: copies(dir, &own, &hops)?,
+        copies: copies(&mut responses, &own, &hops)?,
+        responses,
+        settings,
         excluded: excluded_by_robots(dir, host)?,
         requests: own,
         host,
@@ -95,6 +116,23 @@ pub fn conduct_page(
         unsigned,
     };
     Ok(Some(conduct.to_html()))
+}
+
+/// Judges the responses to requests for robots.txt as the audit does. `rules` are the requests for
+/// the host's robots.txt and all redirects, each with its line in `requests.jsonl`.
+fn responses(
+    dir: &Path,
+    rules: &[(RequestRow, u64)],
+    settings: &SettingsHistory,
+) -> Result<RobotsResponses, RecordsError> {
+    let wanted = rules.iter().map(|(row, _)| key(&row.url, row.start));
+    let exchanges = RobotsExchangeLocator::find(dir, &wanted.collect())?;
+    let exchanges = exchanges.unwrap_or_else(|| RobotsExchangeLocator::without_archive(dir));
+    let mut responses = RobotsResponses::new(exchanges);
+    for (row, line) in rules {
+        responses.take(row, *line, settings.at(row.worker.as_deref(), row.end))?;
+    }
+    Ok(responses)
 }
 
 fn kept_pages(dir: &Path, requests: &[RequestRow]) -> Result<HashMap<u64, KeptPage>, RecordsError> {
@@ -134,18 +172,12 @@ fn kept_words(row: &PageRow) -> String {
 /// redirects, which may lead to other hosts. `hops` are all requests of the crawl that followed
 /// such a redirect.
 fn copies(
-    dir: &Path,
+    responses: &mut RobotsResponses,
     requests: &[RequestRow],
     hops: &[RequestRow],
 ) -> Result<Vec<RobotsText>, RecordsError> {
     let fetches = requests.iter().filter(|row| row.purpose == "robots");
-    let wanted = fetches.clone().chain(hops);
-    let wanted = wanted.map(|row| key(&row.url, row.start)).collect();
-    let mut exchanges = RobotsExchangeLocator::find(dir, &wanted)?;
-    let mut read = |row: &RequestRow| match &mut exchanges {
-        Some(exchanges) => exchanges.read(&row.url, row.start),
-        None => Ok(None),
-    };
+    let mut read = |row: &RequestRow| responses.exchange(row);
     let mut copies: Vec<RobotsText> = Vec::new();
     for row in fetches {
         let mut steps = vec![row];
@@ -181,7 +213,7 @@ fn copies(
             (Some(300..=399), None) if target.is_some() && !is_followed => {
                 ", and the answer of its target is not known"
             }
-            (Some(429 | 500..) | None, None) => ", so nothing may be fetched",
+            (Some(429 | 500..) | None, None) => NOTHING,
             _ => ", so there are no rules",
         };
         let mut words = format!("{}, {} answered {}", time(last.end), row.url, row.answer());
@@ -191,8 +223,10 @@ fn copies(
         copies.push(RobotsText {
             origin: Origin::parse(&row.url).ok(),
             end: last.end,
+            worker: last.worker.clone(),
             body,
-            words: words + meaning,
+            words,
+            meaning,
         });
     }
     copies.sort_by_key(|copy| copy.end);
@@ -255,7 +289,7 @@ impl Conduct<'_> {
             h2 { "Every request" }
             (self.table().draw())
             h2 { "The robots.txt in force" }
-            @for (number, copy) in (1..).zip(&self.copies) { (copy_text(number, copy)) }
+            @for (number, copy) in (1..).zip(&self.copies) { (self.copy_text(number, copy)) }
             @if self.copies.is_empty() { p { "No robots.txt of this host was requested." } }
         };
         page(
@@ -327,10 +361,13 @@ impl Conduct<'_> {
     }
 
     fn table(&self) -> HtmlTable<'_> {
-        let mut last_end: Option<u64> = None;
+        let mut last: Option<&RequestRow> = None;
         let rows = self.requests.iter().map(|row| {
-            let pause = last_end.map(|end| row.start.saturating_sub(end));
-            last_end = last_end.max(Some(row.end));
+            let pause = last.map(|last| row.start.saturating_sub(last.end));
+            let required = required_pause(last, row);
+            if last.is_none_or(|last| last.end <= row.end) {
+                last = Some(row);
+            }
             vec![
                 TableCell::text(&time(row.start)),
                 TableCell::link(&row.url),
@@ -339,7 +376,7 @@ impl Conduct<'_> {
                 match pause {
                     Some(pause) => TableCell::Words(
                         pause,
-                        format!("{} ms, {} required", grouped(pause), grouped(row.gap_asked)),
+                        format!("{} ms, {} required", grouped(pause), grouped(required)),
                     ),
                     None => TableCell::text("first request"),
                 },
@@ -371,18 +408,67 @@ impl Conduct<'_> {
             return html! { "needed for the rules" };
         }
         let origin = Origin::parse(&row.url).ok();
-        let earlier = self.copies.partition_point(|copy| copy.end <= row.start);
-        let earlier = self.copies.get(..earlier).unwrap_or_default();
-        let number = earlier.iter().rposition(|copy| copy.origin == origin);
-        let number = number.map_or(0, |index| index + 1);
+        let settings = self.settings.at(row.worker.as_deref(), row.start);
+        let number = origin.and_then(|origin| self.in_force(&origin, row.start, settings));
         let page = self.pages.get(&key(&row.url, row.start));
         let robots = page.and_then(|page| page.robots.as_ref());
         html! {
-            @if number > 0 { a href=(format!("#robots-{number}")) { "copy " (number) } }
+            @if let Some(number) = number { a href=(format!("#robots-{number}")) { "copy " (number) } }
             @match robots.and_then(|robots| Some((robots.line?, robots.rule.as_deref()?))) {
                 Some((line, rule)) => { ", line " (line) ": " code { (safe_line(rule)) } }
                 None if robots.is_some() => { ", no line forbids it" }
                 None => {}
+            }
+        }
+    }
+
+    /// Returns the number of the copy in force at `moment`: the last one that had ended, or the last
+    /// good one while robots.txt was unreachable.
+    fn in_force(&self, origin: &Origin, moment: u64, settings: &AuditedSettings) -> Option<usize> {
+        let end = self.responses.in_force(origin, moment, settings)?.end;
+        let is_it = |copy: &RobotsText| copy.end == end && copy.origin.as_ref() == Some(origin);
+        let index = self.copies.iter().position(is_it)?;
+        Some(index + 1)
+    }
+
+    /// Describes what the response in copy `number` means for the pages of its origin.
+    fn meaning(&self, number: usize, copy: &RobotsText) -> String {
+        let settings = self.settings.at(copy.worker.as_deref(), copy.end);
+        let origin = copy.origin.as_ref();
+        match origin.and_then(|origin| self.in_force(origin, copy.end, settings)) {
+            Some(earlier) if earlier < number => {
+                let meaning = Some(copy.meaning).filter(|meaning| *meaning != NOTHING);
+                format!(
+                    "{}, so copy {earlier} stays in force",
+                    meaning.unwrap_or_default()
+                )
+            }
+            _ => copy.meaning.to_owned(),
+        }
+    }
+
+    /// Renders a robots.txt with numbered lines.
+    fn copy_text(&self, number: usize, copy: &RobotsText) -> Markup {
+        let text = copy.body.as_deref().map(String::from_utf8_lossy);
+        let lines = text.as_deref().map(|text| {
+            let lines = (1..).zip(text.lines());
+            lines
+                .map(|(line, text)| format!("{line:>4}  {}\n", safe_line(text)))
+                .collect::<String>()
+        });
+        let words = format!(
+            "Copy {number}: {}{}",
+            copy.words,
+            self.meaning(number, copy)
+        );
+        html! {
+            div id=(format!("robots-{number}")) {
+                @match &lines {
+                    Some(lines) => {
+                        (fold(&safe_line(&words), &html! { pre tabindex="0" { (lines) } }))
+                    }
+                    None => p { (safe_line(&words)) "." },
+                }
             }
         }
     }
@@ -396,28 +482,15 @@ impl Conduct<'_> {
     }
 }
 
-/// Renders a robots.txt with numbered lines.
-fn copy_text(number: usize, copy: &RobotsText) -> Markup {
-    let text = copy.body.as_deref().map(String::from_utf8_lossy);
-    let lines = text.as_deref().map(|text| {
-        let lines = (1..).zip(text.lines());
-        lines
-            .map(|(line, text)| format!("{line:>4}  {}\n", safe_line(text)))
-            .collect::<String>()
+/// Returns the pause in milliseconds that was required between two requests. If the crawl was
+/// restarted during a wait that the server demanded, the row of the later request has only the rest
+/// of the wait.
+fn required_pause(earlier: Option<&RequestRow>, row: &RequestRow) -> u64 {
+    let whole = earlier.and_then(|earlier| {
+        let pause = row.start.saturating_sub(earlier.end) + ROUNDING_MS;
+        earlier.wait_asked.filter(|wait| *wait <= pause)
     });
-    html! {
-        div id=(format!("robots-{number}")) {
-            @match &lines {
-                Some(lines) => {
-                    (fold(
-                        &format!("Copy {number}: {}", safe_line(&copy.words)),
-                        &html! { pre tabindex="0" { (lines) } },
-                    ))
-                }
-                None => p { "Copy " (number) ": " (safe_line(&copy.words)) "." },
-            }
-        }
-    }
+    row.gap_asked.max(whole.unwrap_or_default())
 }
 
 fn time(millis: u64) -> String {

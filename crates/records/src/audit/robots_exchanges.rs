@@ -69,6 +69,16 @@ struct Captured {
 }
 
 impl RobotsExchangeLocator {
+    /// Returns a locator that finds no exchange.
+    pub(super) fn without_archive(dir: &Path) -> RobotsExchangeLocator {
+        RobotsExchangeLocator {
+            dir: dir.to_owned(),
+            files: Vec::new(),
+            places: HashMap::new(),
+            damaged: 0,
+        }
+    }
+
     /// Finds the archived exchanges whose keys are in `wanted`. Reads the capture log or, if there
     /// is none, scans the WARC files. `None` if there is no archive.
     pub(super) fn find(
@@ -78,12 +88,7 @@ impl RobotsExchangeLocator {
         if !dir.join(FOLDER).is_dir() {
             return Ok(None);
         }
-        let mut exchanges = RobotsExchangeLocator {
-            dir: dir.to_owned(),
-            files: Vec::new(),
-            places: HashMap::new(),
-            damaged: 0,
-        };
+        let mut exchanges = RobotsExchangeLocator::without_archive(dir);
         let captures = dir.join(FOLDER).join(CAPTURES);
         match open_regular(&captures) {
             Ok(log) => exchanges

@@ -150,6 +150,35 @@ impl RobotsResponses {
         self.answers(origin).partition_point(ended).checked_sub(1)
     }
 
+    /// Returns the response whose rules applied to an origin's pages at `moment`: the last one that
+    /// had ended, or an earlier one if robots.txt was unreachable and its last good copy still
+    /// valid. `None` if there was none yet.
+    pub(super) fn in_force(
+        &self,
+        origin: &Origin,
+        moment: u64,
+        settings: &AuditedSettings,
+    ) -> Option<&RobotsResponse> {
+        let origin = self.number(origin)?;
+        let last = self.last_at(origin, moment)?;
+        let (last, earlier) = self.answers(origin).get(..=last)?.split_last()?;
+        if last.state != State::Unreachable
+            || last.force(settings) == RobotsRulesInForce::Unreachable
+        {
+            return Some(last);
+        }
+        let mut earlier = earlier.iter().rev();
+        earlier.find(|answer| answer.state != State::Unreachable)
+    }
+
+    /// Reads the exchange of a request. `None` if it is not archived.
+    pub(super) fn exchange(
+        &mut self,
+        row: &RequestRow,
+    ) -> Result<Option<RobotsExchange>, RecordsError> {
+        self.exchanges.read(&row.url, row.start)
+    }
+
     pub(super) fn note_page(&mut self, origin: usize, answer: usize) {
         if let Some(answer) = self
             .answers

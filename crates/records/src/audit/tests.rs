@@ -598,6 +598,60 @@ fn the_conduct_page_shows_the_copy_at_the_end_of_redirects() {
 }
 
 #[test]
+fn the_conduct_page_names_the_last_good_copy_of_an_unreachable_robots_txt() {
+    let sent = [
+        robots((0, 100), 200, BARS_P),
+        robots((2000, 2100), 503, ""),
+        page((3200, 3300), "/"),
+        robots((4400, 4500), 0, ""),
+        page((5600, 5700), "/a"),
+    ];
+    let render = |toml| {
+        let dir = tempfile::tempdir().unwrap();
+        let more = More {
+            toml,
+            ..More::default()
+        };
+        write(dir.path(), &sent, &more);
+        conduct(dir.path())
+    };
+    let html = render("");
+    for part in [
+        "answered 503, so copy 1 stays in force.",
+        "answered timeout, so copy 1 stays in force.",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert_eq!(html.matches("<a href=\"#robots-1\">copy 1</a>").count(), 2);
+    let expired = render("[exclusion]\nrobots-last-good = \"1s\"");
+    assert!(
+        expired.contains("answered 503, so nothing may be fetched."),
+        "{expired}"
+    );
+}
+
+#[test]
+fn the_conduct_page_names_a_wait_in_full_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let sent = [
+        robots((0, 100), 404, ""),
+        Sent {
+            status: 503,
+            wait_asked: Some(8000),
+            ..page((1100, 1200), "/")
+        },
+        // The crawl was restarted during the wait.
+        Sent {
+            gap_asked: 5629,
+            ..page((9202, 9300), "/")
+        },
+    ];
+    write(dir.path(), &sent, &More::default());
+    let html = conduct(dir.path());
+    assert!(html.contains("8,002 ms, 8,000 required"), "{html}");
+}
+
+#[test]
 fn the_conduct_page_says_what_could_not_be_judged() {
     let dir = tempfile::tempdir().unwrap();
     write(

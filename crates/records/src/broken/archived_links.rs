@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_dom, read_place};
+use crawl_coding::{DecodeLimits, decode_gzip};
 use crawl_extractor::{
     ContentKind, Link, LinkKind, ReadingLimits, SitemapKind, document_kind, link_header,
     may_be_read, read_css, read_feed, read_html, read_sitemap, refresh_header,
@@ -16,7 +17,7 @@ use super::broken_link_search::BrokenLinkSearch;
 use super::latest_rows::{LatestRows, key};
 use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
-use crate::row_file_reader::pages;
+use crate::row_file_reader::{pages, requests};
 
 /// A function that receives a link: the page that contains it, its target, the link itself (`None`
 /// for an entry of a feed or sitemap), and its text.
@@ -30,15 +31,43 @@ pub(crate) type LinkTargetResult<'a> = Result<&'a CanonicalUrl, &'a UnusableUrlE
 pub(crate) struct ArchivedPageReader {
     dir: PathBuf,
     limits: ReadingLimits,
+    /// The keys of the URLs that the crawl requested as sitemaps.
+    sitemaps: HashSet<u64>,
 }
 
 impl ArchivedPageReader {
-    /// Opens the archive; `None` if the crawl has none.
-    pub(crate) fn open(dir: &Path) -> Option<ArchivedPageReader> {
-        dir.join(FOLDER).is_dir().then(|| ArchivedPageReader {
+    /// Opens the archive; `None` if the crawl has none. Reads `requests.jsonl` to find the sitemaps,
+    /// and skips malformed lines.
+    pub(crate) fn open(dir: &Path) -> Result<Option<ArchivedPageReader>, RecordsError> {
+        if !dir.join(FOLDER).is_dir() {
+            return Ok(None);
+        }
+        let mut sitemaps = HashSet::new();
+        let mut rows = requests(dir)?;
+        while let Some(row) = rows.next_with(b"\"sitemap\"") {
+            match row {
+                Ok(row) if row.purpose == "sitemap" => {
+                    sitemaps.insert(key(&row.url));
+                }
+                Ok(_) | Err(RecordsError::Row { .. }) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(Some(ArchivedPageReader {
             dir: dir.to_owned(),
             limits: ReadingLimits::default(),
-        })
+            sitemaps,
+        }))
+    }
+
+    /// Returns whether the crawl looked for links in the body of a row's response, by its type. A
+    /// sitemap may have any type.
+    pub(crate) fn may_be_read(&self, row: &PageRow) -> bool {
+        may_be_read(row.content_type.as_deref()) || self.is_sitemap(row)
+    }
+
+    fn is_sitemap(&self, row: &PageRow) -> bool {
+        self.sitemaps.contains(&key(&row.url))
     }
 
     /// Adds the links of all current pages to `wanted`. A page is current if the last row of its
@@ -54,7 +83,7 @@ impl ArchivedPageReader {
         while let Some(row) = rows.next() {
             let row = row?;
             if latest.is_body(&row, rows.line())
-                && may_be_read(row.content_type.as_deref())
+                && self.may_be_read(&row)
                 && self
                     .each_link(&row, &mut |page, to, link, text| {
                         let Ok(to) = to else { return };
@@ -92,7 +121,9 @@ impl ArchivedPageReader {
             limits: &self.limits,
             take,
         };
-        page.of_body(&body, content_type);
+        if !(self.is_sitemap(row) && page.of_sitemap_file(&body, content_type)) {
+            page.of_body(&body, content_type);
+        }
         page.of_headers(&http);
         Some(())
     }
@@ -189,29 +220,41 @@ impl Page<'_> {
             }
             ContentKind::Feed => {
                 let feed = read_feed(body, content_type, self.limits);
+                let page = self.url.clone();
                 for entry in &feed.entries {
-                    if let Some(Ok(to)) = entry.url.as_ref().map(|url| url.resolve(&self.url)) {
-                        self.add(&to, entry.title.as_deref());
+                    for url in entry.url.iter().chain(&entry.enclosures) {
+                        self.add(url.resolve(&page), entry.title.as_deref());
                     }
                 }
+                for url in feed.further_pages() {
+                    self.add(url.resolve(&page), None);
+                }
             }
-            ContentKind::Sitemap | ContentKind::Text => self.of_sitemap(body, content_type),
+            ContentKind::Sitemap | ContentKind::Text => {
+                self.of_sitemap(body, content_type);
+            }
             _ => {}
         }
     }
 
+    /// Adds the entries of a URL that the crawl requested as a sitemap. Returns whether it is one.
+    fn of_sitemap_file(&mut self, body: &Bytes, content_type: Option<&str>) -> bool {
+        let unpacked = decode_gzip(body, &DecodeLimits::default());
+        self.of_sitemap(&unpacked.bytes, content_type)
+    }
+
     /// Adds the entries of a sitemap. A list of URLs in plain text is a sitemap too. Other text has
-    /// no entries.
-    fn of_sitemap(&mut self, body: &[u8], content_type: Option<&str>) {
+    /// no entries. Returns whether the body is a sitemap.
+    fn of_sitemap(&mut self, body: &[u8], content_type: Option<&str>) -> bool {
         let sitemap = read_sitemap(body, content_type, self.limits);
-        if sitemap.kind == SitemapKind::Unknown {
-            return;
-        }
+        let page = self.url.clone();
         for entry in &sitemap.entries {
-            if let Ok(to) = canonicalize(Some(&self.url), &entry.loc) {
-                self.add(&to, None);
+            let further = entry.further_pages().chain(entry.resources());
+            for raw in std::iter::once(entry.loc.as_str()).chain(further) {
+                self.add(canonicalize(Some(&page), raw), None);
             }
         }
+        sitemap.kind != SitemapKind::Unknown
     }
 
     fn of_headers(&mut self, http: &HttpMessage<'_>) {
@@ -241,7 +284,9 @@ impl Page<'_> {
         (self.take)(&self.url, to.as_ref(), Some(link), link.text.as_deref());
     }
 
-    fn add(&mut self, to: &CanonicalUrl, text: Option<&str>) {
-        (self.take)(&self.url, Ok(to), None, text);
+    fn add(&mut self, to: Result<CanonicalUrl, UnusableUrlError>, text: Option<&str>) {
+        if let Ok(to) = to {
+            (self.take)(&self.url, Ok(&to), None, text);
+        }
     }
 }

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::{EveryLinkDisplay, broken, is_wait};
 use crate::error::RecordsError;
+use crate::test_crawl_builder::TestCrawlBuilder;
 
 /// An exchange that a test crawl records.
 #[derive(Clone)]
@@ -524,6 +525,51 @@ fn targets_in_redirect_rows_need_no_archive() {
 }
 
 /// These texts must be the ones that the engine writes as `detail` to `waiting.jsonl`.
+/// Links in sitemaps and feeds are read from the archive as the crawl itself read them.
+#[test]
+fn all_links_of_archived_sitemaps_and_feeds_are_read() {
+    let mut crawl = TestCrawlBuilder::new();
+    let sitemap = "<urlset><url><loc>http://e.example/loc</loc>
+        <xhtml:link rel=\"alternate\" hreflang=\"de\" href=\"http://e.example/de\"/>
+        <image:image><image:loc>http://e.example/image</image:loc></image:image>
+        <video:video><video:thumbnail_loc>http://e.example/still</video:thumbnail_loc>
+        <video:content_loc>http://e.example/film</video:content_loc>
+        <video:player_loc>http://e.example/player</video:player_loc></video:video></url></urlset>";
+    crawl.gzip_file("http://e.example/map.gz", sitemap);
+    let one = "http://e.example/line\n";
+    crawl.page("http://e.example/map.txt", "text/plain", one);
+    crawl.requested_as_sitemaps(&[url("/map.gz"), url("/map.txt")]);
+    let feed = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><link href=\"/home\"/>
+        <link rel=\"next\" href=\"/next\"/><entry><title>News</title><link href=\"/entry\"/>
+        <link rel=\"enclosure\" href=\"/sound\"/></entry></feed>";
+    crawl.page("http://e.example/feed", "application/atom+xml", feed);
+    let targets = [
+        "loc", "de", "image", "still", "film", "player", "line", "home", "next", "entry", "sound",
+    ];
+    for target in targets {
+        crawl.row(&url(&format!("/{target}")), &json!({"status": 404}));
+    }
+    let report = broken(crawl.finish().path()).unwrap();
+    let lines = report.pages.iter().map(|page| {
+        let links: Vec<_> = page.links.iter().map(|link| &link.page[17..]).collect();
+        format!("{} of {}\n", &page.url[17..], links.join(", "))
+    });
+    expect![[r#"
+        de of map.gz
+        entry of feed
+        film of map.gz
+        home of feed
+        image of map.gz
+        line of map.txt
+        loc of map.gz
+        next of feed
+        player of map.gz
+        sound of feed
+        still of map.gz
+    "#]]
+    .assert_eq(&lines.collect::<String>());
+}
+
 #[test]
 fn a_host_that_is_spared_is_not_unreachable() {
     for pause in [

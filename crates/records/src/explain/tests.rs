@@ -185,13 +185,46 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         "http://e.example/waits",
         expect![[r#"
             http://e.example/waits
-            unknown: it was not a seed, and no page read so far mentions it
+            pending, put aside or unknown: not fetched so far
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               the crawl is running; only its rows were read
         "#]],
     );
     drop(frontier);
+    let ended = |row: &str| {
+        let crawl = r#"{"origin":null,"urls":1,"reason":"unreachable","detail":null}"#;
+        let path = dir.path().join("waiting.jsonl");
+        fs::write(path, format!("{crawl}\n{row}\n")).unwrap();
+    };
+    ended(
+        r#"{"origin":"http://e.example","urls":1,"reason":"robots","detail":"robots.txt: connect_refused","next_try":"2026-11-21T00:10:00.000Z"}"#,
+    );
+    check(
+        &dir,
+        "http://e.example/waits",
+        expect![[r#"
+            http://e.example/waits
+            waiting to be fetched
+              pending because: robots.txt: connection refused
+              next try: from 2026-11-21T00:10:00.000Z
+              found on: http://e.example/
+              depth: 1
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+        "#]],
+    );
+    ended(r#"{"origin":"http://e.example","urls":1,"reason":"parked","detail":null}"#);
+    let url = url("http://e.example/waits");
+    let parked = explain(dir.path(), &url, now()).unwrap();
+    let json = serde_json::to_value(&parked).unwrap();
+    assert_eq!(json["pending"]["reason"], "parked");
+    assert!(
+        parked
+            .to_string()
+            .contains("  pending because: its host is parked\n")
+    );
+    fs::remove_file(dir.path().join("waiting.jsonl")).unwrap();
     check(
         &dir,
         "http://e.example/waits",

@@ -7,7 +7,7 @@ use crawl_archive::rows::RequestRow;
 
 use crawl_weburl::safe_line;
 
-use super::{Explanation, StateAvailability};
+use super::{Explanation, PendingReason, StateAvailability, UrlMention};
 use crate::number_format::counted;
 use crate::row_token_wording::failure_words;
 
@@ -17,6 +17,23 @@ impl Explanation {
     fn is_beyond_budget(&self) -> bool {
         let row = self.excluded.as_ref();
         row.is_some_and(|row| row.reason == "budget")
+    }
+}
+
+impl PendingReason {
+    fn words(&self) -> String {
+        let detail = self.detail.as_deref().map(failure_words);
+        let words = match (self.reason.as_str(), detail) {
+            ("parked", _) => "its host is parked",
+            ("interrupted", _) => "the last run was interrupted",
+            ("handed_over", _) => "its host was handed over to another worker",
+            ("budget", Some(budget)) => return format!("a budget is spent ({budget})"),
+            ("robots" | "unreachable", Some(why)) => return safe_line(&why).into_owned(),
+            ("robots", None) => "its robots.txt is unreachable",
+            ("unreachable", None) => "its host is unreachable",
+            (_, _) => "the last run has ended",
+        };
+        words.to_owned()
     }
 }
 
@@ -36,6 +53,7 @@ impl fmt::Display for Explanation {
             }
             "pending" => writeln!(f, "waiting to be fetched")?,
             "forgotten" => self.forgotten(f)?,
+            "undetermined" => self.undetermined(f)?,
             _ => self.unknown(f)?,
         }
         if let Some(page) = &self.page {
@@ -96,6 +114,15 @@ impl fmt::Display for Explanation {
             };
             if let Some(when) = when {
                 rule(f, &format!("{when}: {}", row.reason), &row.rule, row.line)?;
+            }
+        }
+        if let Some(pending) = &self.pending {
+            // The row of a spent budget is written above.
+            if pending.reason != "budget" || !self.is_beyond_budget() {
+                writeln!(f, "  pending because: {}", pending.words())?;
+            }
+            if let Some(at) = pending.next_try {
+                writeln!(f, "  next try: from {at}")?;
             }
         }
         if let Some(since) = &self.rule_since {
@@ -183,6 +210,12 @@ impl Explanation {
         writeln!(f, "  reason: {}", tombstone.reason)
     }
 
+    /// Describes a URL that only the unread state may have.
+    fn undetermined(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "pending, put aside or unknown: not fetched so far")?;
+        self.named_by.iter().try_for_each(|named| mention(f, named))
+    }
+
     fn unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self
             .requests
@@ -217,10 +250,14 @@ impl Explanation {
                 "unknown to the crawl, although a page mentions it: it is {role}"
             )?,
         }
-        match &named.element {
-            Some(element) => writeln!(f, "  mentioned by: <{element}> on {}", named.page),
-            None => writeln!(f, "  mentioned by: {}", named.page),
-        }
+        mention(f, named)
+    }
+}
+
+fn mention(f: &mut fmt::Formatter<'_>, named: &UrlMention) -> fmt::Result {
+    match &named.element {
+        Some(element) => writeln!(f, "  mentioned by: <{element}> on {}", named.page),
+        None => writeln!(f, "  mentioned by: {}", named.page),
     }
 }
 

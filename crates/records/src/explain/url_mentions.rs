@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_extractor::{LinkKind, may_be_read};
+use crawl_extractor::LinkKind;
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
@@ -47,13 +47,13 @@ pub(super) fn search(
         named_by: None,
         unread_pages: 0,
     };
-    let Some(archived) = ArchivedPageReader::open(dir) else {
+    let Some(archived) = ArchivedPageReader::open(dir)? else {
         return Ok(result);
     };
     let mut read = 0;
     for row in pages(dir)? {
         let Ok(row) = row else { continue };
-        if !may_be_read(row.content_type.as_deref()) {
+        if !archived.may_be_read(&row) {
             continue;
         }
         if read == MAX_PAGES {

@@ -142,7 +142,7 @@ mod tests {
                     urls: *urls,
                     reason: (*reason).to_owned(),
                     detail: detail.map(str::to_owned),
-                    listed: Vec::new(),
+                    ..WaitingRow::default()
                 });
             }
             pending

@@ -235,11 +235,8 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
     captures.flush()?;
     let mut waiting = Rows::create(&dir.join("waiting.jsonl"))?;
     waiting.add(&WaitingRow {
-        origin: None,
-        urls: 0,
         reason: "finished".to_owned(),
-        detail: None,
-        listed: Vec::new(),
+        ..WaitingRow::default()
     })?;
     for file in [rows, requests, excluded, waiting] {
         file.finish()?;

@@ -68,8 +68,8 @@ fn each_budget_of_a_host_is_spent_when_it_is_reached() {
         for page in 0..2 {
             assert!(!budgets.is_full(at(10 + page), &host), "{name}");
             assert_eq!(budgets.spent(), None, "{name}");
-            budgets.request_ended(&host, at(10 + page), SECOND, 1_000);
-            budgets.settled(&host);
+            budgets.request_ended(&host, at(10 + page), SECOND);
+            budgets.settled(&host, 1_000);
         }
         assert!(budgets.is_full(at(12), &host), "{name}");
         assert_eq!(budgets.spent(), Some(EndReason::Budget(name)));
@@ -110,8 +110,8 @@ fn an_account_outlives_its_run_but_not_its_round() {
         budgets
     };
     let mut before = in_round(2);
-    before.request_ended(&host, at(1), 3 * SECOND, 500);
-    before.settled(&host);
+    before.request_ended(&host, at(1), 3 * SECOND);
+    before.settled(&host, 500);
     let mut stored = before.stored(&host).to_vec();
     stored.extend(b"politeness");
 
@@ -120,10 +120,10 @@ fn an_account_outlives_its_run_but_not_its_round() {
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert_eq!(after.stored(&host), before.stored(&host));
     after.share(once((host.clone(), stored.clone())));
-    after.request_ended(&host, at(9), SECOND, 1);
+    after.request_ended(&host, at(9), SECOND);
     assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
     // Restoring older stored spending doesn't lower what this run has counted.
-    after.settled(&host);
+    after.settled(&host, 0);
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert!(after.is_full(at(9), &host));
     assert_eq!(after.restore(&host, b"torn"), b"");
@@ -149,11 +149,11 @@ fn only_urls_within_the_budgets_of_their_hosts_count() {
     let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
     // Four pages and one lease leave room for five more pages of the host, over both schemes.
     for _ in 0..4 {
-        host_budgets.settled(&http.host_key());
+        host_budgets.settled(&http.host_key(), 0);
     }
     host_budgets.leased(&http.host_key());
     for _ in 0..10 {
-        host_budgets.settled(&full.host_key());
+        host_budgets.settled(&full.host_key(), 0);
     }
     assert!(host_budgets.is_full(Tick::from_micros(0), &full.host_key()));
     let waiting = vec![(http, 100), (https, 3), (fresh, 2), (full, 50)];
@@ -186,7 +186,7 @@ fn a_group_counts_spending_of_earlier_runs() {
     let mut before = grouped();
     assert!(before.are_shared() && before.limit_hosts());
     for host in [&a, &a, &b] {
-        before.settled(&host.host_key());
+        before.settled(&host.host_key(), 0);
     }
     let mut after = grouped();
     for host in [&a, &b] {
@@ -203,7 +203,7 @@ fn a_group_counts_spending_of_earlier_runs() {
         }
         // Once a page of `a.example` is pending again, the group has room for a page of
         // `b.example`.
-        budgets.unsettled(&a.host_key());
+        budgets.unsettled(&a.host_key(), 0);
         assert!(!budgets.is_full(at(9), &b.host_key()));
     }
 }
@@ -219,8 +219,8 @@ fn a_spent_group_ends_the_crawl() {
     let mut budgets = grouped();
     let waiting = vec![(a.clone(), 9), (b.clone(), 9), (c, 9)];
     assert_eq!(budgets.with_room(waiting.clone()), 3 + 2);
-    budgets.settled(&a.host_key());
-    budgets.settled(&b.host_key());
+    budgets.settled(&a.host_key(), 0);
+    budgets.settled(&b.host_key(), 0);
     assert_eq!(budgets.with_room(waiting.clone()), 1 + 2);
     budgets.leased(&a.host_key());
     assert!(budgets.is_full(at(9), &b.host_key()));
@@ -231,7 +231,7 @@ fn a_spent_group_ends_the_crawl() {
     );
     assert_eq!(budgets.lease_ended(&a.host_key()), []);
     assert_eq!(budgets.with_room_again(&a.host_key()), [b.clone()].into());
-    budgets.settled(&b.host_key());
+    budgets.settled(&b.host_key(), 0);
     assert_eq!(budgets.with_room(waiting), 2);
     let ended = EndReason::TableBudget("max-pages of group g".to_owned());
     assert_eq!(budgets.spent(), Some(ended));
@@ -287,8 +287,8 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         let mut pages = 0;
         while !budgets.is_full(at(10), &host) {
             pages += 1;
-            budgets.request_ended(&host, at(10), SECOND, 100);
-            budgets.settled(&host);
+            budgets.request_ended(&host, at(10), SECOND);
+            budgets.settled(&host, 100);
         }
         assert_eq!(pages, most, "{host} {of_site:?}");
         assert_eq!(budgets.spent_by(&host).as_deref(), Some(name));
@@ -311,9 +311,9 @@ fn spending_is_forgotten_if_no_host_has_a_budget() {
     let host = origin("http://a.example/").host_key();
     for (budget, is_kept) in [(two_pages(), true), (HostBudget::default(), false)] {
         let mut budgets = budgets(budget);
-        budgets.settled(&host);
-        budgets.settled(&host);
-        budgets.unsettled(&host);
+        budgets.settled(&host, 0);
+        budgets.settled(&host, 0);
+        budgets.unsettled(&host, 0);
         let before = budgets.stored(&host);
         assert_eq!(before[8], 1, "one page");
         budgets.forget(&host);

@@ -293,7 +293,7 @@ mod tests {
             before
                 .hosts
                 .budgets_mut()
-                .request_ended(&host, at(10), 5 * SECOND, 0);
+                .request_ended(&host, at(10), 5 * SECOND);
             before.hosts.scheduler().set_address(at(10), &host, address);
             let state = before.hosts.state(&host);
             let mut now = coordinator(change);

@@ -57,7 +57,9 @@ const MAX_HOSTS_COMPARED: usize = 50;
 ///   [`sent`](Self::sent), or [`give_back`](Self::give_back).
 /// - A request: [`request_ended`](Self::request_ended). A page is also reported with
 ///   [`page_leased`](Self::page_leased) before its request, [`page_ended`](Self::page_ended) after
-///   it, and [`page_settled`](Self::page_settled) once it counts as a page of its host.
+///   it, and [`page_settled`](Self::page_settled) once it counts as a page of its host. If a page
+///   must be read before it is known whether it counts, [`page_undecided`](Self::page_undecided)
+///   comes first, and then `page_ended` again.
 /// - A host: [`state`](Self::state) returns its durable state after each change. The caller has the
 ///   state written, and reports the commit with [`states_kept`](Self::states_kept). Each step of
 ///   the loop calls [`evict_idle`](Self::evict_idle).
@@ -252,12 +254,11 @@ impl Hosts {
         now: Tick,
         spent: SpentPermit,
         signal: RequestOutcome,
-        bytes: u64,
     ) -> HostWait {
         self.requests.ended();
         let (host, started) = (spent.host(), spent.issued());
         self.budgets
-            .request_ended(host, started, signal.response_time, bytes);
+            .request_ended(host, started, signal.response_time);
         self.scheduler.done(now, spent, signal)
     }
 
@@ -277,13 +278,19 @@ impl Hosts {
         self.budgets.lease_ended(host)
     }
 
-    pub(super) fn page_settled(&mut self, host: &HostKey) {
-        self.budgets.settled(host);
+    /// Counts a page with a body of this many bytes.
+    pub(super) fn page_settled(&mut self, host: &HostKey, bytes: u64) {
+        self.budgets.settled(host, bytes);
+    }
+
+    /// Counts a page as leased again, until it is known whether it counts.
+    pub(super) fn page_undecided(&mut self, host: &HostKey) {
+        self.budgets.leased(host);
     }
 
     /// Stops counting a page, because its URL is pending again.
-    pub(super) fn page_unsettled(&mut self, host: &HostKey) {
-        self.budgets.unsettled(host);
+    pub(super) fn page_unsettled(&mut self, host: &HostKey, bytes: u64) {
+        self.budgets.unsettled(host, bytes);
     }
 
     /// If the group of a host has room again, returns the origins that got no permit while the
@@ -456,10 +463,10 @@ mod tests {
         assert!(hosts.turns_away(at(20), &host, &origin));
         assert!(hosts.page_ended(&host).contains(&origin));
         assert!(!hosts.turns_away(at(20), &host, &origin));
-        hosts.page_settled(&host);
+        hosts.page_settled(&host, 0);
         assert!(hosts.turns_away(at(20), &host, &origin));
         assert!(hosts.page_ended(&host).is_empty());
-        hosts.page_unsettled(&host);
+        hosts.page_unsettled(&host, 0);
         assert!(!hosts.turns_away(at(20), &host, &origin));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{PauseReason, PausedHost, Tick};
+use crawl_scheduler::{GapReason, PauseReason, PausedHost, Tick, WaitingHost};
 use crawl_weburl::HostKey;
 
 use super::super::robots::OriginRobotsTracker;
@@ -62,6 +62,9 @@ impl Hosts {
                     host: rest.host,
                     next_try: Some(rest.until),
                 });
+                // Each waiting host has a gap too long to wait for. A shorter one continues the run.
+                let waiting = self.scheduler.waiting_hosts(now).into_iter();
+                let hosts = hosts.chain(waiting.map(describe_waiting));
                 let hosts = hosts.chain(self.describe_parked(now, resting.parked));
                 Some(EndReason::Unreachable(hosts.collect()))
             }
@@ -94,6 +97,19 @@ fn has_answered(rest: &PausedHost, robots: &OriginRobotsTracker) -> bool {
     origins.any(|origin| robots.why_unreachable(origin).is_none())
 }
 
+fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
+    let seconds = waiting.gap.as_secs();
+    UnreachableHost {
+        host: waiting.host,
+        why: match waiting.why {
+            GapReason::CrawlDelay => format!("its robots.txt has a Crawl-delay of {seconds} s"),
+            GapReason::RequestRate => "its robots.txt has a Request-rate".to_owned(),
+            why => format!("the gap before its next request is long ({why})"),
+        },
+        next_try: Some(waiting.until),
+    }
+}
+
 fn describe_pause(why: PauseReason) -> String {
     match why {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
@@ -113,10 +129,10 @@ mod tests {
     use std::time::Duration;
 
     use crawl_frontier::UrlToAdmit;
-    use crawl_scheduler::{PauseReason, RobotsState};
+    use crawl_scheduler::{PaceFromRobots, PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
-    use super::super::super::fixtures::{at, coordinator, open_to_all};
+    use super::super::super::fixtures::{at, coordinator};
     use super::describe_pause;
     use crate::summary::{EndReason, UnreachableHost};
 
@@ -148,10 +164,21 @@ mod tests {
         for (gap, ends) in [(3_600, false), (24 * 3_600, false), (24 * 3_600 + 1, true)] {
             let mut coordinator = coordinator(|_| {});
             let scheduler = coordinator.hosts.scheduler();
-            scheduler.note_past_request(at(20), &host, at(20), gap * SECOND, None);
-            scheduler.set_robots(at(20), &origin, open_to_all());
+            scheduler.note_past_request(at(20), &host, at(20), SECOND, None);
+            let pace = PaceFromRobots {
+                crawl_delay: Some(gap * SECOND),
+                ..PaceFromRobots::default()
+            };
+            let until = at(1_000_000_000);
+            let state = RobotsState::InForce { pace, until };
+            scheduler.set_robots(at(20), &origin, state);
             scheduler.set_pending(at(20), &origin, 1);
-            let expected = ends.then(|| EndReason::Unreachable(Vec::new()));
+            let resting = UnreachableHost {
+                host: host.clone(),
+                why: format!("its robots.txt has a Crawl-delay of {gap} s"),
+                next_try: Some(at(20 + u64::from(gap))),
+            };
+            let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
             assert_eq!(
                 coordinator.hosts.natural_end(at(20), &coordinator.robots),
                 expected,
@@ -207,7 +234,7 @@ mod tests {
                 coordinator.hosts.scheduler().park(at(20), &host);
             }
             if is_full {
-                coordinator.hosts.budgets_mut().settled(&host);
+                coordinator.hosts.budgets_mut().settled(&host, 0);
                 assert!(coordinator.hosts.budgets_mut().is_full(at(20), &host));
             }
             assert_eq!(

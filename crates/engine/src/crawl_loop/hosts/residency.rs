@@ -450,7 +450,7 @@ mod tests {
         scheduler.set_robots(at(20), &origin, open_to_all());
         scheduler.set_pending(at(20), &origin, 0);
         coordinator.robots.meet(at(20), &origin).unwrap();
-        coordinator.hosts.budgets_mut().settled(&host);
+        coordinator.hosts.budgets_mut().settled(&host, 0);
         let before = coordinator.hosts.budgets_mut().stored(&host);
         coordinator.evict_idle(at(20));
         assert!(!coordinator.hosts.knows(&host) && !coordinator.robots.is_met(&origin));

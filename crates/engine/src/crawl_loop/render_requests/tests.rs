@@ -60,7 +60,7 @@ fn rendering() -> (Coordinator, RenderId) {
     coordinator.lease_judge.leased(&lease.origin);
     coordinator.backlog.leased();
     coordinator.backlog.page_ended();
-    coordinator.hosts.budgets_mut().settled(&host);
+    coordinator.hosts.budgets_mut().settled(&host, 0);
     let mut exchange = answer(200, "text").result(&page, at(20)).unwrap();
     let html = HeaderValue::from_static("text/html");
     exchange.headers.insert(CONTENT_TYPE, html);

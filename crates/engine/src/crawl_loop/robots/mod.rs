@@ -451,13 +451,20 @@ impl OriginRobotsTracker {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
-    /// Returns whether no page of an origin may be fetched, because its robots.txt is unreachable
-    /// and no older copy is in force.
-    pub(super) fn is_unreachable(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
+    /// Returns when to fetch an origin's robots.txt again if it is unreachable and no older copy is
+    /// in force, so that no page may be fetched. `None` if pages may be fetched.
+    pub(super) fn retry_at(
+        &self,
+        now: Tick,
+        origin: &Origin,
+    ) -> Result<Option<Tick>, FrontierError> {
         let state = self
             .load(origin)?
             .map(|compiled| self.state(now, &compiled, None));
-        Ok(matches!(state, Some(RobotsState::Unreachable { .. })))
+        Ok(match state {
+            Some(RobotsState::Unreachable { retry_at }) => Some(retry_at),
+            _ => None,
+        })
     }
 
     fn note_unreachable(&mut self, origin: &Origin, why: String) {
