@@ -760,6 +760,26 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
 
 /// Returns a page whose main text consists of these headings (level, text, whether it has an ID),
 /// each with a line of text below.
+#[test]
+fn words_of_descriptions_and_keywords_are_known() {
+    let (_dir, index) = indexed(&[
+        IndexedPage {
+            description: "A guide to the marlin".to_owned(),
+            keywords: vec!["weasel".to_owned()],
+            ..page("http://a.example/guide", "Guide", "Fish and game.")
+        },
+        page("http://a.example/bird", "Bird", "The merlin is a bird."),
+    ]);
+    for query in ["marlin", "weasel", "marlin weasel", "weas", "fish -merlin"] {
+        let answer = search(&index, query);
+        assert_eq!(found(&index, query), "/guide", "{query}");
+        assert!(answer.unknown.is_empty(), "{query}: {:?}", answer.unknown);
+    }
+    assert_eq!(found(&index, "fish -weasel"), "");
+    // A misspelt word is corrected to a word of a description too.
+    assert_eq!(found(&index, "weasle"), "/guide (weasel?)");
+}
+
 fn page_of(url: &str, title: &str, parts: &[(u8, &str, bool, &str)]) -> IndexedPage {
     let mut made = page(url, title, "");
     for (level, words, has_id, text) in parts {
