@@ -907,3 +907,48 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
     let first = index.search("visit", &limited).unwrap();
     assert_eq!((first.total, first.results.len()), (2, 1));
 }
+
+#[test]
+fn each_result_is_on_one_screen_next_to_a_pinned_page() {
+    let mut pages: Vec<_> = (0..23)
+        .map(|n| {
+            let words = "words ".repeat(n + 1);
+            let url = format!("http://a.example/{n}");
+            page(&url, &format!("Page {n}"), &format!("common {words}"))
+        })
+        .collect();
+    pages.push(page(
+        "http://a.example/other",
+        "Other",
+        "It lacks the word.",
+    ));
+    let (_dir, index) = indexed(&pages);
+    // Pages that the query matches, at both ends and in the middle, and one that it doesn't.
+    let ranked = search(&index, "common").results;
+    let mut pins: Vec<_> = [0, 5, 9].map(|n| (ranked[n].url.clone(), 23)).into();
+    pins.push(("http://a.example/22".to_owned(), 23));
+    pins.push(("http://a.example/other".to_owned(), 24));
+    let mut index = index;
+    for (pinned, expected) in pins {
+        let rules = format!("[[pins]]\nqueries = ['common']\nurl = '{pinned}'\n");
+        index = index.with_rules(SearchRules::parse(&rules).unwrap());
+        for limit in [1, 5, 10] {
+            let mut urls = Vec::new();
+            for offset in (0..30).step_by(limit) {
+                let options = SearchOptions {
+                    limit,
+                    offset,
+                    ..SearchOptions::default()
+                };
+                let answer = index.search("common", &options).unwrap();
+                assert_eq!(answer.total, expected, "{pinned} from {offset}");
+                urls.extend(answer.results.into_iter().map(|hit| hit.url));
+            }
+            assert_eq!(urls[0], pinned);
+            assert_eq!(urls.len(), expected);
+            urls.sort();
+            urls.dedup();
+            assert_eq!(urls.len(), expected, "{pinned}");
+        }
+    }
+}

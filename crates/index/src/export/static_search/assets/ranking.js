@@ -41,35 +41,35 @@ class Search {
       plan.unknown.unshift(...named);
       found = await this.find(plan, now);
     }
-    const shown = found.slice(offset, offset + limit);
+    // The pinned page takes the first place, so the others move back by one.
+    const pinned = this.pinned(text, now);
+    const others = found.filter((hit) => hit.page !== pinned);
+    const total = others.length + (pinned === undefined ? 0 : 1);
+    const start = pinned === undefined ? offset : Math.max(0, offset - 1);
+    const shown = others.slice(start, start + limit);
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
     const results = shown.map((hit, n) => result(hit, texts[n], plan));
     // The pieces of the first screen are loaded anyway, so adjacent query words can be ranked up.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
-    const total = await this.pin(text, found, results, plan, { limit, offset, now });
+    if (pinned !== undefined && offset === 0 && limit > 0) {
+      const hit = found.find((hit) => hit.page === pinned) || new Hit(pinned, 0);
+      const first = result(hit, await this.files.text(pinned, bestPiece(hit)), plan);
+      first.score = results.length ? results[0].score : 0;
+      results.unshift({ ...first, pinned: true });
+      results.length = Math.min(results.length, limit);
+    }
     const answer = { query: text, total, results, did_you_mean: plan.meant && asWritten(plan.meant, results) };
     if (plan.unknown.length) answer.unknown = plan.unknown;
     if (plan.lacksWords && total) answer.lacks_words = true;
     return answer;
   }
 
-  // Puts the page pinned to the query first. Returns the number of matching pages.
-  async pin(query, found, results, plan, { limit, offset, now }) {
+  // Returns the page pinned to a query, unless it has expired.
+  pinned(query, now) {
     const pins = this.manifest.pins;
     const key = words(query).filter((word) => word.kind !== 'part').map((word) => word.text).join(' ');
     const page = Object.hasOwn(pins, key) ? pins[key] : undefined;
-    if (page === undefined || (this.until.has(page) && this.until.get(page) <= now)) return found.length;
-    const known = found.find((hit) => hit.page === page);
-    const hit = known || new Hit(page, 0);
-    const pinned = result(hit, await this.files.text(page, bestPiece(hit)), plan);
-    const at = results.findIndex((other) => other.url === pinned.url);
-    if (at >= 0) results.splice(at, 1);
-    if (offset === 0 && limit > 0) {
-      pinned.score = results.length ? results[0].score : 0;
-      results.unshift({ ...pinned, pinned: true });
-      results.length = Math.min(results.length, limit);
-    }
-    return found.length + (known ? 0 : 1);
+    return this.until.has(page) && this.until.get(page) <= now ? undefined : page;
   }
 
   async find(plan, now) {
