@@ -52,6 +52,37 @@ fn the_static_search_ranks_pages_as_the_index_does() {
     assert_eq!(ask(&folder, &queries), ranked);
 }
 
+/// Queries with exclusions, and the pages that they leave.
+const EXCLUSIONS: [(&str, &[&str]); 8] = [
+    ("lantern -\"a festival\"", &["c", "e"]),
+    ("lantern -\"festival a\"", &["a", "b", "c", "e"]),
+    ("lantern -title:\"town\"", &["b", "c", "e"]),
+    ("\"a lantern\" -\"too\"", &["a", "b", "c"]),
+    ("lantern -\"no such phrase\"", &["a", "b", "c", "e"]),
+    ("lantern -lamp_oil", &["a", "b", "c", "e"]),
+    ("lantern -lit-the", &["a", "b", "e"]),
+    // An excluded word is not corrected.
+    ("lantern -festivla", &["a", "b", "c", "e"]),
+];
+
+#[test]
+fn the_static_search_excludes_the_same_pages_as_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index(&dir.path().join("index"));
+    let folder = dir.path().join("search");
+    export(&index, &folder, SearchRules::default());
+    let queries = EXCLUSIONS.map(|(query, _)| json!([query, {}]));
+    let by_name = |(_, mut urls): (usize, Vec<String>)| {
+        urls.sort();
+        let names = urls.iter().map(|url| url.rsplit('/').next().unwrap());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    for ((query, expected), found) in EXCLUSIONS.into_iter().zip(ask(&folder, &queries)) {
+        assert_eq!(by_name(answer(&index, query, 0, 10)), expected.join(" "));
+        assert_eq!(by_name(found), expected.join(" "), "{query}");
+    }
+}
+
 #[test]
 fn the_static_search_shows_each_result_once_next_to_a_pinned_page() {
     let dir = tempfile::tempdir().unwrap();

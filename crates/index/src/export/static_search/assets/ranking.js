@@ -74,7 +74,7 @@ class Search {
 
   async find(plan, now) {
     const found = this.rank(plan, now);
-    return plan.phrases.length ? this.withPhrases(found, plan) : found;
+    return plan.phrases.length || plan.notPhrases.length ? this.withPhrases(found, plan) : found;
   }
 
   // A minus is part of a word if the query has only excluded terms, or pages write the word so.
@@ -92,7 +92,7 @@ class Search {
     const first = words(word)[0];
     const form = first && (await this.files.find(first.text));
     if (!form) return false;
-    const written = new RegExp(`(?:^|[\\s"'\`([{<=|])-${word.replace(/[^\p{L}\p{N}]/gu, '\\$&')}(?![\\p{L}\\p{N}_])`, 'u');
+    const written = new RegExp(`(?:^|[\\s"'\`([{<=|])-${word.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![\\p{L}\\p{N}_])`, 'u');
     for (let n = 0; n < Math.min(form.pages.length, MAX_CHECKED_FOR_MINUS); n++) {
       const pieces = form.pieces[n];
       const piece = pieces > 0 ? 31 - Math.clz32(pieces & -pieces) : 0;
@@ -110,14 +110,16 @@ class Search {
     for (const [n, term] of query.terms.entries()) {
       const isLast = n === query.terms.length - 1;
       const found = words(term.text);
-      if (term.isPhrase) {
+      // An excluded name excludes only pages with the whole name, not those with a part of it.
+      if (term.isPhrase || (term.isNot && isName(found))) {
         const phrase = await this.phrase(found, term);
         (term.isNot ? plan.notPhrases : plan.phrases).push(phrase);
-        written.push(`${term.isNot ? '-' : ''}"${term.text}"`);
+        const quote = term.isPhrase ? '"' : '';
+        written.push(`${term.isNot ? '-' : ''}${term.inTitle ? 'title:' : ''}${quote}${term.text}${quote}`);
         continue;
       }
       const ending = term.isBeginning ? 'open' : isLast && !term.isNot ? 'maybe' : 'typed';
-      const units = await this.units(found, ending);
+      const units = await this.units(found, ending, !term.isNot);
       const whole = found.filter((word) => word.kind === 'plain');
       if (!term.isNot && !term.inTitle && whole.length > 1) {
         plan.names.push({ units, words: whole.map((word) => [word.text, word.position - whole[0].position]) });
@@ -147,9 +149,9 @@ class Search {
     return plan;
   }
 
-  // Returns the units of one term: independent words, corrections of unknown words, and pairs of
-  // characters in scripts without spaces.
-  async units(found, ending) {
+  // Returns the units of one term: independent words, corrections of unknown words if `guess` is
+  // set, and pairs of characters in scripts without spaces.
+  async units(found, ending, guess) {
     const units = [];
     const whole = found.filter((word) => word.kind !== 'part');
     const pairs = new Set(found.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
@@ -158,12 +160,12 @@ class Search {
       if (word.kind === 'character' && pairs.has(word.position)) continue;
       const isLast = n === whole.length - 1;
       const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
-      units.push(...(await this.unit(word.text, parts, isLast ? ending : 'typed')));
+      units.push(...(await this.unit(word.text, parts, isLast ? ending : 'typed', guess)));
     }
     return units;
   }
 
-  async unit(word, parts, ending) {
+  async unit(word, parts, ending, guess) {
     const unit = new Unit(word);
     unit.isName = parts.length > 1;
     const form = await this.files.find(word);
@@ -185,10 +187,10 @@ class Search {
       if (!form || ending === 'open') unit.pages = unit.most();
     }
     unit.isOpen = ending === 'open';
-    if (unit.forms.size) return [unit];
+    if (unit.forms.size || !guess) return [unit];
     if (parts.length) {
       const units = [];
-      for (const part of parts) units.push(...(await this.unit(part.text, [], 'typed')));
+      for (const part of parts) units.push(...(await this.unit(part.text, [], 'typed', guess)));
       return units;
     }
     const near = await this.files.near(word);
@@ -308,7 +310,8 @@ class Search {
     return hits;
   }
 
-  // Keeps those of the best pages that have the phrases and no excluded phrase.
+  // Keeps the pages that have the phrases and no excluded phrase. Of the pages whose text must be
+  // read to decide that, only the best are kept.
   async withPhrases(found, plan) {
     const hasPhrase = async (hit, phrase) => {
       for (const piece of phrase.inTitle ? [] : piecesOf(hit, phrase.units)) {
@@ -321,12 +324,23 @@ class Search {
       const text = await this.files.text(hit.page, bestPiece(hit));
       return stands(phrase.words, words(text.t));
     };
-    const checked = await Promise.all(found.slice(0, MAX_CHECKED_FOR_PHRASES).map(async (hit) => {
+    let reads = 0;
+    const checked = await Promise.all(found.map(async (hit) => {
+      const hasWords = (phrase) => phrase.units.every((unit) => unit.found().has(hit.page));
+      const barring = plan.notPhrases.filter(hasWords);
+      if (!plan.phrases.length && !barring.length) return hit;
+      if (reads++ >= MAX_CHECKED_FOR_PHRASES) return null;
+      for (const phrase of barring) if (await hasPhrase(hit, phrase)) return null;
       for (const phrase of plan.phrases) if (!(await hasPhrase(hit, phrase))) return null;
       return hit;
     }));
     return checked.filter(Boolean);
   }
+}
+
+// Returns whether a term consists of several words or parts, such as `user_agent`.
+function isName(found) {
+  return found.filter((word) => word.kind !== 'part').length > 1 || found.some((word) => word.kind === 'part');
 }
 
 // Returns whether a query is about changes: `page_prior.rs` in JavaScript.
