@@ -75,7 +75,8 @@ pub use current_pages::{CurrentRow, CurrentRowSelector};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
 pub use explain::{
-    Explanation, RandomWalkHits, SampleDrawPosition, StateAvailability, UrlMention, explain,
+    Explanation, IndexPresence, RandomWalkHits, SampleDrawPosition, StateAvailability, UrlMention,
+    explain,
 };
 pub use extraction_report::{
     ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,
