@@ -250,6 +250,14 @@ fn sites_are_hosts_domains_and_folders() {
     check("site:b.example", expect!["http://b.example/shop"]);
     check("site:a.example/do kettle", expect![""]);
     check("site:A.Example/docs kettle", expect!["/docs/kettle"]);
+    let ported = page("http://127.0.0.1:8620/can/open", "Can", "A can of tea.");
+    let (_dir, index) = indexed(&[ported]);
+    for site in ["127.0.0.1", "127.0.0.1:8620"] {
+        for folder in ["", "/can", "/can/open"] {
+            let query = format!("tea site:{site}{folder}");
+            assert_eq!(search(&index, &query).total, 1, "{query}");
+        }
+    }
 }
 
 #[test]
