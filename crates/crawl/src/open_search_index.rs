@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crawl_index::{IndexSearcher, SearchRules};
+use crawl_index::{IndexError, IndexSearcher, IndexedPage, SearchRules};
+use crawl_records::IndexPresence;
 
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, no_crawl};
@@ -72,4 +73,81 @@ pub(crate) fn open(dir: &Path) -> Result<IndexSearcher, CommandError> {
         return Err(no_crawl(dir));
     }
     IndexSearcher::open(&folder).map_err(|error| of_index(&error, dir))
+}
+
+/// Looks up the entry of a URL in the index. `now` is in seconds since 1970 UTC.
+///
+/// # Errors
+/// If the index is damaged.
+pub(crate) fn presence(
+    index: &IndexSearcher,
+    url: &str,
+    now: i64,
+) -> Result<IndexPresence, IndexError> {
+    let page = index.stored(url)?;
+    Ok(page.map_or(IndexPresence::Absent, |page| presence_of(page, now)))
+}
+
+fn presence_of(page: IndexedPage, now: i64) -> IndexPresence {
+    match (page.same_as, page.until) {
+        (_, Some(until)) if until <= now => IndexPresence::Expired { until },
+        (Some(by), _) => IndexPresence::Replaced {
+            by,
+            canonical: page.gives_way_to,
+        },
+        (None, _) => IndexPresence::Found {
+            kept_despite: page.leaving,
+            canonical: page.gives_way_to,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_index::IndexedPage;
+    use crawl_records::IndexPresence;
+
+    use super::presence_of;
+
+    #[test]
+    fn the_presence_of_a_page_has_its_reason() {
+        let some = |text: &str| Some(text.to_owned());
+        let found = IndexedPage::default();
+        let kept = IndexedPage {
+            leaving: some("soft_404"),
+            ..found.clone()
+        };
+        let lead = IndexedPage {
+            gives_way_to: some("http://e.example/gone"),
+            ..found.clone()
+        };
+        let replaced = IndexedPage {
+            same_as: some("http://e.example/twin"),
+            ..found.clone()
+        };
+        let expired = IndexedPage {
+            until: Some(9),
+            ..found.clone()
+        };
+        let presence = |kept_despite, canonical| IndexPresence::Found {
+            kept_despite,
+            canonical,
+        };
+        for (page, expected) in [
+            (found, presence(None, None)),
+            (kept, presence(some("soft_404"), None)),
+            (lead, presence(None, some("http://e.example/gone"))),
+            (
+                replaced,
+                IndexPresence::Replaced {
+                    by: "http://e.example/twin".to_owned(),
+                    canonical: None,
+                },
+            ),
+            (expired.clone(), IndexPresence::Expired { until: 9 }),
+        ] {
+            assert_eq!(presence_of(page, 9), expected);
+        }
+        assert_eq!(presence_of(expired, 8), presence(None, None));
+    }
 }

@@ -95,13 +95,13 @@ fn named(text: &str, locale: &Locale) -> Option<String> {
 /// `None` if the word is neither, or is ambiguous.
 fn month_of(word: &str, locale: &Locale) -> Option<u32> {
     let word = word.to_lowercase();
-    let is_name =
-        |name: &&str| word.chars().count() >= 3 && (name.starts_with(&word) || *name == word);
+    let is_long_enough = word.chars().count() >= 3;
+    let is_named = |names: &str| names.split('|').any(|name| name.starts_with(&word));
     let mut named = locale
         .months
         .iter()
         .enumerate()
-        .filter(|(_, name)| is_name(name));
+        .filter(|(_, names)| is_long_enough && is_named(names));
     // A prefix of two names is ambiguous, such as `jui` for the French juin and juillet.
     match (named.next(), named.next()) {
         (Some((at, _)), None) => u32::try_from(at + 1).ok(),
@@ -170,6 +170,15 @@ mod tests {
                 ("31.02.2026", None),
             ],
         );
+        check(
+            "de-AT",
+            &[
+                ("8. Jänner 2026", Some("2026-01-08")),
+                ("8. Jän. 2026", Some("2026-01-08")),
+                ("8. Januar 2026", Some("2026-01-08")),
+            ],
+        );
+        check("es-UY", &[("8 de setiembre de 2026", Some("2026-09-08"))]);
         check("en-US", &[("3/8/2026", Some("2026-03-08"))]);
         check("en-GB", &[("3/8/2026", Some("2026-08-03"))]);
         check(

@@ -11,6 +11,7 @@ use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource
 use crate::config::{ElementContent, FieldType};
 use crate::css_selector_matching::CssSelectorList;
 use crate::element_text::{html_of, normalized, own_text, text_of};
+use crate::field_value::SourceText;
 use crate::json_ld::JsonLd;
 use crate::page_tree::PageTree;
 use crate::rule_inputs_and_results::ExtractedFields;
@@ -171,15 +172,15 @@ impl<'a> Page<'a> {
     /// Returns the texts of a field, after its regular expression was applied. Without `all`,
     /// returns at most one text. Leaves out empty texts unless the type is bool: for a bool, any
     /// matching element counts, even without text.
-    fn texts(&self, field: &CompiledField, scope: ElementRef<'_>) -> Vec<String> {
+    fn texts(&self, field: &CompiledField, scope: ElementRef<'_>) -> Vec<SourceText> {
         let is_markup = matches!(field.part, ElementPart::Content(ElementContent::Html));
-        let texts: Vec<String> = match &field.source {
+        let texts: Vec<SourceText> = match &field.source {
             FieldSource::Select { .. } | FieldSource::GroupElement => {
                 let elements = self.elements(field, scope);
                 let texts = elements
                     .iter()
                     .filter_map(|element| self.part(field, *element));
-                texts.collect()
+                texts.map(SourceText::from).collect()
             }
             FieldSource::JsonLd(path) => {
                 let json_ld = self.json_ld.get_or_init(|| self.read_json_ld());
@@ -196,18 +197,21 @@ impl<'a> Page<'a> {
             FieldSource::OpenGraph(property) => self.bounded(field, self.open_graph(property)),
         };
         let is_bool = field.value.kind == FieldType::Bool && field.regex.is_none();
-        let texts = texts.into_iter().filter_map(|text| match &field.regex {
-            None => Some(text),
+        let texts = texts.into_iter().filter_map(|source| match &field.regex {
+            None => Some(source),
             Some(regex) => {
-                let captures = regex.captures(&text)?;
+                let captures = regex.captures(&source.text)?;
                 let group = captures.get(1).or_else(|| captures.get(0))?;
-                Some(match is_markup {
+                let text = match is_markup {
                     true => group.as_str().to_owned(),
                     false => group.as_str().trim().to_owned(),
-                })
+                };
+                Some(SourceText { text, ..source })
             }
         });
-        texts.filter(|text| is_bool || !text.is_empty()).collect()
+        texts
+            .filter(|source| is_bool || !source.text.is_empty())
+            .collect()
     }
 
     /// Returns the elements that a field's selector matches, or `scope` if the field has no
@@ -243,14 +247,21 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn bounded(&self, field: &CompiledField, values: Vec<String>) -> Vec<String> {
+    fn bounded(
+        &self,
+        field: &CompiledField,
+        values: Vec<impl Into<SourceText>>,
+    ) -> Vec<SourceText> {
         let most = if field.all { MAX_VALUES } else { 1 };
         if field.all && values.len() > most {
             self.budget.note("values");
         }
-        let values = values.into_iter().take(most);
+        let values = values.into_iter().take(most).map(Into::into);
         values
-            .map(|value| normalized(&value, self.budget))
+            .map(|source| SourceText {
+                text: normalized(&source.text, self.budget),
+                ..source
+            })
             .collect()
     }
 

@@ -11,6 +11,23 @@ use crate::number::read_number;
 /// Maximum characters of a text to quote in an error.
 const MAX_QUOTED: usize = 80;
 
+/// A text that a page has for a field, and how it writes numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceText {
+    pub(crate) text: String,
+    /// True for a number of JSON, which is written the same in all locales (RFC 8259 section 6).
+    pub(crate) is_json_number: bool,
+}
+
+impl From<String> for SourceText {
+    fn from(text: String) -> SourceText {
+        SourceText {
+            text,
+            is_json_number: false,
+        }
+    }
+}
+
 /// The type of a field and the locale for parsing its values.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldValueParser {
@@ -26,11 +43,15 @@ impl FieldValueParser {
     ///
     /// # Errors
     /// If the text can't be converted, returns a message that quotes the text.
-    pub(crate) fn value(&self, text: &str, base: Option<&Url>) -> Result<Value, String> {
+    pub(crate) fn value(&self, source: &SourceText, base: Option<&Url>) -> Result<Value, String> {
+        let text = source.text.as_str();
         match self.kind {
             FieldType::Text => Ok(Value::String(text.to_owned())),
             FieldType::Number => {
-                let number = read_number(text, &self.locale.unwrap_or(NEUTRAL));
+                let number = match source.is_json_number {
+                    true => text.parse().ok().filter(|number: &f64| number.is_finite()),
+                    false => read_number(text, &self.locale.unwrap_or(NEUTRAL)),
+                };
                 number
                     .map(number_value)
                     .ok_or_else(|| self.refusal("a number", text))

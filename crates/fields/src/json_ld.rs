@@ -8,6 +8,7 @@ use scraper::ElementRef;
 use serde_json::Value;
 
 use crate::css_selector_matching::CssSelectorList;
+use crate::field_value::SourceText;
 use crate::rule_work_budget::{MAX_JSON_LD_BYTES, RuleWorkBudget};
 
 /// The JSON-LD of a page.
@@ -42,7 +43,7 @@ pub(crate) fn read(
 }
 
 /// Returns the values at a path, in page order.
-pub(crate) fn values(data: &[Value], path: &[String], budget: &RuleWorkBudget) -> Vec<String> {
+pub(crate) fn values(data: &[Value], path: &[String], budget: &RuleWorkBudget) -> Vec<SourceText> {
     let Some((kind, properties)) = path.split_first() else {
         return Vec::new();
     };
@@ -98,7 +99,12 @@ fn has_type(types: &Value, kind: &str) -> bool {
     }
 }
 
-fn follow(value: &Value, properties: &[String], data: &mut Vec<String>, budget: &RuleWorkBudget) {
+fn follow(
+    value: &Value,
+    properties: &[String],
+    data: &mut Vec<SourceText>,
+    budget: &RuleWorkBudget,
+) {
     if !budget.step() {
         return;
     }
@@ -118,9 +124,12 @@ fn follow(value: &Value, properties: &[String], data: &mut Vec<String>, budget: 
                 follow(inner, &[], data, budget);
             }
         }
-        (Value::String(text), []) => data.push(text.clone()),
-        (Value::Number(number), []) => data.push(number.to_string()),
-        (Value::Bool(value), []) => data.push(value.to_string()),
+        (Value::String(text), []) => data.push(text.clone().into()),
+        (Value::Number(number), []) => data.push(SourceText {
+            text: number.to_string(),
+            is_json_number: true,
+        }),
+        (Value::Bool(value), []) => data.push(value.to_string().into()),
         _ => {}
     }
 }

@@ -11,12 +11,17 @@ pub(crate) struct Locale {
     pub(crate) has_short_groups: bool,
     /// Whether the month comes before the day in a date such as `3/8/2026`.
     pub(crate) is_month_first: bool,
-    /// The names of the twelve months in lower case, or prefixes of them. Empty names if the locale
-    /// accepts only English ones.
+    /// The names of the twelve months in lower case, or prefixes of them. `|` separates alternative
+    /// names. Empty names if the locale accepts only English ones.
     pub(crate) months: [&'static str; 12],
 }
 
+/// The spaces that group digits by ISO 80000-1 and by CLDR.
 const SPACES: &str = " \u{a0}\u{202f}\u{2009}";
+/// The apostrophes of Switzerland, and [`SPACES`].
+const APOSTROPHES_OR_SPACES: &str = "'\u{2019} \u{a0}\u{202f}\u{2009}";
+/// The dot and [`SPACES`]. National norms such as DIN 5008 group digits by spaces.
+const DOT_OR_SPACES: &str = ". \u{a0}\u{202f}\u{2009}";
 const NO_MONTHS: [&str; 12] = [""; 12];
 
 /// The conventions for fields without a locale, e.g. numbers such as `1,207.5`.
@@ -35,18 +40,17 @@ type Numbers = (&'static [&'static str], &'static str, char);
 /// The number formats of all supported locales. A locale that is not listed, such as `de-BE`, has
 /// the format of its language.
 const NUMBERS: &[Numbers] = &[
-    (&["de-ch", "de-li", "it-ch"], "'\u{2019}", '.'),
-    (&["de-at"], ".\u{a0}\u{202f}", ','),
+    (&["de-ch", "de-li", "it-ch"], APOSTROPHES_OR_SPACES, '.'),
     (&["es-mx", "es-us", "es-pr"], ",", '.'),
     (&["en", "zh", "ja", "ko", "th", "he"], ",", '.'),
     (
         &[
-            "de", "nl", "es", "it", "id", "tr", "da", "el", "sl", "hr", "sr", "ro", "vi", "ca",
+            "de", "de-at", "nl", "es", "it", "id", "tr", "da", "el", "sl", "hr", "sr", "ro", "vi",
+            "ca", "pt",
         ],
-        ".",
+        DOT_OR_SPACES,
         ',',
     ),
-    (&["pt"], ".", ','),
     (
         &[
             "fr", "ru", "uk", "pl", "cs", "sk", "sv", "nb", "nn", "no", "fi", "hu", "bg", "lt",
@@ -61,7 +65,7 @@ const MONTHS: &[(&str, [&str; 12])] = &[
     (
         "de",
         [
-            "januar",
+            "januar|jänner",
             "februar",
             "märz",
             "april",
@@ -103,7 +107,7 @@ const MONTHS: &[(&str, [&str; 12])] = &[
             "junio",
             "julio",
             "agosto",
-            "septiembre",
+            "septiembre|setiembre",
             "octubre",
             "noviembre",
             "diciembre",

@@ -4,7 +4,8 @@ use crate::locale::Locale;
 
 /// Returns the first number in a text. `None` if the text contains no number, or if its separators
 /// don't follow the locale. For example, `1.5` is not a number in German, where a dot separates
-/// groups of three digits.
+/// groups of three digits. Nor is `1 234` in English, where a space separates two numbers, because
+/// ISO 80000-1 groups digits by spaces.
 pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
     let chars: Vec<char> = text.chars().collect();
     let mut at = chars.iter().position(char::is_ascii_digit)?;
@@ -23,16 +24,20 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
             plain.push(c);
             at += 1;
         }
-        let mut is_grouped = at - begin <= 3;
-        while let Some(group) = chars.get(at).filter(|c| locale.groups.contains(**c)) {
+        // Digits before a group are at most three, and the first is not 0.
+        let may_have_groups = at - begin <= 3 && chars[begin] != '0';
+        let is_possible_separator = |c: &&char| locale.groups.contains(**c) || c.is_whitespace();
+        while let Some(group) = chars.get(at).filter(is_possible_separator) {
             let digits = (at + 1..).take_while(|at| digit(*at).is_some()).count();
-            let is_group = digits == 3 || locale.has_short_groups && digits == 2;
-            let is_space = group.is_whitespace();
-            if digits == 0 || is_space && !is_group {
+            let is_group = may_have_groups
+                && (digits == 3
+                    || digits == 2 && locale.has_short_groups && !group.is_whitespace())
+                && separator.is_none_or(|first| first == *group);
+            // A space before digits that are not a group separates two numbers.
+            if digits == 0 || group.is_whitespace() && !is_group {
                 break;
             }
-            is_grouped &= is_group && separator.is_none_or(|first| first == *group);
-            if !is_grouped {
+            if !is_group || !locale.groups.contains(*group) {
                 return None;
             }
             separator = Some(*group);
@@ -109,6 +114,42 @@ mod tests {
     }
 
     #[test]
+    fn digits_grouped_by_spaces_are_one_number_or_none() {
+        for locale in ["de", "de-AT", "es", "fr", "it", "pt-PT", "sv"] {
+            check(
+                locale,
+                &[
+                    ("1 234,50 €", Some(1234.5)),
+                    ("1 234 567 €", Some(1_234_567.0)),
+                    ("ab 12\u{a0}345", Some(12_345.0)),
+                    ("1\u{202f}234", Some(1234.0)),
+                    ("1\u{2009}234", Some(1234.0)),
+                    // Two numbers.
+                    ("2 3", Some(2.0)),
+                    ("2026 120 Seiten", Some(2026.0)),
+                    ("0 800 12", Some(0.0)),
+                    ("9,99 100 g", Some(9.99)),
+                ],
+            );
+        }
+        check("de", &[("1.234 100 g", Some(1234.0))]);
+        check("de-CH", &[("CHF 1 234.50", Some(1234.5))]);
+        for locale in ["", "en", "es-MX", "ja"] {
+            check(
+                locale,
+                &[
+                    ("1 234.50", None),
+                    ("1 234 567", None),
+                    ("1\u{a0}234,50", None),
+                    ("2 3", Some(2.0)),
+                    ("2026 120 pages", Some(2026.0)),
+                    ("1,234 100 g", Some(1234.0)),
+                ],
+            );
+        }
+    }
+
+    #[test]
     fn a_number_in_another_form_is_refused_and_not_misread() {
         check(
             "de",
@@ -117,6 +158,7 @@ mod tests {
                 ("1,207.50", None),
                 ("08.03.2026", None),
                 ("12.34.567", None),
+                ("0.750 kg", None),
             ],
         );
         check(

@@ -149,6 +149,23 @@ fn structured_data_is_read_by_path() {
 }
 
 #[test]
+fn a_json_number_has_no_locale() {
+    check(
+        r#"
+        [fields]
+        prices = { json-ld = "Offer.price", type = "number", locale = "de", all = true }
+        text = { json-ld = "Offer.price", all = true }
+        "#,
+        r#"<script type="application/ld+json">[{"@type": "Offer", "price": 1.234},
+          {"@type": "Offer", "price": 39.5}, {"@type": "Offer", "price": 25e20},
+          {"@type": "Offer", "price": "1.234,50"}]</script>"#,
+        expect![[r#"
+            prices = [1.234,39.5,2.5e+21,1234.5]
+            text = ["1.234","39.5","2.5e+21","1.234,50"]"#]],
+    );
+}
+
+#[test]
 fn a_regex_takes_its_first_group_or_its_match() {
     check(
         r#"

@@ -32,7 +32,8 @@ pub struct IndexedPage {
     pub published: Option<i64>,
     /// The time of the last modification, as stated by the page, in seconds since 1970 UTC.
     pub modified: Option<i64>,
-    /// The time of the fetch, in seconds since 1970 UTC.
+    /// When the page was last fetched, in seconds since 1970 UTC. A 304 response, which has no body,
+    /// doesn't change it.
     pub fetched_at: i64,
     /// When the page must no longer be shown (`unavailable_after`), in seconds since 1970 UTC.
     pub until: Option<i64>,

@@ -89,13 +89,15 @@ pub(crate) fn power_of_two(count: u32) -> u64 {
 }
 
 /// Returns the values that `site:` accepts for a page: its host, each domain that contains the
-/// host, each folder, and the page's own path.
+/// host, each folder, and the page's own path. If the host has a port, the host, the folders and
+/// the path also count without it.
 pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
-    let mut sites = vec![host.clone()];
+    let mut hosts = vec![host.as_str()];
     if let (name, Some(_)) = host_and_port(&host) {
-        sites.push(name.to_owned());
+        hosts.push(name);
     }
+    let mut sites: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
     let mut rest = host.as_str();
     while let Some((_, parent)) = rest.split_once('.') {
         sites.push(parent.to_owned());
@@ -103,10 +105,10 @@ pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     }
     let path = page.path();
     let path = path.split('?').next().unwrap_or_default();
-    for (at, _) in path.match_indices('/').skip(1).take(MAX_FOLDERS) {
-        sites.push(format!("{host}{}", &path[..at]));
+    let ends = path.match_indices('/').skip(1).take(MAX_FOLDERS);
+    for end in ends.map(|(at, _)| at).chain([path.len()]) {
+        sites.extend(hosts.iter().map(|host| format!("{host}{}", &path[..end])));
     }
-    sites.push(format!("{host}{path}"));
     sites
 }
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use crawl_weburl::safe_line;
 use tantivy::schema::Field;
-use tantivy::{Index, ReloadPolicy, Searcher, TantivyDocument};
+use tantivy::{DocAddress, Index, ReloadPolicy, Searcher, TantivyDocument};
 
 use crate::commit_snapshot::CommitSnapshotDirectory;
 use crate::error::{IndexError, QueryError, guarded};
@@ -28,7 +28,7 @@ use crate::schema::{IndexFields, KIND_DUPLICATE, KIND_PAGE, check_format, schema
 use crate::scoring_statistics::ScoringStatistics;
 use crate::search_rules::SearchRules;
 use crate::section_selection::{section_at, sections};
-use crate::stored_page_reader::{each_stored, page_at, stored};
+use crate::stored_page_reader::{address_of, each_stored, page_at, stored};
 use crate::text_fragment_link::passage_url;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
@@ -360,20 +360,22 @@ impl Search<'_> {
             true => with_resolved_minus(query, &self.planner(), &self.seen.searcher)?,
             false => query,
         };
+        let pinned = self.pinned(typed)?;
+        let pinned_at = pinned.as_ref().map(|(_, at)| *at);
         let mut plan = self.plan(query, MatchStrictness::Most)?;
-        let mut matches = self.look_up(&plan, query)?;
+        let mut matches = self.look_up(&plan, query, pinned_at)?;
         let mut fit = MatchStrictness::Most;
         for looser in [MatchStrictness::Any, MatchStrictness::Apart] {
             if matches.total == 0 {
                 fit = looser;
                 plan = self.plan(query, fit)?;
-                matches = self.look_up(&plan, query)?;
+                matches = self.look_up(&plan, query, pinned_at)?;
             }
         }
         let mut lacks_words = plan.is_pair && fit != MatchStrictness::Most;
         if plan.is_pair && fit == MatchStrictness::Most && matches.total < MIN_OF_PAIR {
             let relaxed = self.plan(query, MatchStrictness::Relaxed)?;
-            let more = self.look_up(&relaxed, query)?;
+            let more = self.look_up(&relaxed, query, pinned_at)?;
             if more.total > matches.total {
                 (plan, matches, lacks_words) = (relaxed, more, true);
             }
@@ -385,11 +387,15 @@ impl Search<'_> {
                 results.push(self.hit(&page, score, &plan.wanted));
             }
         }
-        let total = match self.options.filters.is_empty() {
-            true => self.pin(typed, &plan, matches.total, &mut results)?,
-            // Don't pin a page if there are filters, because it might not match them.
-            false => matches.total,
-        };
+        let is_additional = pinned.is_some() && !matches.has_pinned;
+        let total = matches.total + usize::from(is_additional);
+        if let Some((page, _)) = pinned.filter(|_| self.options.offset == 0) {
+            let score = results.first().map_or(0.0, |hit| hit.score);
+            let mut hit = self.hit(&page, score, &plan.wanted);
+            hit.pinned = true;
+            results.insert(0, hit);
+            results.truncate(self.options.limit);
+        }
         let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));
         Ok(SearchResults {
             query: typed.to_owned(),
@@ -402,42 +408,20 @@ impl Search<'_> {
         })
     }
 
-    /// Moves the page pinned to the query to the first place, or adds it there. On later result
-    /// pages, removes it. Returns the new number of matching pages.
-    fn pin(
-        &self,
-        typed: &str,
-        plan: &QueryPlan,
-        total: usize,
-        results: &mut Vec<Hit>,
-    ) -> tantivy::Result<usize> {
+    /// Returns the page pinned to the query and its address. `None` if no page is pinned, the index
+    /// lacks the page, or it has expired, and if there are filters, which it might not match.
+    fn pinned(&self, typed: &str) -> tantivy::Result<Option<(IndexedPage, DocAddress)>> {
         let Some(url) = self.rules.pinned(typed) else {
-            return Ok(total);
+            return Ok(None);
         };
         let is_over =
             |page: &IndexedPage| page.until.is_some_and(|until| until <= self.options.now);
-        let Some(page) = self.seen.page(url)?.filter(|page| !is_over(page)) else {
-            return Ok(total);
+        let page = self.seen.page(url)?.filter(|page| !is_over(page));
+        let Some(page) = page.filter(|_| self.options.filters.is_empty()) else {
+            return Ok(None);
         };
-        let before = results.len();
-        results.retain(|hit| hit.url != url);
-        let was_found = results.len() < before;
-        if self.options.offset == 0 && self.options.limit > 0 {
-            let score = results.first().map_or(0.0, |hit| hit.score);
-            let hit = self.hit(&page, score, &plan.wanted);
-            results.insert(
-                0,
-                Hit {
-                    pinned: true,
-                    ..hit
-                },
-            );
-            results.truncate(self.options.limit);
-        }
-        // A page that was not among the results is additional only if the results contained all
-        // matching pages. Otherwise it may match but rank too low to be shown.
-        let is_new = !was_found && self.options.offset == 0 && total <= before;
-        Ok(total + usize::from(is_new))
+        let address = address_of(&self.seen.searcher, &self.seen.fields, url)?;
+        Ok(address.map(|address| (page, address)))
     }
 
     fn plan(&self, query: &Query, fit: MatchStrictness) -> tantivy::Result<QueryPlan> {
@@ -467,7 +451,12 @@ impl Search<'_> {
         }
     }
 
-    fn look_up(&self, plan: &QueryPlan, query: &Query) -> tantivy::Result<FoundPages> {
+    fn look_up(
+        &self,
+        plan: &QueryPlan,
+        query: &Query,
+        pinned: Option<DocAddress>,
+    ) -> tantivy::Result<FoundPages> {
         let options = self.options;
         let is_of_version = query.sites.iter().any(|site| is_versioned_folder(site));
         let look_up = PageSearchRequest {
@@ -476,6 +465,7 @@ impl Search<'_> {
             fields: &self.seen.fields,
             limit: options.limit,
             offset: options.offset,
+            pinned,
             now: options.now,
             filters: &options.filters,
             is_about_changes: is_about_changes(&query.text()),

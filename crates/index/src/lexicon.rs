@@ -41,9 +41,9 @@ pub(crate) struct Lexicon<'s> {
     statistics: &'s ScoringStatistics,
     /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
-    /// The field of the text outside the main text. It is searched only for words that no other
-    /// field has.
-    beside: Field,
+    /// The fields of the description, the keywords and the text outside the main text. Searched
+    /// only for words that none of `fields` has.
+    secondary_fields: [Field; 3],
     /// True if a language of the pages writes compounds as one word.
     has_compounds: bool,
 }
@@ -58,7 +58,7 @@ impl<'s> Lexicon<'s> {
         Lexicon {
             searcher,
             statistics,
-            beside: texts.beside,
+            secondary_fields: [texts.description, texts.keywords, texts.beside],
             has_compounds: languages.any(writes_compounds),
             fields: [
                 texts.body,
@@ -73,23 +73,26 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the number of pages that have a word in the same field, for the field with the most
-    /// such pages. The field for text outside the main text counts only if no other field has the
-    /// word.
+    /// such pages. The description, the keywords and the text outside the main text count only if no
+    /// other field has the word.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
+        match self.pages_with_in(&self.fields, word)? {
+            0 => self.pages_with_in(&self.secondary_fields, word),
+            pages => Ok(pages),
+        }
+    }
+
+    /// Returns the number of pages that have a word in the same field, for the field of `fields`
+    /// with the most such pages.
+    fn pages_with_in(&self, fields: &[Field], word: &str) -> tantivy::Result<u64> {
         let mut pages = 0;
-        for field in self.fields {
-            let term = Term::from_field_text(field, word);
+        for field in fields {
+            let term = Term::from_field_text(*field, word);
             if self.statistics.max_pages_with(&term)? > pages {
                 pages = pages.max(self.statistics.pages_with(&term)?);
             }
         }
-        match pages {
-            0 => {
-                let term = Term::from_field_text(self.beside, word);
-                self.statistics.pages_with(&term)
-            }
-            _ => Ok(pages),
-        }
+        Ok(pages)
     }
 
     /// Returns the fields in which most pages have the word, considering only titles and
@@ -112,13 +115,21 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns other words that start with `beginning`. Words on the most pages come first. The
-    /// text outside the main text counts only if no other field has such words.
+    /// description, the keywords and the text outside the main text count only if no other field has
+    /// such words.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
+        let mut words = self.beginning_with_in(&self.fields, beginning)?;
+        if words.is_empty() {
+            words = self.beginning_with_in(&self.secondary_fields, beginning)?;
+        }
+        Ok(words)
+    }
+
+    /// Returns other words that start with `beginning` and are in any of `fields`. Words on the most
+    /// pages come first.
+    fn beginning_with_in(&self, fields: &[Field], beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut candidates: Vec<(u64, String)> = Vec::new();
-        for field in self.fields.iter().chain([&self.beside]) {
-            if *field == self.beside && !candidates.is_empty() {
-                break;
-            }
+        for field in fields {
             for segment in self.searcher.segment_readers() {
                 let index = segment.inverted_index(*field)?;
                 let mut words = index.terms().range().ge(beginning).into_stream()?;
@@ -192,7 +203,7 @@ impl<'s> Lexicon<'s> {
         let skeleton_of_word = skeleton(word);
         for changes in 1..=max_changes {
             let mut candidates = Vec::new();
-            for field in self.fields.iter().chain([&self.beside]) {
+            for field in self.fields.iter().chain(&self.secondary_fields) {
                 let term = Term::from_field_text(*field, word);
                 let near = FuzzyTermQuery::new(term, changes, true);
                 for segment in self.searcher.segment_readers() {

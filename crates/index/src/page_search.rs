@@ -6,8 +6,10 @@ use std::ops::Bound;
 
 use tantivy::collector::{Collector, Count, SegmentCollector, TopDocs};
 use tantivy::columnar::Column;
-use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
-use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
+use tantivy::query::{BooleanQuery, EnableScoring, Occur, Query as Lookup, RangeQuery};
+use tantivy::{
+    DocAddress, DocId, DocSet as _, Score, Searcher, SegmentOrdinal, SegmentReader, Term,
+};
 
 use crate::facets::{FacetCountMap, FacetCounts, FacetFilters, PageVersionKey};
 use crate::page_prior::hundredths;
@@ -26,6 +28,8 @@ pub(crate) struct PageSearchRequest<'a> {
     pub(crate) fields: &'a IndexFields,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
+    /// The page pinned to the query. Left out of the range, because the caller shows it first.
+    pub(crate) pinned: Option<DocAddress>,
     /// The current time in seconds since 1970 UTC. Expired pages are not shown.
     pub(crate) now: i64,
     pub(crate) filters: &'a FacetFilters,
@@ -41,7 +45,11 @@ pub(crate) struct PageSearchRequest<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct FoundPages {
     pub(crate) total: usize,
-    /// The matching pages in the requested range, with their scores.
+    /// True if `total` includes the pinned page.
+    pub(crate) has_pinned: bool,
+    /// The matching pages in the requested range, with their scores. If a page is pinned, it takes
+    /// the first place of all results and is not in this list. The range at offset 0 then has one
+    /// page more than fits.
     pub(crate) best: Vec<(Score, DocAddress)>,
     pub(crate) facets: Option<FacetCounts>,
 }
@@ -62,10 +70,15 @@ impl PageSearchRequest<'_> {
                 move |document: DocId, score: Score| prior.weighed(document, score)
             });
         let (total, ranked) = self.scored(&*lookup, &(Count, ranked))?;
-        let candidates = ranked.len();
+        let (candidates, has_candidate) = (ranked.len(), self.contains_pinned(&ranked));
         let distinct = self.without_duplicates(ranked)?;
+        let has_pinned = match has_candidate {
+            true => self.contains_pinned(&distinct),
+            false => self.matches_pinned(&*lookup)?,
+        };
         Ok(FoundPages {
             total: total.saturating_sub(candidates - distinct.len()),
+            has_pinned,
             best: self.requested_range(distinct),
             facets: None,
         })
@@ -95,6 +108,7 @@ impl PageSearchRequest<'_> {
         };
         Ok(FoundPages {
             total: shown.len(),
+            has_pinned: self.contains_pinned(&shown),
             best: self.requested_range(shown),
             facets,
         })
@@ -111,9 +125,30 @@ impl PageSearchRequest<'_> {
         searcher.search_with_statistics_provider(lookup, collector, statistics)
     }
 
+    /// Returns the pages in the requested range. A pinned page takes the first place of all
+    /// results, so the others move back by one.
     fn requested_range(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {
-        let pages = pages.into_iter().skip(self.offset);
-        pages.take(self.limit).collect()
+        let offset = match self.pinned {
+            Some(_) => self.offset.saturating_sub(1),
+            None => self.offset,
+        };
+        let pages = pages.into_iter().filter(|(_, at)| Some(*at) != self.pinned);
+        pages.skip(offset).take(self.limit).collect()
+    }
+
+    fn contains_pinned(&self, pages: &[(Score, DocAddress)]) -> bool {
+        pages.iter().any(|(_, at)| Some(*at) == self.pinned)
+    }
+
+    /// Returns true if a query matches the pinned page.
+    fn matches_pinned(&self, lookup: &dyn Lookup) -> tantivy::Result<bool> {
+        let Some(pinned) = self.pinned else {
+            return Ok(false);
+        };
+        let segment = self.searcher.segment_reader(pinned.segment_ord);
+        let scoring = EnableScoring::disabled_from_searcher(self.searcher);
+        let mut matches = lookup.weight(scoring)?.scorer(segment, 1.0)?;
+        Ok(matches.doc() <= pinned.doc_id && matches.seek(pinned.doc_id) == pinned.doc_id)
     }
 
     /// Removes pages that have the same text as an earlier page in the list. The index marks

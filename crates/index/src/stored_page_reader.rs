@@ -6,7 +6,7 @@ use std::path::Path;
 use tantivy::collector::{DocSetCollector, TopDocs};
 use tantivy::query::TermQuery;
 use tantivy::schema::{IndexRecordOption, Value as _};
-use tantivy::{Index, Searcher, TantivyDocument, Term};
+use tantivy::{DocAddress, Index, Searcher, TantivyDocument, Term};
 
 use crate::error::{IndexError, guarded};
 use crate::schema::IndexFields;
@@ -54,14 +54,23 @@ pub(crate) fn page_at(
     fields: &IndexFields,
     url: &str,
 ) -> tantivy::Result<Option<IndexedPage>> {
+    let Some(address) = address_of(searcher, fields, url)? else {
+        return Ok(None);
+    };
+    let document: TantivyDocument = searcher.doc(address)?;
+    Ok(stored(fields, &document))
+}
+
+/// Returns the address of the stored page with this URL.
+pub(crate) fn address_of(
+    searcher: &Searcher,
+    fields: &IndexFields,
+    url: &str,
+) -> tantivy::Result<Option<DocAddress>> {
     let term = Term::from_field_text(fields.url, url);
     let query = TermQuery::new(term, IndexRecordOption::Basic);
     let top_pages = searcher.search(&query, &TopDocs::with_limit(1).order_by_score())?;
-    let Some((_, address)) = top_pages.first() else {
-        return Ok(None);
-    };
-    let document: TantivyDocument = searcher.doc(*address)?;
-    Ok(stored(fields, &document))
+    Ok(top_pages.first().map(|(_, address)| *address))
 }
 
 /// Returns the pages whose field `leaving` has the value `mark` (`LEAVING` or `GIVES_WAY`).

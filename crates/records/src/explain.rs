@@ -35,6 +35,13 @@ pub struct Explanation {
     pub state: &'static str,
     /// The URL's row in `pages.jsonl`, from the last round if it has several.
     pub page: Option<PageRow>,
+    /// The last decision about the page's place in the index: `indexed` in `pages.jsonl`. The row
+    /// of a 304 response may have none.
+    pub indexed: Option<String>,
+    /// The URL's entry in the search index. `None` if the crawl has no index. The caller of
+    /// `explain` must set this field, because this crate doesn't read the index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexPresence>,
     /// Number of the URL's rows in `pages.jsonl`.
     pub visits: u64,
     /// When `--recrawl` visits the URL again: a time in RFC 3339, or `each round`.
@@ -87,6 +94,39 @@ pub struct Explanation {
     pub state_read: StateAvailability,
     /// Number of unreadable lines in row files. Each of these lines may concern the URL.
     pub unreadable_lines: u64,
+}
+
+/// The entry of a URL in the search index, if there is one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum IndexPresence {
+    /// A search finds the page.
+    Found {
+        /// Why the last visit would have removed the page, if it is kept for now because too many
+        /// pages would have been removed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kept_despite: Option<String>,
+        /// The canonical URL of the page, if no indexed page is there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        canonical: Option<String>,
+    },
+    /// A search finds another page instead.
+    Replaced {
+        /// The URL of the other page.
+        by: String,
+        /// The canonical URL of the page or the target of its immediate redirect. `None` if the
+        /// other page only has the same title and text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        canonical: Option<String>,
+    },
+    /// The index has the page, but it has expired (`unavailable_after`).
+    Expired {
+        /// When the page expired, in seconds since 1970 UTC.
+        until: i64,
+    },
+    /// The index doesn't have the page.
+    Absent,
 }
 
 /// The place of a URL in the draw of a sample.
@@ -202,6 +242,7 @@ pub fn explain(
         let row = explanation.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
             explanation.visits += 1;
+            explanation.indexed = row.indexed.clone().or(explanation.indexed);
             explanation.page = Some(row);
         }
     }

@@ -75,8 +75,8 @@ pub use current_pages::{CurrentRow, CurrentRowSelector};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
 pub use explain::{
-    Explanation, PendingReason, RandomWalkHits, SampleDrawPosition, StateAvailability, UrlMention,
-    explain,
+    Explanation, IndexPresence, PendingReason, RandomWalkHits, SampleDrawPosition,
+    StateAvailability, UrlMention, explain,
 };
 pub use extraction_report::{
     ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,

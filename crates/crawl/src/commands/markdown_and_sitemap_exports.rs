@@ -51,8 +51,14 @@ fn markdown(
         args.out.display(),
         counted(done.pages, "page", "pages")
     );
-    if done.from_index > 0 {
-        let pages = counted(done.from_index, "page", "pages");
+    if done.documents > 0 {
+        let pages = counted(done.documents, "page", "pages");
+        message.push_str(&format!(
+            "; {pages} from the text in the index, since the body is not HTML"
+        ));
+    }
+    if done.without_body > 0 {
+        let pages = counted(done.without_body, "page", "pages");
         message.push_str(&format!(
             "; {pages} from the text in the index, since the archive has no body"
         ));

@@ -7,6 +7,8 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
 use crawl_identity::{KeyDirectory, SigningKeySet, sign_document};
+#[cfg(feature = "search")]
+use crawl_records::Explanation;
 use crawl_records::{BrokenLinkReport, EveryLinkDisplay, StateAvailability, stored_settings};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
@@ -18,8 +20,12 @@ use crate::cli::report::ReportArgs;
 use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
+#[cfg(feature = "search")]
+use crate::error::search_index::of_index;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
 use crate::identity::{KeySource, published_keys};
+#[cfg(feature = "search")]
+use crate::open_search_index;
 use crate::settings::typed_seed::{self, ParsedSeed};
 use crate::settings::{Layer, UserFolders, gather, key_url};
 use crate::terminal::{note, print, print_json};
@@ -147,7 +153,25 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
             explanation.forget(tombstone);
         }
     }
+    #[cfg(feature = "search")]
+    add_index_presence(&args.dir, &mut explanation);
     show(&explanation, args.json)
+}
+
+/// Adds the URL's entry in the search index, if the crawl has an index. If the index can't be read,
+/// prints a note.
+#[cfg(feature = "search")]
+fn add_index_presence(dir: &Path, explanation: &mut Explanation) {
+    let presence = open_search_index::open_if_any(dir).and_then(|index| {
+        let now = clock::now().as_second();
+        let presence = |index| open_search_index::presence(&index, &explanation.url, now);
+        let presence = index.map(presence).transpose();
+        presence.map_err(|error| of_index(&error, dir))
+    });
+    match presence {
+        Ok(presence) => explanation.index = presence,
+        Err(why) => note(&format!("the index can't be read: {}", why.message)),
+    }
 }
 
 fn now() -> Timestamp {

@@ -214,6 +214,8 @@ impl CrawlToolHandler {
         {
             page.title = None;
         }
+        let presence = open_search_index::presence(&self.index, url.as_str(), now_seconds());
+        explanation.index = Some(presence.map_err(|why| why.to_string())?);
         let text = explanation.to_string();
         let data = serde_json::to_value(&explanation).map_err(|why| why.to_string())?;
         Ok(ToolResult { text, data })

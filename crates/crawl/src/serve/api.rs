@@ -72,7 +72,8 @@ async fn page(
         .ok_or_else(unknown)
 }
 
-/// Truncates the page's text to what the page allows to be shown (`nosnippet`, `max-snippet`).
+/// Truncates the page's text to what the page allows to be shown (`nosnippet`, `max-snippet`). Such
+/// a page shows neither headings nor the texts of its links, because both are parts of its text.
 fn shown(page: IndexedPage) -> IndexedPage {
     let Some(max_chars) = page.max_snippet else {
         return page;
@@ -81,16 +82,14 @@ fn shown(page: IndexedPage) -> IndexedPage {
     let cut = |text: &str| text.chars().take(max_chars).collect::<String>();
     let [text, beside, description] =
         [&page.text, &page.beside, &page.description].map(|text| cut(text));
-    let mut headings = page.headings;
-    // Move headings beyond the truncated text to its end.
-    for heading in &mut headings {
-        heading.at = heading.at.min(text.len());
-    }
+    let mut links = page.links;
+    links.iter_mut().for_each(|link| link.text.clear());
     IndexedPage {
         text,
         beside,
         description,
-        headings,
+        headings: Vec::new(),
+        links,
         ..page
     }
 }
@@ -140,7 +139,7 @@ pub(crate) fn readable<T>(
 mod tests {
     use std::collections::BTreeSet;
 
-    use crawl_index::{Heading, IndexedPage};
+    use crawl_index::{Heading, IndexedPage, OutgoingLink};
     use serde_json::Value;
 
     use super::{OPENAPI, routes, shown};
@@ -171,8 +170,12 @@ mod tests {
             text: "grün und mehr".to_owned(),
             description: "kurz".to_owned(),
             headings: vec![Heading {
-                at: 9,
+                text: "grün".to_owned(),
                 ..Heading::default()
+            }],
+            links: vec![OutgoingLink {
+                url: "http://a.example/".to_owned(),
+                text: "mehr".to_owned(),
             }],
             max_snippet,
             ..IndexedPage::default()
@@ -183,7 +186,15 @@ mod tests {
             (cut.text.as_str(), cut.description.as_str()),
             ("grü", "kur")
         );
-        assert_eq!(cut.headings[0].at, 4);
+        for max_snippet in [3, 0] {
+            let cut = shown(page(Some(max_snippet)));
+            assert!(cut.headings.is_empty());
+            let link = &cut.links[0];
+            assert_eq!(
+                (link.url.as_str(), link.text.as_str()),
+                ("http://a.example/", "")
+            );
+        }
         assert_eq!(shown(page(Some(0))).text, "");
     }
 }

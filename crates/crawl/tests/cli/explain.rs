@@ -90,6 +90,68 @@ fn the_next_visit_of_a_page_is_explained() {
 }
 
 #[test]
+fn the_explanation_agrees_with_the_index() {
+    let (_dir, cmd) = setup("explain-index");
+    let page = |title: &str, more: &str| {
+        let text = format!("This page of the garden has enough words, and its name is {title}.");
+        HttpAnswer::html(&format!(
+            "<title>{title}</title>{more}<main><h1>{title}</h1><p>{text}</p></main>"
+        ))
+    };
+    let canonical = |path: &str| format!("<link rel=canonical href={path}>");
+    let links = "<a href=/lead>a</a><a href=/d1>b</a><a href=/d2>c</a><a href=/copy>d</a>";
+    let web = web()
+        .script(0, "/", page("home", links).header("etag", "\"a\""))
+        .script(0, "/lead", page("lead", &canonical("/gone")))
+        .script(0, "/d1", page("twin", ""))
+        .script(0, "/d2", page("twin", ""))
+        .script(0, "/copy", page("copy", &canonical("/")))
+        .start();
+    let (seed, url) = (web.url(0, "/"), |path: &str| web.url(0, path));
+    let words = [
+        &[&*seed, "--output", "c", "--index", "on", "--recrawl"],
+        &QUICK[..],
+    ]
+    .concat();
+    for answer in [None, Some(HttpAnswer::of(304))] {
+        if let Some(answer) = answer {
+            web.script(0, "/", answer.header("etag", "\"a\""));
+        }
+        let ran = cmd.run(&words);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let index_line = |path: &str| {
+        let text = explained(&cmd, &url(path));
+        let line = text.lines().find(|line| line.starts_with("  index: "));
+        line.map(str::to_owned).unwrap_or_default()
+    };
+    // The last answer for this page was 304.
+    assert!(explained(&cmd, &url("/")).contains("  answer: 304"));
+    assert_eq!(index_line("/"), "  index: yes");
+    let lead = format!(
+        "  index: yes; no page is indexed at its canonical URL {}",
+        url("/gone")
+    );
+    assert_eq!(index_line("/lead"), lead);
+    let copy = format!("  index: no; replaced by {seed} (canonical: {seed})");
+    assert_eq!(index_line("/copy"), copy);
+    let twins = [("/d1", "/d2"), ("/d2", "/d1")].map(|(path, other)| {
+        let replaced = format!(
+            "  index: no; replaced by {} (same title and text)",
+            url(other)
+        );
+        let line = index_line(path);
+        assert!(line == "  index: yes" || line == replaced, "{line}");
+        line == replaced
+    });
+    assert_eq!(twins.iter().filter(|is_replaced| **is_replaced).count(), 1);
+    let json = cmd.run(&["explain", "c", &url("/copy"), "--json"]).ok();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["index"]["state"], "replaced");
+    assert_eq!(json["index"]["by"], *seed);
+}
+
+#[test]
 fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     let (_dir, cmd) = setup("interrupted");
     let rules = "User-agent: *\nDisallow: /secret\n";

@@ -286,7 +286,7 @@ fn build_new<'a>(
         if (read as u64).is_multiple_of(REPORT_INTERVAL_PAGES) {
             report(read as u64);
         }
-        latest = latest.max(kept.at);
+        latest = latest.max(kept.visited_at);
         build.page(kept)?;
     }
     report(kept.len() as u64);

@@ -42,9 +42,12 @@ pub struct MarkdownExportReport {
     /// The number of pages that don't allow their text to be shown (`nosnippet`, `max-snippet`).
     /// Their files contain only title and URL.
     pub without_text: u64,
-    /// The number of pages whose archived body was not available or is not HTML. Their text is
-    /// taken from the index, so it lacks links, lists and tables.
-    pub from_index: u64,
+    /// The number of pages whose body is not HTML, such as PDF. Their text is taken from the index,
+    /// so it lacks links, lists and tables.
+    pub documents: u64,
+    /// The number of pages whose archived body was not available. Their text is taken from the
+    /// index too.
+    pub without_body: u64,
 }
 
 /// Writes a folder with a Markdown file for each page.
@@ -106,8 +109,10 @@ impl MarkdownFolderWriter {
             self.done.without_text += 1;
             String::new()
         } else {
-            let source = source.filter(FetchedBody::is_html);
-            self.done.from_index += u64::from(source.is_none());
+            match &source {
+                None => self.done.without_body += 1,
+                Some(body) => self.done.documents += u64::from(!body.is_html()),
+            }
             self.markdown(page, name, source)
         };
         let file = self.folder.beside().join(name);
@@ -293,7 +298,10 @@ mod tests {
         }
         for (page, body) in pages {
             let source = body.map(|body| FetchedBody {
-                content_type: Some("text/html"),
+                content_type: match body.starts_with("%PDF") {
+                    true => Some("application/pdf"),
+                    false => Some("text/html"),
+                },
                 body: body.as_bytes(),
             });
             folder.page(page, source).unwrap();
@@ -315,7 +323,7 @@ mod tests {
             <a href=mailto:t@e.example>us</a>.</main>";
         let pages = [
             (page("https://e.example/a/"), Some(body)),
-            (page("https://e.example/b"), None),
+            (page("https://e.example/b"), Some("%PDF-1.7")),
             (page("https://e.example/c/d.html"), None),
             (same, None),
         ];
@@ -338,7 +346,8 @@ mod tests {
                 Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](https://e.example/a/#top) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
             "#]],
         );
-        assert_eq!((report.pages, report.from_index), (3, 2));
+        let counts = (report.pages, report.documents, report.without_body);
+        assert_eq!(counts, (3, 1, 1));
     }
 
     #[test]

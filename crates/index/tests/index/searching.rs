@@ -250,6 +250,14 @@ fn sites_are_hosts_domains_and_folders() {
     check("site:b.example", expect!["http://b.example/shop"]);
     check("site:a.example/do kettle", expect![""]);
     check("site:A.Example/docs kettle", expect!["/docs/kettle"]);
+    let ported = page("http://127.0.0.1:8620/can/open", "Can", "A can of tea.");
+    let (_dir, index) = indexed(&[ported]);
+    for site in ["127.0.0.1", "127.0.0.1:8620"] {
+        for folder in ["", "/can", "/can/open"] {
+            let query = format!("tea site:{site}{folder}");
+            assert_eq!(search(&index, &query).total, 1, "{query}");
+        }
+    }
 }
 
 #[test]
@@ -760,6 +768,26 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
 
 /// Returns a page whose main text consists of these headings (level, text, whether it has an ID),
 /// each with a line of text below.
+#[test]
+fn words_of_descriptions_and_keywords_are_known() {
+    let (_dir, index) = indexed(&[
+        IndexedPage {
+            description: "A guide to the marlin".to_owned(),
+            keywords: vec!["weasel".to_owned()],
+            ..page("http://a.example/guide", "Guide", "Fish and game.")
+        },
+        page("http://a.example/bird", "Bird", "The merlin is a bird."),
+    ]);
+    for query in ["marlin", "weasel", "marlin weasel", "weas", "fish -merlin"] {
+        let answer = search(&index, query);
+        assert_eq!(found(&index, query), "/guide", "{query}");
+        assert!(answer.unknown.is_empty(), "{query}: {:?}", answer.unknown);
+    }
+    assert_eq!(found(&index, "fish -weasel"), "");
+    // A misspelt word is corrected to a word of a description too.
+    assert_eq!(found(&index, "weasle"), "/guide (weasel?)");
+}
+
 fn page_of(url: &str, title: &str, parts: &[(u8, &str, bool, &str)]) -> IndexedPage {
     let mut made = page(url, title, "");
     for (level, words, has_id, text) in parts {
@@ -886,4 +914,49 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
     };
     let first = index.search("visit", &limited).unwrap();
     assert_eq!((first.total, first.results.len()), (2, 1));
+}
+
+#[test]
+fn each_result_is_on_one_screen_next_to_a_pinned_page() {
+    let mut pages: Vec<_> = (0..23)
+        .map(|n| {
+            let words = "words ".repeat(n + 1);
+            let url = format!("http://a.example/{n}");
+            page(&url, &format!("Page {n}"), &format!("common {words}"))
+        })
+        .collect();
+    pages.push(page(
+        "http://a.example/other",
+        "Other",
+        "It lacks the word.",
+    ));
+    let (_dir, index) = indexed(&pages);
+    // Pages that the query matches, at both ends and in the middle, and one that it doesn't.
+    let ranked = search(&index, "common").results;
+    let mut pins: Vec<_> = [0, 5, 9].map(|n| (ranked[n].url.clone(), 23)).into();
+    pins.push(("http://a.example/22".to_owned(), 23));
+    pins.push(("http://a.example/other".to_owned(), 24));
+    let mut index = index;
+    for (pinned, expected) in pins {
+        let rules = format!("[[pins]]\nqueries = ['common']\nurl = '{pinned}'\n");
+        index = index.with_rules(SearchRules::parse(&rules).unwrap());
+        for limit in [1, 5, 10] {
+            let mut urls = Vec::new();
+            for offset in (0..30).step_by(limit) {
+                let options = SearchOptions {
+                    limit,
+                    offset,
+                    ..SearchOptions::default()
+                };
+                let answer = index.search("common", &options).unwrap();
+                assert_eq!(answer.total, expected, "{pinned} from {offset}");
+                urls.extend(answer.results.into_iter().map(|hit| hit.url));
+            }
+            assert_eq!(urls[0], pinned);
+            assert_eq!(urls.len(), expected);
+            urls.sort();
+            urls.dedup();
+            assert_eq!(urls.len(), expected, "{pinned}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
-use super::explain;
+use super::{IndexPresence, explain};
 
 /// Returns 2026-11-21T00:00:00Z.
 fn now() -> Timestamp {
@@ -98,6 +98,72 @@ fn a_redirect_shows_its_target_and_why_it_is_broken() {
               no stored state; only rows were read
         "#]],
     );
+}
+
+#[test]
+fn the_index_line_has_the_entry_or_the_reason() {
+    let dir = crawl();
+    let row = |indexed: &str| {
+        let row = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":null,"digest":null,"depth":0,"via":null,"title":null,"indexed":INDEXED,"robots":null,"warc":null,"error":null}"#;
+        row.replace("INDEXED", indexed) + "\n"
+    };
+    let url = canonicalize(None, "http://e.example/").unwrap();
+    let line = |indexed: &[&str], index: Option<IndexPresence>| {
+        let rows: String = indexed.iter().map(|indexed| row(indexed)).collect();
+        fs::write(dir.path().join("pages.jsonl"), rows).unwrap();
+        let mut explanation = explain(dir.path(), &url, now()).unwrap();
+        explanation.index = index;
+        let text = explanation.to_string();
+        let mut lines = text.lines().map(str::trim_start);
+        let line = lines.find(|line| line.starts_with("index: "));
+        line.map(str::to_owned).unwrap_or_default()
+    };
+    let found = |kept_despite: Option<&str>, canonical: Option<&str>| {
+        Some(IndexPresence::Found {
+            kept_despite: kept_despite.map(str::to_owned),
+            canonical: canonical.map(str::to_owned),
+        })
+    };
+    let replaced = |canonical: Option<&str>| {
+        Some(IndexPresence::Replaced {
+            by: "http://e.example/b".to_owned(),
+            canonical: canonical.map(str::to_owned),
+        })
+    };
+    let gone = "http://e.example/gone";
+    let canonical = format!("\"canonical: {gone}\"");
+    let lines = [
+        // Without an index, or for a 304 response, which judges nothing.
+        line(&["\"noindex\"", "null"], None),
+        line(&["\"yes\"", "null"], found(None, None)),
+        line(&[&canonical], found(None, Some(gone))),
+        line(&["\"yes\"", "\"soft_404\""], found(Some("soft_404"), None)),
+        line(&["\"yes\""], replaced(None)),
+        line(&[&canonical], replaced(Some(gone))),
+        line(
+            &["\"yes\""],
+            Some(IndexPresence::Expired {
+                until: 1_795_219_200,
+            }),
+        ),
+        line(&["\"noindex\"", "null"], Some(IndexPresence::Absent)),
+        line(&["\"yes\""], Some(IndexPresence::Absent)),
+        line(&["null"], Some(IndexPresence::Absent)),
+        line(&["null"], None),
+    ];
+    expect![[r#"
+          index: noindex
+          index: yes
+          index: yes; no page is indexed at its canonical URL http://e.example/gone
+          index: yes; kept for now, although its last visit says soft_404
+          index: no; replaced by http://e.example/b (same title and text)
+          index: no; replaced by http://e.example/b (canonical: http://e.example/gone)
+          index: no; expired on 2026-11-21T00:00:00.000Z (unavailable_after)
+          index: noindex
+          index: no, although its last visit allows it; `crawl index DIR` rebuilds the index
+          index: no
+    "#]]
+    .assert_eq(&lines.join("\n"));
 }
 
 #[test]

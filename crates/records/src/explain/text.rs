@@ -7,7 +7,7 @@ use crawl_archive::rows::RequestRow;
 
 use crawl_weburl::safe_line;
 
-use super::{Explanation, PendingReason, StateAvailability, UrlMention};
+use super::{Explanation, IndexPresence, PendingReason, StateAvailability, UrlMention};
 use crate::number_format::counted;
 use crate::row_token_wording::failure_words;
 
@@ -77,9 +77,7 @@ impl fmt::Display for Explanation {
             if let Some(change) = &page.change {
                 writeln!(f, "  round {}: {change}", page.round)?;
             }
-            if let Some(indexed) = &page.indexed {
-                writeln!(f, "  index: {indexed}")?;
-            }
+            self.index(f)?;
             if let Some(robots) = &page.robots {
                 rule(
                     f,
@@ -194,6 +192,51 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
+    /// Writes whether the page is in the index. Without an index, writes the last decision.
+    fn index(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decided = self.indexed.as_deref();
+        match &self.index {
+            None => match decided {
+                Some(decided) => writeln!(f, "  index: {decided}"),
+                None => Ok(()),
+            },
+            Some(IndexPresence::Found {
+                kept_despite: Some(why),
+                ..
+            }) => writeln!(
+                f,
+                "  index: yes; kept for now, although its last visit says {why}"
+            ),
+            Some(IndexPresence::Found {
+                canonical: Some(canonical),
+                ..
+            }) => writeln!(
+                f,
+                "  index: yes; no page is indexed at its canonical URL {canonical}"
+            ),
+            Some(IndexPresence::Found { .. }) => writeln!(f, "  index: yes"),
+            Some(IndexPresence::Replaced { by, canonical }) => match canonical {
+                Some(canonical) => {
+                    writeln!(f, "  index: no; replaced by {by} (canonical: {canonical})")
+                }
+                None => writeln!(f, "  index: no; replaced by {by} (same title and text)"),
+            },
+            Some(IndexPresence::Expired { until }) => {
+                let until = u64::try_from(*until).unwrap_or_default();
+                let until = Timestamp::from_micros(until.saturating_mul(1_000_000));
+                writeln!(f, "  index: no; expired on {until} (unavailable_after)")
+            }
+            Some(IndexPresence::Absent) => match decided {
+                Some("yes") => writeln!(
+                    f,
+                    "  index: no, although its last visit allows it; `crawl index DIR` rebuilds the index"
+                ),
+                Some(why) => writeln!(f, "  index: {why}"),
+                None => writeln!(f, "  index: no"),
+            },
+        }
+    }
+
     fn forgotten(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(tombstone) = &self.forgotten else {
             return Ok(());

@@ -37,7 +37,7 @@ fn made_site() -> tempfile::TempDir {
     );
     page(
         "/b",
-        &about("A page", "Same words"),
+        &about("A page", " Same\n  words"),
         "<a href=/c>c</a>",
         Some("/a"),
         7,

@@ -25,7 +25,10 @@ impl TitleAndHeadingCollector {
         report: &mut SiteReport,
     ) {
         let description = page.meta_pairs().find(|(name, _)| *name == "description");
-        let description = description.map(|(_, content)| content.trim());
+        let description = description.map(|(_, content)| {
+            let words: Vec<&str> = content.split_whitespace().collect();
+            words.join(" ")
+        });
         // Don't compare the texts of a page that names another URL as its canonical one.
         let is_own = page.stands_elsewhere(url, None).is_none();
         for (text, shared, without) in [
@@ -35,7 +38,7 @@ impl TitleAndHeadingCollector {
                 &mut report.without_title,
             ),
             (
-                description.filter(|text| !text.is_empty()),
+                description.as_deref().filter(|text| !text.is_empty()),
                 &mut self.descriptions,
                 &mut report.without_description,
             ),

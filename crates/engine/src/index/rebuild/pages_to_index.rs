@@ -18,7 +18,10 @@ use crate::error::EngineError;
 #[derive(Clone, Debug)]
 pub(super) struct PageToIndex {
     pub(super) url: String,
-    /// When the page was last fetched, in seconds since 1970 UTC.
+    /// When the page was last visited, in seconds since 1970 UTC.
+    pub(super) visited_at: i64,
+    /// When its body was last fetched. A 304 response doesn't count, because it has no body and
+    /// leaves the page in the index as it is.
     pub(super) at: i64,
     /// When the last new body was fetched. Answers that repeat the body don't count.
     pub(super) in_full_at: i64,
@@ -117,6 +120,7 @@ impl LastAnswers<'_> {
                 let at = fetched_at(&row);
                 let page = PageToIndex {
                     url: row.url.clone(),
+                    visited_at: at,
                     at,
                     in_full_at: at,
                     refused: refusal(&row),
@@ -137,7 +141,10 @@ impl LastAnswers<'_> {
         let dom = row.dom();
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
-            known.at = fetched_at(&row);
+            known.visited_at = fetched_at(&row);
+            if row.status == Some(200) {
+                known.at = known.visited_at;
+            }
             // The headers of a 304 response may bar the page from the index, and the headers of a
             // 200 response may allow it again.
             known.is_out = is_out.unwrap_or(known.is_out);
@@ -208,4 +215,44 @@ fn refusal(row: &PageRow) -> Option<String> {
     let refuses = usage.search.as_deref() == Some("refused");
     let raw = usage.said.first().map(|said| said.raw.clone());
     refuses.then(|| raw.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use crawl_archive::rows::PageRow;
+    use crawl_fetcher::Secrets;
+    use crawl_policy::{ProductToken, RobotsProfile};
+
+    use super::LastAnswers;
+    use crate::document_conversion::DocumentIndexingSettings;
+    use crate::index::rebuild::IndexRebuildSettings;
+
+    #[test]
+    fn a_304_response_moves_the_visit_and_not_the_fetch() {
+        let rules = IndexRebuildSettings {
+            agent: ProductToken::new("crawl").unwrap(),
+            profile: RobotsProfile::default(),
+            secrets: Secrets::of(&[]),
+            documents: DocumentIndexingSettings::default(),
+        };
+        let mut answers = LastAnswers {
+            rules: &rules,
+            others: HashSet::new(),
+            kept: HashMap::new(),
+        };
+        let url = "http://e.example/";
+        let mut times = Vec::new();
+        for (second, status, change) in [(1, 200, "new"), (2, 200, "same"), (3, 304, "same")] {
+            let row = serde_json::json!({"url": url, "status": status, "change": change,
+                "fetched_at": format!("1970-01-01T00:00:0{second}.000Z"), "ms": 1, "bytes": 3,
+                "content_type": "text/html", "digest": null, "depth": 0, "via": null,
+                "title": null, "robots": null, "warc": null, "error": null});
+            answers.note(serde_json::from_value::<PageRow>(row).unwrap());
+            let kept = &answers.kept[url];
+            times.push((kept.visited_at, kept.at, kept.in_full_at));
+        }
+        assert_eq!(times, [(1, 1, 1), (2, 2, 1), (3, 2, 1)]);
+    }
 }

@@ -392,14 +392,21 @@ fn text_beyond_max_snippet_is_not_in_any_file() {
         description: "secretdescription".into(),
         ..page("http://a.example/a", "Told", "secretword")
     };
+    let heading = |text: &str| Heading {
+        level: 2,
+        text: text.to_owned(),
+        ..Heading::default()
+    };
     let short = IndexedPage {
         max_snippet: Some(7),
+        headings: vec![heading("äbcdefgh"), heading("äbcdefgh and more")],
         ..page("http://a.example/b", "Short", "äbcdefgh and more")
     };
     let made = make(&[untold, short]);
     assert_eq!(made.text(0, 0)["x"], "");
     assert!(made.text(0, 0).get("d").is_none());
     assert_eq!(made.text(1, 0)["x"], "äbcdefg");
+    assert!(made.text(1, 0).get("h").is_none());
     // Even a page that allows no excerpts is found by its words.
     assert!(made.find("secretword").unwrap().pages.contains_key(&0));
     assert!(made.find("more").unwrap().pages.contains_key(&1));

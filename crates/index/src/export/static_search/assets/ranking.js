@@ -41,40 +41,40 @@ class Search {
       plan.unknown.unshift(...named);
       found = await this.find(plan, now);
     }
-    const shown = found.slice(offset, offset + limit);
+    // The pinned page takes the first place, so the others move back by one.
+    const pinned = this.pinned(text, now);
+    const others = found.filter((hit) => hit.page !== pinned);
+    const total = others.length + (pinned === undefined ? 0 : 1);
+    const start = pinned === undefined ? offset : Math.max(0, offset - 1);
+    const shown = others.slice(start, start + limit);
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
     const results = shown.map((hit, n) => result(hit, texts[n], plan));
     // The pieces of the first screen are loaded anyway, so adjacent query words can be ranked up.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
-    const total = await this.pin(text, found, results, plan, { limit, offset, now });
+    if (pinned !== undefined && offset === 0 && limit > 0) {
+      const hit = found.find((hit) => hit.page === pinned) || new Hit(pinned, 0);
+      const first = result(hit, await this.files.text(pinned, bestPiece(hit)), plan);
+      first.score = results.length ? results[0].score : 0;
+      results.unshift({ ...first, pinned: true });
+      results.length = Math.min(results.length, limit);
+    }
     const answer = { query: text, total, results, did_you_mean: plan.meant && asWritten(plan.meant, results) };
     if (plan.unknown.length) answer.unknown = plan.unknown;
     if (plan.lacksWords && total) answer.lacks_words = true;
     return answer;
   }
 
-  // Puts the page pinned to the query first. Returns the number of matching pages.
-  async pin(query, found, results, plan, { limit, offset, now }) {
+  // Returns the page pinned to a query, unless it has expired.
+  pinned(query, now) {
     const pins = this.manifest.pins;
     const key = words(query).filter((word) => word.kind !== 'part').map((word) => word.text).join(' ');
     const page = Object.hasOwn(pins, key) ? pins[key] : undefined;
-    if (page === undefined || (this.until.has(page) && this.until.get(page) <= now)) return found.length;
-    const known = found.find((hit) => hit.page === page);
-    const hit = known || new Hit(page, 0);
-    const pinned = result(hit, await this.files.text(page, bestPiece(hit)), plan);
-    const at = results.findIndex((other) => other.url === pinned.url);
-    if (at >= 0) results.splice(at, 1);
-    if (offset === 0 && limit > 0) {
-      pinned.score = results.length ? results[0].score : 0;
-      results.unshift({ ...pinned, pinned: true });
-      results.length = Math.min(results.length, limit);
-    }
-    return found.length + (known ? 0 : 1);
+    return this.until.has(page) && this.until.get(page) <= now ? undefined : page;
   }
 
   async find(plan, now) {
     const found = this.rank(plan, now);
-    return plan.phrases.length ? this.withPhrases(found, plan) : found;
+    return plan.phrases.length || plan.notPhrases.length ? this.withPhrases(found, plan) : found;
   }
 
   // A minus is part of a word if the query has only excluded terms, or pages write the word so.
@@ -92,7 +92,7 @@ class Search {
     const first = words(word)[0];
     const form = first && (await this.files.find(first.text));
     if (!form) return false;
-    const written = new RegExp(`(?:^|[\\s"'\`([{<=|])-${word.replace(/[^\p{L}\p{N}]/gu, '\\$&')}(?![\\p{L}\\p{N}_])`, 'u');
+    const written = new RegExp(`(?:^|[\\s"'\`([{<=|])-${word.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![\\p{L}\\p{N}_])`, 'u');
     for (let n = 0; n < Math.min(form.pages.length, MAX_CHECKED_FOR_MINUS); n++) {
       const pieces = form.pieces[n];
       const piece = pieces > 0 ? 31 - Math.clz32(pieces & -pieces) : 0;
@@ -110,14 +110,16 @@ class Search {
     for (const [n, term] of query.terms.entries()) {
       const isLast = n === query.terms.length - 1;
       const found = words(term.text);
-      if (term.isPhrase) {
+      // An excluded name excludes only pages with the whole name, not those with a part of it.
+      if (term.isPhrase || (term.isNot && isName(found))) {
         const phrase = await this.phrase(found, term);
         (term.isNot ? plan.notPhrases : plan.phrases).push(phrase);
-        written.push(`${term.isNot ? '-' : ''}"${term.text}"`);
+        const quote = term.isPhrase ? '"' : '';
+        written.push(`${term.isNot ? '-' : ''}${term.inTitle ? 'title:' : ''}${quote}${term.text}${quote}`);
         continue;
       }
       const ending = term.isBeginning ? 'open' : isLast && !term.isNot ? 'maybe' : 'typed';
-      const units = await this.units(found, ending);
+      const units = await this.units(found, ending, !term.isNot);
       const whole = found.filter((word) => word.kind === 'plain');
       if (!term.isNot && !term.inTitle && whole.length > 1) {
         plan.names.push({ units, words: whole.map((word) => [word.text, word.position - whole[0].position]) });
@@ -147,9 +149,9 @@ class Search {
     return plan;
   }
 
-  // Returns the units of one term: independent words, corrections of unknown words, and pairs of
-  // characters in scripts without spaces.
-  async units(found, ending) {
+  // Returns the units of one term: independent words, corrections of unknown words if `guess` is
+  // set, and pairs of characters in scripts without spaces.
+  async units(found, ending, guess) {
     const units = [];
     const whole = found.filter((word) => word.kind !== 'part');
     const pairs = new Set(found.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
@@ -158,12 +160,12 @@ class Search {
       if (word.kind === 'character' && pairs.has(word.position)) continue;
       const isLast = n === whole.length - 1;
       const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
-      units.push(...(await this.unit(word.text, parts, isLast ? ending : 'typed')));
+      units.push(...(await this.unit(word.text, parts, isLast ? ending : 'typed', guess)));
     }
     return units;
   }
 
-  async unit(word, parts, ending) {
+  async unit(word, parts, ending, guess) {
     const unit = new Unit(word);
     unit.isName = parts.length > 1;
     const form = await this.files.find(word);
@@ -185,10 +187,10 @@ class Search {
       if (!form || ending === 'open') unit.pages = unit.most();
     }
     unit.isOpen = ending === 'open';
-    if (unit.forms.size) return [unit];
+    if (unit.forms.size || !guess) return [unit];
     if (parts.length) {
       const units = [];
-      for (const part of parts) units.push(...(await this.unit(part.text, [], 'typed')));
+      for (const part of parts) units.push(...(await this.unit(part.text, [], 'typed', guess)));
       return units;
     }
     const near = await this.files.near(word);
@@ -308,7 +310,8 @@ class Search {
     return hits;
   }
 
-  // Keeps those of the best pages that have the phrases and no excluded phrase.
+  // Keeps the pages that have the phrases and no excluded phrase. Of the pages whose text must be
+  // read to decide that, only the best are kept.
   async withPhrases(found, plan) {
     const hasPhrase = async (hit, phrase) => {
       for (const piece of phrase.inTitle ? [] : piecesOf(hit, phrase.units)) {
@@ -321,12 +324,23 @@ class Search {
       const text = await this.files.text(hit.page, bestPiece(hit));
       return stands(phrase.words, words(text.t));
     };
-    const checked = await Promise.all(found.slice(0, MAX_CHECKED_FOR_PHRASES).map(async (hit) => {
+    let reads = 0;
+    const checked = await Promise.all(found.map(async (hit) => {
+      const hasWords = (phrase) => phrase.units.every((unit) => unit.found().has(hit.page));
+      const barring = plan.notPhrases.filter(hasWords);
+      if (!plan.phrases.length && !barring.length) return hit;
+      if (reads++ >= MAX_CHECKED_FOR_PHRASES) return null;
+      for (const phrase of barring) if (await hasPhrase(hit, phrase)) return null;
       for (const phrase of plan.phrases) if (!(await hasPhrase(hit, phrase))) return null;
       return hit;
     }));
     return checked.filter(Boolean);
   }
+}
+
+// Returns whether a term consists of several words or parts, such as `user_agent`.
+function isName(found) {
+  return found.filter((word) => word.kind !== 'part').length > 1 || found.some((word) => word.kind === 'part');
 }
 
 // Returns whether a query is about changes: `page_prior.rs` in JavaScript.
