@@ -28,8 +28,19 @@ pub(super) struct PageToIndex {
     /// The archive position and size of the page's DOM, if it was rendered.
     pub(super) dom: Option<(WarcRecordLocation, u64)>,
     pub(super) refused: Option<String>,
+    /// Later responses that repeated the body, in order: at most a 200 and then a 304. Their header
+    /// fields apply to the page too.
+    pub(super) later_heads: Vec<LaterHead>,
     /// Whether the page is kept out of the index, as decided by the last row that states it.
     is_out: bool,
+}
+
+/// A later response for an archived body.
+#[derive(Clone, Debug)]
+pub(super) struct LaterHead {
+    pub(super) place: WarcRecordLocation,
+    /// Whether the response has all header fields of the page, unlike a 304.
+    pub(super) replaces_all: bool,
 }
 
 /// Lists the pages to index, in the order of the archive. These are the URLs whose last answer was
@@ -122,6 +133,7 @@ impl LastAnswers<'_> {
                     refused: refusal(&row),
                     bytes: row.bytes,
                     dom: row.dom(),
+                    later_heads: Vec::new(),
                     is_out: is_out.unwrap_or(false),
                     place: self.place(&mut row),
                 };
@@ -135,9 +147,21 @@ impl LastAnswers<'_> {
     /// Adds a row that repeats an earlier body of the same page.
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let dom = row.dom();
+        let replaces_all = row.status != Some(304);
+        let later_head = row.warc.clone().map(|place| LaterHead {
+            place,
+            replaces_all,
+        });
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.at = fetched_at(&row);
+            known
+                .later_heads
+                .retain(|head| head.replaces_all && !replaces_all);
+            known.later_heads.extend(later_head);
+            if replaces_all || row.usage.is_some() {
+                known.refused = refusal(&row);
+            }
             // The headers of a 304 response may bar the page from the index, and the headers of a
             // 200 response may allow it again.
             known.is_out = is_out.unwrap_or(known.is_out);
