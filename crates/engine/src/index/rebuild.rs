@@ -13,14 +13,14 @@ use crawl_archive::{FOLDER, ReadError, dom_at, head_fields_at, read_place};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport,
-    RedirectLookUp,
+    AnswerLookUp, IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile,
+    ReconcileReport,
 };
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
 use self::pages_to_index::{PageToIndex, kept_pages};
-use super::recorded_redirects::redirects_of;
+use super::recorded_answers::answers_of;
 use crate::config::Config;
 use crate::document_conversion::DocumentIndexingSettings;
 use crate::error::EngineError;
@@ -138,8 +138,8 @@ fn build(
     let note = note_of(next);
     // Pass `latest`, the time of the last fetch, as the time at which pages may have expired, so
     // that the result does not depend on the time of the rebuild.
-    let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
-    let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
+    let answers = |urls: &BTreeSet<String>| answers_of(dir, committed, urls);
+    let settled = settle(writer, pending, &answers, &note, latest, is_stopped)?;
     let Some((writer, reconciled)) = settled else {
         crawl_index::remove(&dir.join(NEW_FOLDER))?;
         return Ok(stopped);
@@ -169,7 +169,7 @@ fn build(
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingEntriesFile>,
-    redirects: &RedirectLookUp<'_>,
+    answers: &AnswerLookUp<'_>,
     note: &str,
     now: i64,
     is_stopped: &dyn Fn() -> bool,
@@ -180,9 +180,9 @@ fn settle(
     let done = match pending {
         Some(mut pending) => {
             pending.flush()?;
-            writer.reconcile_with(&pending, redirects, note, now, is_stopped)?
+            writer.reconcile_with(&pending, answers, note, now, is_stopped)?
         }
-        None => writer.reconcile_with(&(), redirects, note, now, is_stopped)?,
+        None => writer.reconcile_with(&(), answers, note, now, is_stopped)?,
     };
     Ok(done.map(|done| (writer, done)))
 }

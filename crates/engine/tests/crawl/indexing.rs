@@ -216,6 +216,64 @@ fn later_rounds_update_and_remove() {
     assert_matches_archive(&crawl);
 }
 
+#[test]
+fn a_page_that_redirects_to_a_login_stays_in_the_index() {
+    let login = HttpAnswer::html(
+        "<title>Log in</title><form method=post><input name=u><input type=password name=p></form>",
+    );
+    let web = web_of(&[
+        ("/hop", text("Hop", "Words of hop.")),
+        ("/login", login.clone()),
+        ("/member", text("Member", "Words of member.")),
+        ("/moved", text("Moved", "Words of moved.")),
+        ("/staff", text("Staff", "Words of staff.")),
+    ]);
+    for n in 0..10 {
+        let page = text("Filler", &format!("Words of filler {n}."));
+        web.script(0, &format!("/filler/{n}"), page);
+    }
+    let fillers: String = (0..10)
+        .map(|n| format!("<a href=/filler/{n}>f</a>"))
+        .collect();
+    web.script(
+        0,
+        "/hop",
+        HttpAnswer::html(&format!("<title>Hop</title><p>Hop {fillers}")),
+    );
+    let mut crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    let all = paths(&crawl);
+    assert_eq!(all.len(), 15);
+    web.script(0, "/hop", HttpAnswer::redirect(302, "/login?next=hop"));
+    web.script(0, "/login?next=hop", login);
+    web.script(0, "/member", HttpAnswer::redirect(302, "/login"));
+    web.script(0, "/moved", HttpAnswer::redirect(301, "/nothing"));
+    web.script(0, "/staff", HttpAnswer::redirect(302, "/hop"));
+    crawl.config.recrawl = true;
+    // The second time, the redirects are repeated.
+    for _ in 0..2 {
+        let indexed = crawl.run().unwrap().indexed.unwrap();
+        let left_out = indexed.left_out.get("redirect").copied();
+        let expected = all.iter().filter(|path| *path != "moved");
+        assert!(expected.eq(paths(&crawl).iter()), "{:?}", paths(&crawl));
+        assert_eq!((left_out, indexed.kept.len()), (Some(1), 0));
+        assert_matches_archive(&crawl);
+    }
+    let member = text("Member", "New words of member.");
+    web.script(0, "/member", member);
+    web.script(0, "/hop", HttpAnswer::of(404));
+    crawl.run().unwrap();
+    let expected = all
+        .iter()
+        .filter(|path| !["hop", "moved", "staff"].contains(&path.as_str()));
+    assert!(expected.eq(paths(&crawl).iter()), "{:?}", paths(&crawl));
+    assert_eq!(
+        searchable(&crawl)[&web.url(0, "/member")].text,
+        "New words of member."
+    );
+    assert_matches_archive(&crawl);
+}
+
 /// Returns the paths of conditional requests.
 fn conditional(web: &TestWeb) -> BTreeSet<String> {
     let log = web.take_log().into_iter();
