@@ -278,6 +278,29 @@ async fn shadow_roots_are_serialized() {
 }
 
 #[tokio::test]
+async fn elements_for_browsers_without_scripts_are_not_serialized() {
+    let html = "<!doctype html><html class='a\"b'><head><noscript><meta http-equiv=refresh \
+        content='0;url=/nojs'></noscript><title>T</title></head><body>1 &lt; 2 &amp; &nbsp;<!--c-->\
+        <noscript><p>zebra</p></noscript><img alt=i><svg viewBox='0 0 1 1'><title>s</title></svg>\
+        <template><b>inert</b></template><div id=open>light<noscript>zebra</noscript></div>\
+        <x-closed><i>child</i></x-closed><script>const text = '<noscript>in a script</noscript>';\
+        document.querySelector('#open').attachShadow({mode: 'open'}).innerHTML =\
+        '<noscript>zebra</noscript><slot></slot>';\
+        document.querySelector('x-closed').attachShadow({mode: 'closed'}).innerHTML = '<s>x</s>';\
+        </script></body></html>";
+    let dom = render(html, &Arc::default()).await.dom;
+    let start = "<!DOCTYPE html><html class=\"a&quot;b\"><head><title>T</title></head><body>\
+        1 &lt; 2 &amp; &nbsp;<!--c--><img alt=\"i\"><svg viewBox=\"0 0 1 1\"><title>s</title></svg>\
+        <template><b>inert</b></template><div id=\"open\"><template shadowrootmode=\"open\">\
+        <slot></slot></template>light</div><x-closed><template shadowrootmode=\"closed\"";
+    assert!(dom.starts_with(start), "{dom}");
+    let end = "><s>x</s></template><i>child</i></x-closed><script>const text = \
+        '<noscript>in a script</noscript>';";
+    assert!(dom[start.len()..].contains(end), "{dom}");
+    assert!(dom.ends_with("</script></body></html>"), "{dom}");
+}
+
+#[tokio::test]
 async fn cookies_do_not_outlive_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let browser = Browser::launch(config(folder.path())).await.unwrap();
