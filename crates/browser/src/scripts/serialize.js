@@ -4,6 +4,8 @@
   // Elements in these namespaces are serialized without the prefix of their name.
   const WITHOUT_PREFIX = [HTML, 'http://www.w3.org/2000/svg', 'http://www.w3.org/1998/Math/MathML'];
   const VOID = 'area base br col embed hr img input link meta param source track wbr'.split(' ');
+  // The charsets whose documents have queries in UTF-8 (URL Standard, "get an output encoding").
+  const UTF = /^(utf-|replacement$)/i;
 
   const isHtml = (element, name) => element.localName === name && element.namespaceURI === HTML;
   const nameOf = ({ namespaceURI, localName, tagName }) =>
@@ -12,10 +14,20 @@
     .replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   const escapeValue = (value) => escapeText(value).replaceAll('"', '&quot;');
 
+  // Returns the address of a link as the browser resolves it, if its query has characters that the
+  // browser encodes in the document's charset. A reader of the serialized document, which is in
+  // UTF-8, would encode them differently.
+  const resolvedAddress = (element, name, value) => {
+    const isQuery = /\?.*[^\x00-\x7f]/s.test(value) && !UTF.test(document.characterSet);
+    const isLink = (name === 'href' || name === 'src') && !isHtml(element, 'base');
+    const resolved = isQuery && isLink ? element[name] : value;
+    return typeof resolved === 'string' ? resolved : value;
+  };
+
   const startTag = (element) => {
     let tag = `<${nameOf(element)}`;
     for (const { name, value } of element.attributes) {
-      tag += ` ${name}="${escapeValue(value)}"`;
+      tag += ` ${name}="${escapeValue(resolvedAddress(element, name, value))}"`;
     }
     return `${tag}>`;
   };
@@ -33,22 +45,29 @@
 
   // Serializes the document. The browser serializes whatever contains no element in `changed`.
   class Serializer {
-    constructor() {
+    constructor(base) {
+      this.base = base;
       this.roots = [];
       // Elements that are serialized differently than the browser would, and all nodes around them.
       this.changed = new Set();
       this.collect(document);
+      if (base !== undefined) this.change(document.head ?? document.documentElement);
       this.options = { serializableShadowRoots: true, shadowRoots: this.roots };
     }
 
     collect(node) {
       const walker = document.createTreeWalker(node, NodeFilter.SHOW_ELEMENT);
+      const isUtf = UTF.test(document.characterSet);
       for (let element = walker.currentNode; element; element = walker.nextNode()) {
         if (element.shadowRoot) {
           this.roots.push(element.shadowRoot);
           this.collect(element.shadowRoot);
         }
         if (isHtml(element, 'noscript')) this.change(element);
+        for (const name of isUtf || !element.attributes ? [] : ['href', 'src']) {
+          const value = element.getAttribute(name) ?? '';
+          if (resolvedAddress(element, name, value) !== value) this.change(element);
+        }
       }
     }
 
@@ -86,12 +105,25 @@
       if (node.shadowRoot) {
         html += `${shadowRootTag(node.shadowRoot)}${this.inner(node.shadowRoot)}</template>`;
       }
+      if (this.base !== undefined && node === (document.head ?? document.documentElement)) {
+        const base = `<base href="${escapeValue(this.base)}">`;
+        html += document.head ? base : `<head>${base}</head>`;
+      }
       for (const child of node.childNodes) html += this.outer(child);
       return html;
     }
   }
 
-  const serializeDocument = () => new Serializer().inner(document);
+  const serializeDocument = (base) => new Serializer(base).inner(document);
+
+  // Returns the base URL of the document if a reader who knows only `url`, the URL of the document
+  // as fetched, would find another one. A script may have changed the document's URL.
+  const unexpectedBase = (url) => {
+    const declared = document.querySelector('base[href]')?.getAttribute('href') ?? '';
+    const expected = URL.canParse(declared, url) ? new URL(declared, url).href : url;
+    const [base, expectedBase] = [document.baseURI, expected].map((base) => base.split('#')[0]);
+    return base === expectedBase ? undefined : base;
+  };
 
   // Returns whether the document is complete and the same as at the last call.
   self.isQuiet = () => {
@@ -100,8 +132,8 @@
     self.lastHtml = html;
     return isSame && document.readyState === 'complete';
   };
-  self.readDocument = (maxBytes) => {
-    const html = serializeDocument();
+  self.readDocument = (maxBytes, fetchedUrl) => {
+    const html = serializeDocument(unexpectedBase(fetchedUrl));
     const url = location.href;
     const navigation = self.wantedNavigation ?? null;
     // Each UTF-16 unit has at most three bytes.
