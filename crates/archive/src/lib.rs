@@ -131,6 +131,6 @@ pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path
 pub use warc_compression::{WarcCompression, ZSTD_MAGIC, strip_warc_suffix};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,
-    read_dom, read_place, read_record,
+    head_fields_at, read_dom, read_place, read_record,
 };
 pub use warc_record_encoder::{CaptureEncoder, EncodedCapture, Warcinfo};

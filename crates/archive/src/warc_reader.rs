@@ -159,6 +159,8 @@ impl<'a> HttpMessage<'a> {
     }
 }
 
+/// The start of a line in a `metadata` record that contains a header field of the response.
+const HEADER_FIELD_PREFIX: &[u8] = b"http-header: ";
 /// Maximum number of characters of a file name to show in an error message.
 const MAX_NAME_SHOWN: usize = 200;
 
@@ -269,6 +271,41 @@ pub fn dom_at(dir: &Path, url: &str, place: &WarcRecordLocation, bytes: u64) -> 
     let record = read_place(dir, place, bytes).ok()?;
     let is_it = record.kind() == "conversion" && record.url() == Some(url);
     is_it.then_some(record.block)
+}
+
+/// Maximum number of records from a response record to its `metadata` record: those of a DOM, a
+/// screenshot and the request, and both.
+const MAX_CAPTURE_RECORDS: usize = 5;
+
+/// Reads the names and values of the header fields of the response whose record is at `place`, which
+/// is from a row of the crawl in `dir`. For a revisit record with an empty block, such as that of a
+/// 304, the fields are in the capture's `metadata` record. `None` if the records can't be read.
+#[must_use]
+pub fn head_fields_at(dir: &Path, place: &WarcRecordLocation) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let path = archive_file(dir, &place.file).ok()?;
+    let records = WarcReader::open_at(&path, place.offset).ok()?;
+    let mut records = records.take(MAX_CAPTURE_RECORDS).map_while(Result::ok);
+    let response = records.next()?;
+    if let Some(http) = response.http() {
+        let fields = http.fields.iter();
+        return Some(
+            fields
+                .map(|(name, value)| (name.to_vec(), value.to_vec()))
+                .collect(),
+        );
+    }
+    let metadata = records.find(|record| {
+        record.kind() == "metadata"
+            && record.field("WARC-Concurrent-To") == response.field("WARC-Record-ID")
+    })?;
+    let lines = metadata.block.split(|&byte| byte == b'\n');
+    let fields = lines.filter_map(|line| {
+        let field = line.strip_prefix(HEADER_FIELD_PREFIX)?;
+        let colon = field.iter().position(|&byte| byte == b':')?;
+        let value = field[colon + 1..].trim_ascii();
+        Some((field[..colon].to_vec(), value.to_vec()))
+    });
+    Some(fields.collect())
 }
 
 /// Reads the record that begins at `offset`.

@@ -304,9 +304,9 @@ impl<'a> Rendering<'a> {
 
     async fn read(&mut self, world: i64) -> Result<RenderingResult, RenderError> {
         let max = self.config.max_dom_bytes;
-        let mut document = self
-            .evaluate(world, &format!("readDocument({max})"))
-            .await?;
+        let url = json!(self.url);
+        let script = format!("readDocument({max}, {url})");
+        let mut document = self.evaluate(world, &script).await?;
         let Value::String(dom) = document["html"].take() else {
             return Err(RenderError::Budget(ExceededLimit::Dom));
         };

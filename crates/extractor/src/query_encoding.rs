@@ -1,4 +1,4 @@
-//! Encodes the queries of addresses in pages in a legacy charset.
+//! Encodes the queries of addresses in pages, and forms, in a legacy charset.
 //!
 //! URL Standard, "percent-encode after encoding": for addresses in HTML, only the query is encoded
 //! in the page's charset. Paths, fragments, style sheets and headers always use UTF-8.
@@ -62,7 +62,7 @@ pub(crate) fn encode_query<'h>(href: &'h str, charset: &'static Encoding) -> Cow
         return Cow::Borrowed(href);
     }
     let mut encoded = href[..query].to_owned();
-    percent_encode(&href[query..fragment], charset, &mut encoded);
+    percent_encode(&href[query..fragment], charset, push_byte, &mut encoded);
     encoded.push_str(&href[fragment..]);
     Cow::Owned(encoded)
 }
@@ -78,15 +78,27 @@ fn may_be_http(href: &str) -> bool {
     }
 }
 
-fn percent_encode(query: &str, charset: &'static Encoding, out: &mut String) {
+/// Encodes a name or value of a form in `charset` (URL Standard,
+/// "application/x-www-form-urlencoded serializing").
+pub(crate) fn form_encode(text: &str, charset: &'static Encoding, out: &mut String) {
+    percent_encode(text, charset.output_encoding(), push_form_byte, out);
+}
+
+/// Encodes a text in `charset`, and appends each byte with `push`.
+fn percent_encode(
+    text: &str,
+    charset: &'static Encoding,
+    push: fn(u8, &mut String),
+    out: &mut String,
+) {
     let mut encoder = charset.new_encoder();
-    let mut rest = query;
+    let mut rest = text;
     let mut bytes = [0; CHUNK_BYTES];
     loop {
         let (result, read, written) =
             encoder.encode_from_utf8_without_replacement(rest, &mut bytes, true);
         for &byte in &bytes[..written] {
-            push_byte(byte, out);
+            push(byte, out);
         }
         rest = &rest[read..];
         match result {
@@ -107,6 +119,17 @@ fn push_byte(byte: u8, out: &mut String) {
         let _ = write!(out, "%{byte:02X}");
     } else {
         out.push(char::from(byte));
+    }
+}
+
+/// Appends a byte, percent-encoded if it is in the application/x-www-form-urlencoded percent-encode
+/// set. A space becomes a plus sign.
+fn push_form_byte(byte: u8, out: &mut String) {
+    match byte {
+        b' ' => out.push('+'),
+        b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
+        _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+        _ => drop(write!(out, "%{byte:02X}")),
     }
 }
 

@@ -9,7 +9,6 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, reference_from_bytes};
 use http::Version;
 use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::body_memory_pool::BodyMemoryReservation;
@@ -19,13 +18,6 @@ use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::signing::SIGNATURE_INPUT;
-
-/// The bytes that are percent-encoded in a form.
-const FORM_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'*')
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_');
 
 /// A request with GET or HEAD, or with POST and a body, such as a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,19 +58,10 @@ pub struct PostBody {
 pub struct FormBody(String);
 
 impl FormBody {
-    /// Encodes the fields of a form (URL Standard 5.2).
-    ///
-    /// ```
-    /// let form = crawl_fetcher::FormBody::of([("user", "me"), ("password", "x & ü")]);
-    /// assert_eq!(form.encoded(), "user=me&password=x+%26+%C3%BC");
-    /// ```
+    /// Creates the body from fields that are already encoded.
     #[must_use]
-    pub fn of<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> FormBody {
-        let encoded = |text: &str| utf8_percent_encode(text, FORM_ENCODED).to_string();
-        let encoded = |text: &str| encoded(text).replace("%20", "+");
-        let fields = fields.into_iter();
-        let fields = fields.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
-        FormBody(fields.collect::<Vec<_>>().join("&"))
+    pub fn encoded_as(encoded: String) -> FormBody {
+        FormBody(encoded)
     }
 
     /// Returns the encoded fields.

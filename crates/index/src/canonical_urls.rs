@@ -10,14 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::IndexError;
-
-/// Maximum redirects to follow from a canonical URL. Browsers follow twenty.
-const MAX_REDIRECTS: usize = 20;
-
-/// Looks up redirects. The argument is a set of URLs; the result maps each URL that redirects to
-/// its target.
-pub type RedirectLookUp<'a> =
-    dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> + 'a;
+use crate::recorded_answers::{AnswerLookUp, MAX_REDIRECTS, RecordedAnswer};
 
 /// The pages that name another URL as canonical, and the redirects that lead from canonical URLs to
 /// indexed pages.
@@ -34,7 +27,7 @@ impl CanonicalUrlMap {
     pub(crate) fn look_up_redirects(
         &mut self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
-        look_up: &RedirectLookUp<'_>,
+        look_up: &AnswerLookUp<'_>,
     ) -> Result<(), IndexError> {
         let mut open: BTreeSet<String> = self.named.values().cloned().collect();
         for _ in 0..MAX_REDIRECTS {
@@ -49,7 +42,12 @@ impl CanonicalUrlMap {
             if unknown.is_empty() {
                 return Ok(());
             }
-            let new_redirects = look_up(&unknown)?;
+            let redirects = look_up(&unknown)?.into_iter();
+            let new_redirects = redirects.filter_map(|(url, answer)| match answer {
+                RecordedAnswer::Redirect(to) => Some((url, to)),
+                RecordedAnswer::InPlace => None,
+            });
+            let new_redirects: HashMap<_, _> = new_redirects.collect();
             open = new_redirects.values().cloned().collect();
             self.redirects.extend(new_redirects);
         }
@@ -116,6 +114,7 @@ mod tests {
     use std::collections::{BTreeMap, HashMap};
 
     use super::CanonicalUrlMap;
+    use crate::recorded_answers::RecordedAnswer;
 
     /// Checks which pages are replaced, given `facts`: `page=canonical` is a page with a canonical
     /// URL, `from>to` is a redirect, and `page` alone is a page without a canonical URL.
@@ -135,7 +134,7 @@ mod tests {
         let lookup = |urls: &std::collections::BTreeSet<String>| {
             let matching = urls.iter().filter_map(|url| redirects.get_key_value(url));
             Ok(matching
-                .map(|(from, to)| (from.clone(), to.clone()))
+                .map(|(from, to)| (from.clone(), RecordedAnswer::Redirect(to.clone())))
                 .collect())
         };
         canonicals

@@ -1,18 +1,19 @@
 //! The last pass over an index: updates each page with the facts that depend on all pages, such as
 //! link texts and duplicates.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use foldhash::fast::RandomState;
 use tantivy::Searcher;
 
-use crate::canonical_urls::{CanonicalUrlMap, RedirectLookUp};
+use crate::canonical_urls::CanonicalUrlMap;
 use crate::cross_page_facts::{CrossPageFactsCollector, CrossPageFactsFile};
 use crate::error::{IndexError, guarded};
 use crate::index_document::power_of_two;
 use crate::index_writer::{CommitOutcome, IndexWriter};
+use crate::recorded_answers::{AnswerLookUp, lead_to_login};
 use crate::schema::{GIVES_WAY, IndexFields, LEAVING};
 use crate::stored_page_reader::{each_stored, marked_as, page_at, searcher};
 use crawl_index_entry::IndexLogEntry;
@@ -41,7 +42,7 @@ pub struct ReconcileReport {
     /// because they are more than a tenth of all pages, so the cause may be an error on the site's
     /// side.
     pub kept: BTreeMap<String, u64>,
-    /// The number of pages in `kept`, by reason, for which the entry that would have removed the
+    /// The number of pages in `kept` and of pages that redirect to a login, by reason, for which the entry that would have removed the
     /// page is pending or was applied since the writer was opened.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
@@ -88,14 +89,14 @@ impl IndexWriter {
         if self.commit(note)? == CommitOutcome::Stopped {
             return Ok(None);
         }
-        let no_redirects: &RedirectLookUp<'_> = &|_| Ok(HashMap::new());
-        self.reconcile_with(&(), no_redirects, note, now, is_stopped)
+        let no_answers: &AnswerLookUp<'_> = &|_| Ok(HashMap::new());
+        self.reconcile_with(&(), no_answers, note, now, is_stopped)
     }
 
     /// Reconciles the index and also applies pending entries, whose pages are thus written only
     /// once, in their final form. Unlike [`IndexWriter::reconcile_unless`], doesn't commit first.
-    /// `note` must cover the pending entries. `redirects` is called if a page names a canonical URL
-    /// that is not indexed. Returns `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages
+    /// `note` must cover the pending entries. `answers` is called if a page names a canonical URL
+    /// that is not indexed, or redirects. A page that redirects to a login stays as it is. Returns `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages
     /// that name another URL take about 200 bytes of memory each.
     ///
     /// # Errors
@@ -103,14 +104,14 @@ impl IndexWriter {
     pub fn reconcile_with(
         &mut self,
         pending: &dyn PendingEntrySource,
-        redirects: &RedirectLookUp<'_>,
+        answers: &AnswerLookUp<'_>,
         note: &str,
         now: i64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<ReconcileReport>, IndexError> {
         let dir = self.dir().to_path_buf();
         let done = guarded(&dir, || {
-            reconcile(self, (pending, redirects), now, is_stopped)
+            reconcile(self, (pending, answers), now, is_stopped)
         })?;
         let is_due = |done: &ReconcileReport| done.changed() || self.note() != Some(note);
         let is_due = done.as_ref().is_some_and(is_due);
@@ -179,7 +180,7 @@ struct AllPages<'a> {
     fields: &'a IndexFields,
     searcher: &'a Searcher,
     pending: &'a dyn PendingEntrySource,
-    redirects: &'a RedirectLookUp<'a>,
+    answers: &'a AnswerLookUp<'a>,
     is_stopped: &'a dyn Fn() -> bool,
     now: i64,
 }
@@ -267,7 +268,18 @@ impl AllPages<'_> {
         let mut leaving = Leaving {
             pages: HashMap::default(),
             stay: false,
+            logged_out: HashMap::default(),
         };
+        let targets = pages.iter().filter_map(|(_, why)| redirect_target(why));
+        let targets: BTreeSet<String> = targets.map(str::to_owned).collect();
+        let logins = lead_to_login(&targets, self.answers)?;
+        pages.retain(|(url, why)| {
+            let is_login = redirect_target(why).is_some_and(|to| logins.contains(to));
+            if is_login {
+                leaving.logged_out.insert(url_key(url), url.clone());
+            }
+            !is_login
+        });
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
             // If the page named in the reason stays in the index, the content can still be found
@@ -381,7 +393,7 @@ impl AllPages<'_> {
             .named
             .retain(|url, _| leaving.reason_to_keep(url).is_none());
         let mut is_indexed = |url: &str| self.is_indexed(url, latest, leaving);
-        canonicals.look_up_redirects(&mut is_indexed, self.redirects)?;
+        canonicals.look_up_redirects(&mut is_indexed, self.answers)?;
         let behind = canonicals.resolve(&mut is_indexed)?;
         let has_returned = pending_urls.iter().any(|url| !behind.contains_key(url));
         Ok((behind, has_returned))
@@ -401,7 +413,8 @@ impl AllPages<'_> {
         if leaving.goes(url) {
             return Ok(false);
         }
-        match latest.get(&url_key(url)) {
+        let entry = latest.get(&url_key(url));
+        match entry.filter(|_| !leaving.is_logged_out(url)) {
             Some(latest) => Ok(latest.is_put),
             None => {
                 let page = self.page_at(url)?;
@@ -449,7 +462,7 @@ impl AllPages<'_> {
 /// because `is_stopped` returned true.
 fn reconcile(
     writer: &mut IndexWriter,
-    (pending, redirects): (&dyn PendingEntrySource, &RedirectLookUp<'_>),
+    (pending, answers): (&dyn PendingEntrySource, &AnswerLookUp<'_>),
     now: i64,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<ReconcileReport>, IndexError> {
@@ -460,7 +473,7 @@ fn reconcile(
         fields: &fields,
         searcher: &searcher,
         pending,
-        redirects,
+        answers,
         is_stopped,
         now,
     };
@@ -501,6 +514,7 @@ impl Settling<'_> {
     fn settle(&mut self, entry: IndexLogEntry, is_new: bool) -> Result<(), IndexError> {
         let url = entry.url().to_owned();
         let stays = self.surveyed.leaving.reason_to_keep(&url);
+        let is_logged_out = self.surveyed.leaving.is_logged_out(&url);
         let Some(mut page) = self.kept(entry, stays)? else {
             let leaves = self.surveyed.leaving.goes(&url);
             self.done.left += u64::from(leaves);
@@ -510,11 +524,13 @@ impl Settling<'_> {
         if let Some(why) = stays {
             let name = why.split(':').next().unwrap_or_default();
             *self.done.kept.entry(name.to_owned()).or_default() += 1;
-            if is_new || self.writer.marked.contains(&url_key(&url)) {
-                *self.done.kept_anew.entry(name.to_owned()).or_default() += 1;
-            }
+            self.count_kept_anew(&url, name, is_new);
         }
         let before = (!is_new).then(|| DependentParts::of(&page));
+        if is_logged_out {
+            self.count_kept_anew(&url, REDIRECT, is_new);
+            page.leaving = None;
+        }
         if page.gives_way_to.is_some() {
             page.leaving = stays.map(str::to_owned);
         }
@@ -524,6 +540,14 @@ impl Settling<'_> {
         }
         self.done.rewritten += 1;
         self.writer.put(&page)
+    }
+
+    /// Counts a page that is kept, if the entry that would have removed it is pending (`is_new`) or
+    /// was applied since the writer was opened.
+    fn count_kept_anew(&mut self, url: &str, reason: &str, is_new: bool) {
+        if is_new || self.writer.marked.contains(&url_key(url)) {
+            *self.done.kept_anew.entry(reason.to_owned()).or_default() += 1;
+        }
     }
 
     /// Returns the page to keep under a URL; `None` if the URL is removed.
@@ -553,6 +577,10 @@ impl Settling<'_> {
                         ..page
                     })
                 }))
+            }
+            (IndexLogEntry::Drop { url, .. }, None) if leaving.is_logged_out(&url) => {
+                let page = self.all.page_at(&url)?;
+                Ok(page.filter(|page| !self.all.is_over(page)).map(Box::new))
             }
             (IndexLogEntry::Drop { .. }, None) => Ok(None),
         }
@@ -622,6 +650,17 @@ struct Leaving {
     /// True if the pages are kept in the index because there are too many of them. Pages that have
     /// moved are removed anyway.
     stay: bool,
+    /// The URLs of pages that redirect to a login and stay unchanged, by URL key.
+    logged_out: HashMap<u64, String, RandomState>,
+}
+
+/// The name of the reason for removing a page that redirects.
+const REDIRECT: &str = "redirect";
+
+/// Returns the target in the reason for removing a page that redirects. `None` for other reasons.
+fn redirect_target(why: &str) -> Option<&str> {
+    let (name, target) = why.split_once(": ")?;
+    (name == REDIRECT).then_some(target)
 }
 
 /// A page in [`Leaving`].
@@ -639,6 +678,10 @@ impl Leaving {
         page.is_some_and(|page| page.moved || !self.stay)
     }
 
+    fn is_logged_out(&self, url: &str) -> bool {
+        self.logged_out.contains_key(&url_key(url))
+    }
+
     fn reason_to_keep(&self, url: &str) -> Option<&str> {
         let page = self.pages.get(&url_key(url))?;
         (self.stay && !page.moved).then_some(&page.why)
@@ -654,6 +697,9 @@ impl Leaving {
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);
-        pending.map(|page| page.url.as_str())
+        let logged_out = self.logged_out.iter();
+        let logged_out = logged_out.filter(|(key, _)| latest.contains_key(key));
+        let pending = pending.map(|page| page.url.as_str());
+        pending.chain(logged_out.map(|(_, url)| url.as_str()))
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 
-use crawl_browser::{Browser, RequestKind};
+use crawl_browser::{Browser, PageToRender, RequestKind};
 
 use crate::in_memory_site::{Site, config, page, page_with, render, text_of};
 
@@ -275,6 +275,87 @@ async fn shadow_roots_are_serialized() {
         assert!(dom.contains(part), "no {part} in {dom}");
     }
     assert!(dom.contains("<title>null</title>"), "{dom}");
+}
+
+#[tokio::test]
+async fn elements_for_browsers_without_scripts_are_not_serialized() {
+    let html = "<!doctype html><html class='a\"b'><head><noscript><meta http-equiv=refresh \
+        content='0;url=/nojs'></noscript><title>T</title></head><body>1 &lt; 2 &amp; &nbsp;<!--c-->\
+        <noscript><p>zebra</p></noscript><img alt=i><svg viewBox='0 0 1 1'><title>s</title></svg>\
+        <template><b>inert</b></template><div id=open>light<noscript>zebra</noscript></div>\
+        <x-closed><i>child</i></x-closed><script>const text = '<noscript>in a script</noscript>';\
+        document.querySelector('#open').attachShadow({mode: 'open'}).innerHTML =\
+        '<noscript>zebra</noscript><slot></slot>';\
+        document.querySelector('x-closed').attachShadow({mode: 'closed'}).innerHTML = '<s>x</s>';\
+        </script></body></html>";
+    let dom = render(html, &Arc::default()).await.dom;
+    let start = "<!DOCTYPE html><html class=\"a&quot;b\"><head><title>T</title></head><body>\
+        1 &lt; 2 &amp; &nbsp;<!--c--><img alt=\"i\"><svg viewBox=\"0 0 1 1\"><title>s</title></svg>\
+        <template><b>inert</b></template><div id=\"open\"><template shadowrootmode=\"open\">\
+        <slot></slot></template>light</div><x-closed><template shadowrootmode=\"closed\"";
+    assert!(dom.starts_with(start), "{dom}");
+    let end = "><s>x</s></template><i>child</i></x-closed><script>const text = \
+        '<noscript>in a script</noscript>';";
+    assert!(dom[start.len()..].contains(end), "{dom}");
+    assert!(dom.ends_with("</script></body></html>"), "{dom}");
+}
+
+#[tokio::test]
+async fn relative_links_resolve_as_in_the_browser() {
+    let html = "<head><title>T</title></head><a href=next>n</a><script>
+        history.replaceState(null, '', '/docs/?a=1&b#c')</script>";
+    let rendered = render(html, &Arc::default()).await;
+    let base = "<head><base href=\"https://site.test/docs/?a=1&amp;b\"><title>";
+    assert!(rendered.dom.contains(base), "{}", rendered.dom);
+    // A base element resolves against the address that the document has when it is inserted.
+    let html = "<head></head><script>history.replaceState(null, '', '/docs/');
+        document.head.innerHTML = '<base href=sub/>'</script>";
+    let rendered = render(html, &Arc::default()).await;
+    let bases = "<base href=\"https://site.test/docs/sub/\"><base href=\"sub/\">";
+    assert!(rendered.dom.contains(bases), "{}", rendered.dom);
+    for unchanged in [
+        "history.replaceState(null, '', '#here')",
+        "document.head.innerHTML = '<base href=sub/>'; history.replaceState(null, '', '/docs/')",
+    ] {
+        let html = format!("<head></head><a href=next>n</a><script>{unchanged}</script>");
+        let rendered = render(&html, &Arc::default()).await;
+        assert!(
+            !rendered.dom.contains("<base href=\"https:"),
+            "{}",
+            rendered.dom
+        );
+    }
+}
+
+#[tokio::test]
+async fn queries_are_encoded_as_in_the_browser() {
+    let links =
+        b"<a href='/g?x=\xd6\xd0'>a</a><link rel=next href='?\xd6\xd0'><p title='?\xd6\xd0'>\
+        <a href='/\xd6\xd0'>b</a>";
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    for (charset, expected) in [
+        (
+            "gbk",
+            "<a href=\"https://site.test/g?x=%D6%D0\">a</a>\
+             <link rel=\"next\" href=\"https://site.test/?%D6%D0\"><p title=\"?\u{4e2d}\">\
+             <a href=\"/\u{4e2d}\">b</a>",
+        ),
+        ("utf-8", "<a href=\"/g?x=\u{fffd}"),
+    ] {
+        let page = PageToRender {
+            headers: vec![(
+                "Content-Type".to_owned(),
+                format!("text/html; charset={charset}"),
+            )],
+            body: links.to_vec().into(),
+            ..page("")
+        };
+        let site = Arc::new(Site::default());
+        let dom = browser.render(page, site).await.unwrap().dom;
+        assert!(dom.contains(expected), "{dom}");
+    }
+    browser.close().await;
 }
 
 #[tokio::test]

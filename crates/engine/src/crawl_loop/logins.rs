@@ -519,7 +519,7 @@ fn next_phase(
         return Ok(Phase::LoggedIn);
     };
     let (content_type, body) = decoded(answer);
-    let forms = read_post_forms(&DecodedPage::decode(&body.bytes, content_type));
+    let forms = read_post_forms(&DecodedPage::decode(&body.bytes, content_type.as_deref()));
     let form = login_form(&request.url, forms, fields);
     if !is_sent {
         let form = form?;

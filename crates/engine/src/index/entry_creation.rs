@@ -1,5 +1,6 @@
 //! Creates the index entry of an exchange. Runs on reader threads.
 
+use crawl_archive::DigestAlgorithm;
 use crawl_extractor::{
     ContentLimits, DecodedPage, ExtractedPage, NamedMeta, PageContent, PageContext, ReadingLimits,
     VisibleTextObserver, link_header, read_page_text,
@@ -10,9 +11,15 @@ use crawl_index::{IndexingCandidate, judge};
 use crawl_index_entry::IndexLogEntry;
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, reference_from_bytes};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use crate::content_type::content_type;
+
+/// The header field with robots directives.
+pub(crate) const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// Number of characters to store of a digest of header fields (80 bits).
+const MAX_DIGEST_CHARS: usize = 16;
 
 /// Reads the links and the text of a page in one pass. Passes the text and the images to `observer`
 /// as well.
@@ -58,7 +65,7 @@ pub(crate) fn directives(
     agent: &ProductToken,
     profile: RobotsProfile,
 ) -> PageDirectives {
-    let headers = headers.get_all("x-robots-tag").iter();
+    let headers = headers.get_all(X_ROBOTS_TAG).iter();
     let headers: Vec<_> = headers
         .map(|value| String::from_utf8_lossy(value.as_bytes()))
         .collect();
@@ -134,6 +141,23 @@ pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
             let mut links = links.filter(|link| link.rel.contains(crawl_extractor::Rel::CANONICAL));
             links.next().map(|link| link.href)
         })
+}
+
+/// Returns a digest of the header fields that decide how a page is indexed: `X-Robots-Tag`, and the
+/// canonical URL in `Link`. `None` if there are none.
+pub(crate) fn indexing_fields_digest(headers: &HeaderMap) -> Option<String> {
+    let canonical = linked_canonical(headers);
+    let tags = headers.get_all(X_ROBOTS_TAG).iter();
+    let mut parts: Vec<&[u8]> = tags.flat_map(|tag| [tag.as_bytes(), b"\n"]).collect();
+    parts.extend(canonical.iter().flat_map(|url| [b"<", url.as_bytes()]));
+    if parts.is_empty() {
+        return None;
+    }
+    let digest = DigestAlgorithm::default().of(&parts);
+    let digits = digest
+        .split_once(':')
+        .map_or(&*digest, |(_, digits)| digits);
+    Some(digits.chars().take(MAX_DIGEST_CHARS).collect())
 }
 
 /// Returns the name and content of each META element.

@@ -32,7 +32,7 @@ use crate::index::indexing_log::{
 };
 use crate::index::indexing_log_number::{forget, number};
 use crate::index::rebuild::{self, IndexRebuildSettings};
-use crate::index::recorded_redirects::redirects_of;
+use crate::index::recorded_answers::answers_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{ArchivePresence, IndexRebuildReason, IndexSummary};
 
@@ -522,10 +522,10 @@ impl IndexingLogFollower {
         };
         let dir = self.dir.clone();
         // `None` means to read all rows, because nothing is being written any more.
-        let redirects = |urls: &BTreeSet<String>| redirects_of(&dir, None, urls);
+        let answers = |urls: &BTreeSet<String>| answers_of(&dir, None, urls);
         let done = self
             .writer
-            .reconcile_with(&rest, &redirects, &note(whole), now, &is_stopped);
+            .reconcile_with(&rest, &answers, &note(whole), now, &is_stopped);
         let done = match done {
             Ok(Some(done)) => done,
             Ok(None) => return Ok(self.stop_here()),

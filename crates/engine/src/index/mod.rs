@@ -1,6 +1,7 @@
 //! The search index of a crawl: the entries of pages, the log that the index follows, and building
 //! an index from the archive. Without the feature `search` a crawl has no index.
 
+pub(crate) mod archived_page_entry;
 pub(crate) mod entry_creation;
 pub(crate) mod indexing_log_number;
 #[cfg(all(test, feature = "search"))]
@@ -13,7 +14,7 @@ pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;
 #[cfg(feature = "search")]
-mod recorded_redirects;
+mod recorded_answers;
 
 /// The folder of the index in the crawl directory.
 pub(crate) const INDEX_FOLDER: &str = "index";

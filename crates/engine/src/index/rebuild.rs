@@ -8,34 +8,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcRecordLocation};
-use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
-use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{
-    ContentKind, DecodedPage, ReadingLimits, document_kind, effective_content_type, may_be_read,
-};
+use crawl_archive::{FOLDER, ReadError, dom_at, head_fields_at, read_place};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport,
-    RedirectLookUp,
+    AnswerLookUp, IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile,
+    ReconcileReport,
 };
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
-use http::header::CONTENT_ENCODING;
-use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::pages_to_index::{PageToIndex, kept_pages};
-use super::recorded_redirects::redirects_of;
+use super::recorded_answers::answers_of;
 use crate::config::Config;
-use crate::document_conversion::{DocumentIndexingSettings, DocumentToConvert, HTML_IN_UTF8};
+use crate::document_conversion::DocumentIndexingSettings;
 use crate::error::EngineError;
-use crate::index::entry_creation::{directives, entry, interstitial_of, left_out, read_both};
+use crate::index::archived_page_entry::{
+    ArchivedPage, ArchivedPageRules, header_map, update_indexing_fields,
+};
+use crate::index::entry_creation::left_out;
 use crate::index::indexing_log::{begin_log, mend_swap, note_of};
 use crate::index::indexing_log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
-use crate::secret_redaction::redacted_entry;
 use crate::state::crawl_directory::{examine, hold_gathered, open_frontier};
 
 /// The number of pages between two progress reports.
@@ -143,8 +138,8 @@ fn build(
     let note = note_of(next);
     // Pass `latest`, the time of the last fetch, as the time at which pages may have expired, so
     // that the result does not depend on the time of the rebuild.
-    let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
-    let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
+    let answers = |urls: &BTreeSet<String>| answers_of(dir, committed, urls);
+    let settled = settle(writer, pending, &answers, &note, latest, is_stopped)?;
     let Some((writer, reconciled)) = settled else {
         crawl_index::remove(&dir.join(NEW_FOLDER))?;
         return Ok(stopped);
@@ -174,7 +169,7 @@ fn build(
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingEntriesFile>,
-    redirects: &RedirectLookUp<'_>,
+    answers: &AnswerLookUp<'_>,
     note: &str,
     now: i64,
     is_stopped: &dyn Fn() -> bool,
@@ -185,9 +180,9 @@ fn settle(
     let done = match pending {
         Some(mut pending) => {
             pending.flush()?;
-            writer.reconcile_with(&pending, redirects, note, now, is_stopped)?
+            writer.reconcile_with(&pending, answers, note, now, is_stopped)?
         }
-        None => writer.reconcile_with(&(), redirects, note, now, is_stopped)?,
+        None => writer.reconcile_with(&(), answers, note, now, is_stopped)?,
     };
     Ok(done.map(|done| (writer, done)))
 }
@@ -386,80 +381,27 @@ impl Build<'_> {
         let Some(http) = record.http().filter(|_| record.url() == Some(&kept.url)) else {
             return Ok(left_out(url, "not_archived"));
         };
-        let headers = headers(&http);
-        let content_type = effective_content_type(http.fields_named("content-type"));
-        let content_type = content_type.as_deref();
-        let documents = &self.rules.documents;
-        if !may_be_read(content_type) && !documents.may_be_read(content_type, url.path()) {
-            return Ok(left_out(url, "no_page"));
+        let mut headers = header_map(&http.fields);
+        for later in &kept.later_heads {
+            if let Some(newer) = head_fields_at(self.dir, &later.place) {
+                update_indexing_fields(&mut headers, &header_map(&newer), later.replaces_all);
+            }
         }
-        let body = Bytes::copy_from_slice(http.body);
-        let dom = self.dom(kept);
-        let content_type = dom.as_ref().map_or(content_type, |_| Some(HTML_IN_UTF8));
-        let codings = headers.get_all(CONTENT_ENCODING);
-        let decoded = || decode(codings, &body, &DecodeLimits::default()).bytes;
-        let bytes = dom.map_or_else(decoded, Bytes::from);
-        let is_page = document_kind(content_type, &bytes) == ContentKind::Html;
-        let kind = || documents.kind(content_type, url.path(), &bytes);
-        let html = match is_page {
-            true => None,
-            false => match kind() {
-                Some(kind) => {
-                    let last_modified = http.field("Last-Modified").map(String::from_utf8_lossy);
-                    let document = DocumentToConvert {
-                        kind,
-                        content_type,
-                        last_modified: last_modified.as_deref(),
-                        bytes: &bytes,
-                    };
-                    match documents.to_html(document, &AtomicBool::new(false)) {
-                        Ok(html) => Some(html),
-                        Err(why) => return Ok(left_out(url, why.name())),
-                    }
-                }
-                None => return Ok(left_out(url, "no_page")),
-            },
-        };
-        if is_page && !documents.html {
-            return Ok(left_out(url, "no_page"));
-        }
-        let status = http.status().unwrap_or(200);
-        let text = match &html {
-            Some(html) => DecodedPage::decode(html.as_bytes(), Some(HTML_IN_UTF8)),
-            None => DecodedPage::decode(&bytes, content_type),
-        };
-        let (page, content) =
-            read_both(&text, &headers, kept.at, &ReadingLimits::default(), &mut ());
-        if let Some(obstacle) = interstitial_of(status, &headers, &page, &text) {
-            return Ok(left_out(url, obstacle.name()));
-        }
-        let (agent, profile) = (&self.rules.agent, self.rules.profile);
-        let directives = directives(&headers, &page.metas, agent, profile);
-        let read = (&page, &content);
-        let refused = kept.refused.as_deref();
-        let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
-        let entry = entry(
+        let page = ArchivedPage {
             url,
-            kept.at,
-            &headers,
-            read,
-            &directives,
-            refused,
-            (&mut resolve, &|url| self.hosts.contains(&url.host_key())),
-        );
-        Ok(redacted_entry(&self.rules.secrets, entry))
+            at: kept.at,
+            http: &http,
+            headers: &headers,
+            dom: self.dom(kept),
+            refused: kept.refused.as_deref(),
+        };
+        let rules = ArchivedPageRules {
+            agent: &self.rules.agent,
+            profile: self.rules.profile,
+            secrets: &self.rules.secrets,
+            documents: &self.rules.documents,
+            is_in_crawl: &|url| self.hosts.contains(&url.host_key()),
+        };
+        Ok(page.entry(rules, &AtomicBool::new(false)))
     }
-}
-
-/// Returns the valid header fields of an archived answer.
-fn headers(http: &HttpMessage<'_>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &http.fields {
-        let name = HeaderName::from_bytes(name);
-        let value = HeaderValue::from_bytes(value);
-        if let (Ok(name), Ok(value)) = (name, value) {
-            headers.append(name, value);
-        }
-    }
-    headers
 }

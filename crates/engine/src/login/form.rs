@@ -9,8 +9,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 pub(crate) struct LoginForm {
     /// The URL that the form is sent to.
     pub(crate) action: CanonicalUrl,
-    fields: Vec<(String, String)>,
-    passwords: Vec<String>,
+    form: PostForm,
 }
 
 /// Returns the first of a page's forms that has fields with all the names in `fields`.
@@ -39,8 +38,7 @@ pub(crate) fn login_form(
     };
     Ok(LoginForm {
         action: action.map_err(|_| "the login form is sent to an address that isn't usable")?,
-        fields: form.fields,
-        passwords: form.passwords,
+        form,
     })
 }
 
@@ -49,15 +47,18 @@ impl LoginForm {
     /// page may contain it for other reasons. So only passwords are secrets. If the form has no
     /// password field, all fields are secrets.
     pub(crate) fn is_secret(&self, field: &str) -> bool {
-        self.passwords.is_empty() || self.passwords.iter().any(|name| name == field)
+        let passwords = &self.form.passwords;
+        passwords.is_empty() || passwords.iter().any(|name| name == field)
     }
 
-    /// Returns the body to send: the form's own fields, with these credentials filled in.
+    /// Returns the body to send, in the charset of the form. It contains the form's own fields, with
+    /// these credentials filled in.
     pub(crate) fn filled_in(&self, credentials: &[(String, String)]) -> FormBody {
-        FormBody::of(self.fields.iter().map(|(name, value)| {
+        let fields = self.form.fields.iter().map(|(name, value)| {
             let own = credentials.iter().find(|(field, _)| field == name);
             (&**name, own.map_or(&**value, |(_, secret)| &**secret))
-        }))
+        });
+        FormBody::encoded_as(self.form.encoded(fields))
     }
 }
 
@@ -87,6 +88,11 @@ mod tests {
             <form method=post action=/in><input type=hidden name=csrf value='7 8'>\
             <input name=user value=x><input type=password name=pass></form>";
         let expected = "https://a.example/in csrf=7+8&user=m%26e&pass=s3cret";
+        assert_eq!(filled_in(html).as_deref(), Ok(expected));
+        // A field may be a `select` outside of the form.
+        let html = "<form method=post action=/in id=f><input name=pass></form>\
+            <select form=f name=user><option>a<option selected>b</select>";
+        let expected = "https://a.example/in pass=s3cret&user=m%26e";
         assert_eq!(filled_in(html).as_deref(), Ok(expected));
         let own = filled_in("<form method=post><input name=user><input name=pass></form>");
         let expected = "https://a.example/login?next=%2F user=m%26e&pass=s3cret";

@@ -1,12 +1,15 @@
 //! Judges from a response whether the crawl is logged in.
 
+use std::borrow::Cow;
+
 use crawl_coding::{DecodeEnd, DecodeLimits, DecodedBody, decode};
 use crawl_extractor::{DecodedPage, is_html};
 use crawl_fetcher::Exchange;
 use crawl_fields::PageCssSelector;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_ENCODING, HeaderValue};
 
 use super::{LoginMethod, SiteLogin};
+use crate::content_type::content_type;
 
 /// Maximum decoded bytes of a page to search for `logged-in` and `logged-out`.
 /// Beyond the limit: the rest is not searched.
@@ -99,15 +102,14 @@ pub(crate) enum SessionStatus {
 }
 
 /// Returns the content type of a response, and its decoded body.
-pub(crate) fn decoded(answer: &Exchange) -> (Option<&str>, DecodedBody) {
-    let content_type = answer.headers.get(CONTENT_TYPE);
+pub(crate) fn decoded(answer: &Exchange) -> (Option<Cow<'_, str>>, DecodedBody) {
     let limits = DecodeLimits {
         bytes: MAX_SEARCHED_BYTES,
         ..DecodeLimits::default()
     };
     let codings = answer.headers.get_all(CONTENT_ENCODING).iter();
     let body = decode(codings.map(HeaderValue::as_bytes), &answer.body, &limits);
-    (content_type.and_then(|value| value.to_str().ok()), body)
+    (content_type(&answer.headers), body)
 }
 
 /// Judges from a response whether the crawl is logged in to the site that sent it.
@@ -127,6 +129,7 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> SessionStatus {
         return SessionStatus::Unknown;
     }
     let (content_type, body) = decoded(answer);
+    let content_type = content_type.as_deref();
     if !is_html(content_type, &body.bytes) {
         return SessionStatus::Unknown;
     }

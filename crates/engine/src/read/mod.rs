@@ -288,7 +288,7 @@ impl PageReader {
             &lease,
             &exchange,
             (&document, entry),
-            past.is_some(),
+            (past.as_deref(), &scope),
             &usage,
         );
         let is_only_checked = context.is_only_checked;

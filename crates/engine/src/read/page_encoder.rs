@@ -8,6 +8,7 @@ use crawl_index_entry::IndexLogEntry;
 use super::archive_encoder::ArchiveEncoder;
 use super::document_result::{DocumentError, ReadPage};
 use crate::config::Config;
+use crate::index::entry_creation::indexing_fields_digest;
 use crate::messages::NonPageRequestResult;
 use crate::messages::page_pipeline_stages::{
     EncodedPage, PageMemoryReservation, SettlingVisit, visited_at,
@@ -23,6 +24,8 @@ use crate::revisit::visit::{RevisitRules, fetch_in_full_next_time};
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
     visits: RevisitRules,
+    /// Whether the crawl has a search index.
+    has_index: bool,
 }
 
 impl PageEncoder {
@@ -30,12 +33,14 @@ impl PageEncoder {
         PageEncoder {
             archive: ArchiveEncoder::new(config),
             visits: *visits,
+            has_index: config.index,
         }
     }
 
     /// Encodes a page and drops its body.
     pub(crate) fn page(&mut self, mut page: ReadPage) -> EncodedPage {
-        let detector = ChangeDetector::new(answer(&page));
+        let indexing_fields = indexing_fields_digest(&page.exchange.headers);
+        let detector = ChangeDetector::new(answer(&page, indexing_fields.as_deref()));
         let repeat = detector.repeat();
         let revisit = repeat.and_then(|repeat| self.archive.revisit(&page.exchange, repeat));
         let mut capture = self.archive.page(&page, revisit);
@@ -64,7 +69,8 @@ impl PageEncoder {
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexLogEntry::Drop { .. }));
-        if is_out_of_index || detected.is_unreadable {
+        let has_new_fields = self.has_index && detected.has_new_indexing_fields;
+        if is_out_of_index || detected.is_unreadable || has_new_fields {
             fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);
         }
         let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
@@ -100,7 +106,7 @@ impl PageEncoder {
 }
 
 /// Summarizes the answer to a page request for change detection.
-fn answer(page: &ReadPage) -> ChangeDetectionInput<'_> {
+fn answer<'a>(page: &'a ReadPage, indexing_fields: Option<&'a str>) -> ChangeDetectionInput<'a> {
     ChangeDetectionInput {
         exchange: &page.exchange,
         row: &page.row,
@@ -109,6 +115,7 @@ fn answer(page: &ReadPage) -> ChangeDetectionInput<'_> {
         body_digest: page.body_digest.as_deref(),
         decoded_digest: page.decoded_digest.as_deref(),
         text_digest: page.text_digest.as_deref(),
+        indexing_fields,
         fault: match &page.error {
             Some(DocumentError::InPlace(_)) => IncomparableAnswer::InPlace,
             Some(error) if error.is_undecoded() => IncomparableAnswer::Undecoded,

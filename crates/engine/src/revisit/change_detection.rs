@@ -28,6 +28,9 @@ pub(crate) struct ChangeDetectionInput<'a> {
     pub(crate) decoded_digest: Option<&'a str>,
     /// The digest of the main text, if it was already computed.
     pub(crate) text_digest: Option<&'a str>,
+    /// The digest of the header fields that decide how the page is indexed. `None` if there are
+    /// none.
+    pub(crate) indexing_fields: Option<&'a str>,
     pub(crate) fault: IncomparableAnswer,
     /// Whether the crawl guessed the URL, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
@@ -80,6 +83,8 @@ pub(crate) struct DetectedChange {
     pub(crate) is_absent: bool,
     /// Whether the page can't be decoded now, although an earlier visit could read it.
     pub(crate) is_unreadable: bool,
+    /// Whether a 304 has other header fields for the index than the stored page.
+    pub(crate) has_new_indexing_fields: bool,
     /// The result of this visit, to be stored for the next one.
     pub(crate) result: VisitResult,
 }
@@ -174,6 +179,12 @@ impl<'a> ChangeDetector<'a> {
                 }
                 status => (400..=499).contains(&status),
             };
+        let has_new_indexing_fields = match self.repeat {
+            Some(AnswerRepetition::NotModified(known)) => {
+                known.differs_in_indexing_fields(self.answer.indexing_fields)
+            }
+            _ => false,
+        };
         let is_read = self.answer.exchange.truncated != Some(TruncationReason::Unwanted);
         DetectedChange {
             status,
@@ -182,6 +193,7 @@ impl<'a> ChangeDetector<'a> {
             change: RevisitRules::change(past, &result),
             is_absent,
             is_unreadable,
+            has_new_indexing_fields,
             result,
         }
     }
@@ -245,6 +257,7 @@ impl<'a> ChangeDetector<'a> {
                     text_digest: self.answer.text_digest.map(str::to_owned),
                     dom_digest: self.dom_digest(),
                     archived: is_archived.then_some(started),
+                    indexing_fields: self.answer.indexing_fields.map(str::to_owned),
                     ..KnownPage::new(status, digest.to_owned(), validators)
                 })
             }

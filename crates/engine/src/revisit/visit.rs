@@ -125,6 +125,9 @@ pub(crate) struct KnownPage {
     /// The `WARC-Date` of the record with the page's payload, in microseconds since the Unix epoch.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<u64>,
+    /// Digest of the header fields that decide how the page is indexed. `None` if there are none.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) indexing_fields: Option<String>,
 }
 
 /// The prefix of main text digests: the version of the rules for finding and digesting a main text.
@@ -178,6 +181,12 @@ impl KnownPage {
         self.sent_digest.as_ref().unwrap_or(&self.digest)
     }
 
+    /// Returns whether a 304 changes how the page is indexed. `fields` is the digest of its header
+    /// fields for the index; fields that it lacks stay as they were (RFC 9111 section 3.2).
+    pub(crate) fn differs_in_indexing_fields(&self, fields: Option<&str>) -> bool {
+        fields.is_some() && fields != self.indexing_fields.as_deref()
+    }
+
     fn content_digest(&self) -> &str {
         self.decoded_digest.as_ref().unwrap_or(&self.digest)
     }
@@ -195,6 +204,7 @@ impl KnownPage {
             last_modified: validators.last_modified.filter(short),
             redirect: None,
             archived: None,
+            indexing_fields: None,
         }
     }
 }
@@ -417,6 +427,7 @@ impl RevisitRules {
                         sent_digest: page.sent_digest,
                         etag: page.etag,
                         last_modified: page.last_modified,
+                        indexing_fields: page.indexing_fields,
                         text_digest: page.text_digest.or(original.text_digest),
                         ..original
                     }),

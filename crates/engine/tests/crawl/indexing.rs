@@ -1,6 +1,6 @@
 //! Tests of a crawl's search index: its contents, and that it stays in step with the settled pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crawl_engine::{
     ProgressSnapshot, RevisitIntervals, StopUrgency, reindex,
 };
 use crawl_index::{IndexError, IndexSearcher, IndexedPage};
-use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, LogEntry, TestWeb};
 
 use crate::support::Crawl;
 
@@ -214,6 +214,130 @@ fn later_rounds_update_and_remove() {
     // The home page no longer links to this page, so the link text of the first round is gone.
     assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].anchors.len(), 0);
     assert_matches_archive(&crawl);
+}
+
+#[test]
+fn a_page_that_redirects_to_a_login_stays_in_the_index() {
+    let login = HttpAnswer::html(
+        "<title>Log in</title><form method=post><input name=u><input type=password name=p></form>",
+    );
+    let web = web_of(&[
+        ("/hop", text("Hop", "Words of hop.")),
+        ("/login", login.clone()),
+        ("/member", text("Member", "Words of member.")),
+        ("/moved", text("Moved", "Words of moved.")),
+        ("/staff", text("Staff", "Words of staff.")),
+    ]);
+    for n in 0..10 {
+        let page = text("Filler", &format!("Words of filler {n}."));
+        web.script(0, &format!("/filler/{n}"), page);
+    }
+    let fillers: String = (0..10)
+        .map(|n| format!("<a href=/filler/{n}>f</a>"))
+        .collect();
+    web.script(
+        0,
+        "/hop",
+        HttpAnswer::html(&format!("<title>Hop</title><p>Hop {fillers}")),
+    );
+    let mut crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    let all = paths(&crawl);
+    assert_eq!(all.len(), 15);
+    web.script(0, "/hop", HttpAnswer::redirect(302, "/login?next=hop"));
+    web.script(0, "/login?next=hop", login);
+    web.script(0, "/member", HttpAnswer::redirect(302, "/login"));
+    web.script(0, "/moved", HttpAnswer::redirect(301, "/nothing"));
+    web.script(0, "/staff", HttpAnswer::redirect(302, "/hop"));
+    crawl.config.recrawl = true;
+    // The second time, the redirects are repeated.
+    for _ in 0..2 {
+        let indexed = crawl.run().unwrap().indexed.unwrap();
+        let left_out = indexed.left_out.get("redirect").copied();
+        let expected = all.iter().filter(|path| *path != "moved");
+        assert!(expected.eq(paths(&crawl).iter()), "{:?}", paths(&crawl));
+        assert_eq!((left_out, indexed.kept.len()), (Some(1), 0));
+        assert_matches_archive(&crawl);
+    }
+    let member = text("Member", "New words of member.");
+    web.script(0, "/member", member);
+    web.script(0, "/hop", HttpAnswer::of(404));
+    crawl.run().unwrap();
+    let expected = all
+        .iter()
+        .filter(|path| !["hop", "moved", "staff"].contains(&path.as_str()));
+    assert!(expected.eq(paths(&crawl).iter()), "{:?}", paths(&crawl));
+    assert_eq!(
+        searchable(&crawl)[&web.url(0, "/member")].text,
+        "New words of member."
+    );
+    assert_matches_archive(&crawl);
+}
+
+/// Returns the paths of conditional requests.
+fn conditional(web: &TestWeb) -> BTreeSet<String> {
+    let log = web.take_log().into_iter();
+    let is_conditional = |entry: &LogEntry| entry.header("if-none-match").is_some();
+    log.filter(is_conditional).map(|entry| entry.path).collect()
+}
+
+#[test]
+fn header_fields_of_a_304_apply_to_the_stored_page() {
+    let limits = || text("A", "Words of limits.").header("etag", "\"1\"");
+    let names = || text("B", "Words of names.").header("etag", "\"2\"");
+    let tag = ("x-robots-tag", "max-snippet: 50");
+    let same = text("C", "Words of same.").header("etag", "\"3\"");
+    let web = web_of(&[
+        ("/limits", limits()),
+        ("/names", names()),
+        ("/same", same.header(tag.0, tag.1)),
+    ]);
+    let max_snippet = |crawl: &Crawl, path: &str| searchable(crawl)[&web.url(0, path)].max_snippet;
+    let mut crawl = indexed_crawl(&web);
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl), ["", "limits", "names", "same"]);
+    assert_eq!(max_snippet(&crawl, "/limits"), None);
+    let unchanged = |name: &str, value: &str| HttpAnswer::of(304).header(name, value);
+    web.script(0, "/limits", unchanged("x-robots-tag", "nosnippet"));
+    let canonical = unchanged("link", "</same>; rel=\"canonical\"");
+    web.script(0, "/names", canonical);
+    web.script(0, "/same", unchanged(tag.0, tag.1));
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl), ["", "limits", "same"]);
+    assert_eq!(max_snippet(&crawl, "/limits"), Some(0));
+    assert_eq!(max_snippet(&crawl, "/same"), Some(50));
+    assert_matches_archive(&crawl);
+    // Once its header fields have changed, a page is fetched in full, so that its own directives
+    // count again.
+    web.script(0, "/limits", limits());
+    web.script(0, "/names", names().header("x-robots-tag", "nosnippet"));
+    web.take_log();
+    crawl.run().unwrap();
+    assert_eq!(conditional(&web), BTreeSet::from(["/same".to_owned()]));
+    assert_eq!(paths(&crawl), ["", "limits", "names", "same"]);
+    assert_eq!(max_snippet(&crawl, "/limits"), None);
+    assert_eq!(max_snippet(&crawl, "/names"), Some(0));
+    assert_matches_archive(&crawl);
+}
+
+#[test]
+fn without_an_archive_new_header_fields_of_a_304_apply_at_the_next_visit() {
+    let page = || text("A", "Words.").header("etag", "\"1\"");
+    let web = web_of(&[("/a", page())]);
+    let mut crawl = indexed_crawl(&web);
+    crawl.config.warc = None;
+    crawl.run().unwrap();
+    let nosnippet = |answer: HttpAnswer| answer.header("x-robots-tag", "nosnippet");
+    web.script(0, "/a", nosnippet(HttpAnswer::of(304)));
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    assert_eq!(paths(&crawl), ["", "a"]);
+    web.script(0, "/a", nosnippet(page()));
+    web.take_log();
+    crawl.run().unwrap();
+    assert_eq!(conditional(&web), BTreeSet::new());
+    assert_eq!(searchable(&crawl)[&web.url(0, "/a")].max_snippet, Some(0));
 }
 
 /// Checks that an index built from the archive equals the index that was updated during the crawl.

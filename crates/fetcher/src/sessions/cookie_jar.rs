@@ -40,7 +40,7 @@ pub(crate) struct CookieJar {
 pub(crate) enum CookieRefusal {
     /// The name and value are longer than [`MAX_COOKIE_BYTES`].
     TooLong,
-    /// The field has no name and value, or contains control characters.
+    /// The field has neither a name nor a value, or contains control characters.
     Malformed,
     /// The `Domain` is a public suffix, such as `co.uk`.
     PublicSuffix,
@@ -62,8 +62,7 @@ impl CookieJar {
         set_cookie: &str,
         now: OffsetDateTime,
     ) -> Result<(), CookieRefusal> {
-        let mut raw =
-            RawCookie::parse(set_cookie.to_owned()).map_err(|_| CookieRefusal::Malformed)?;
+        let mut raw = parsed(set_cookie)?;
         let length = raw.name().len() + raw.value().len();
         if length > MAX_COOKIE_BYTES {
             return Err(CookieRefusal::TooLong);
@@ -94,9 +93,15 @@ impl CookieJar {
             .domain()
             .is_none_or(|domain| domain.trim_matches('.').is_empty());
         let is_root = raw.path() == Some("/");
-        let name = raw.name().to_ascii_lowercase();
-        if (name.starts_with("__secure-") && !has_secure)
-            || (name.starts_with("__host-") && !(has_secure && is_host_only && is_root))
+        // A server reads the value of a cookie without a name as a name.
+        let is_nameless = raw.name().is_empty();
+        let name = match is_nameless {
+            true => raw.value().to_ascii_lowercase(),
+            false => raw.name().to_ascii_lowercase(),
+        };
+        let is_secure = has_secure && !is_nameless;
+        if (name.starts_with("__secure-") && !is_secure)
+            || (name.starts_with("__host-") && !(is_secure && is_host_only && is_root))
         {
             return Err(CookieRefusal::Prefix);
         }
@@ -243,6 +248,28 @@ impl StoredCookie {
     }
 }
 
+/// Parses the value of a `Set-Cookie` field. A cookie without a name is kept (RFC 6265bis section
+/// 5.6), unless it has no value either.
+fn parsed(set_cookie: &str) -> Result<RawCookie<'static>, CookieRefusal> {
+    let (pair, attributes) = match set_cookie.find(';') {
+        Some(at) => set_cookie.split_at(at),
+        None => (set_cookie, ""),
+    };
+    let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+    let is_nameless = name.trim().is_empty();
+    let text = match is_nameless {
+        true if value.trim().is_empty() => return Err(CookieRefusal::Malformed),
+        // The parser requires a name.
+        true => format!("name={value}{attributes}"),
+        false => set_cookie.to_owned(),
+    };
+    let mut raw = RawCookie::parse(text).map_err(|_| CookieRefusal::Malformed)?;
+    if is_nameless {
+        raw.set_name("");
+    }
+    Ok(raw)
+}
+
 /// Converts a time of the crawl into the type that `cookie_store` uses.
 pub(super) fn utc(now: Tick) -> OffsetDateTime {
     let seconds = i64::try_from(now.as_micros() / 1_000_000).unwrap_or(i64::MAX);
@@ -340,8 +367,10 @@ mod tests {
                 "__HOST-a=1; Secure; Path=/; Domain=shop.co.uk",
                 CookieRefusal::Prefix,
             ),
+            (from, "__Secure-a; Secure", CookieRefusal::Prefix),
+            (from, "=__Host-a=1; Secure; Path=/", CookieRefusal::Prefix),
             (from, "", CookieRefusal::Malformed),
-            (from, "=", CookieRefusal::Malformed),
+            (from, " = ; Path=/", CookieRefusal::Malformed),
             (from, "a=b\u{1}c", CookieRefusal::Malformed),
         ] {
             let result = CookieJar::default().receive(&url(from), field, now());
@@ -382,6 +411,17 @@ mod tests {
             jar.receive(&url(from), field, now()).unwrap();
             assert_eq!(sent(&jar, from), expected, "{field}");
         }
+    }
+
+    #[test]
+    fn rfc6265bis_5_6_a_cookie_needs_no_name() {
+        let from = "https://a.example/";
+        let mut jar = jar(from, &["a=1", " foo ; Path=/; Secure", "b=2"]);
+        assert_eq!(sent(&jar, from), "a=1; foo; b=2");
+        assert_eq!(sent(&jar, "http://a.example/"), "a=1; b=2");
+        // All cookies without a name have the same name.
+        jar.receive(&url(from), "=x=y; Secure", now()).unwrap();
+        assert_eq!(sent(&jar, from), "a=1; x=y; b=2");
     }
 
     #[test]
@@ -444,6 +484,7 @@ mod tests {
                 "host=1; HttpOnly",
                 "domain=2; Domain=example.org; Path=/; Max-Age=60; Secure",
                 "quoted=\"3 4\"",
+                "nameless",
             ],
         );
         let mut after = CookieJar::default();
@@ -459,7 +500,7 @@ mod tests {
         let kept = kept
             .iter()
             .filter(|one| late.add(one, now() + Duration::HOUR));
-        assert_eq!(kept.count(), 2);
+        assert_eq!(kept.count(), 3);
     }
 
     #[test]

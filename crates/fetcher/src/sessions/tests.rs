@@ -47,7 +47,7 @@ fn cookies_stay_within_their_site_and_are_redacted_in_the_response() {
     assert_eq!(left, redacted);
     assert_eq!(
         sent(&sessions, "https://www.example.org/"),
-        "sid=0123456789abcdef"
+        "sid=0123456789abcdef; flag"
     );
     assert_eq!(
         sent(&sessions, "https://a.www.example.org/"),

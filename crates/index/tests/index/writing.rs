@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    CommitOutcome, EntryVisitor, IndexError, IndexLogEntry, IndexSearcher, IndexWriter,
-    IndexedPage, PendingEntriesFile, PendingEntrySource, ReconcileReport, SearchOptions,
+    AnswerLookUp, CommitOutcome, EntryVisitor, IndexError, IndexLogEntry, IndexSearcher,
+    IndexWriter, IndexedPage, PendingEntriesFile, PendingEntrySource, ReconcileReport,
+    RecordedAnswer, SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -302,7 +303,7 @@ fn only_the_last_pending_entry_of_each_url_counts() {
     file.flush().unwrap();
     let mut writer = writer.with_all_processors(NOTE).unwrap().unwrap();
     let done = writer
-        .reconcile_with(&file, &no_redirects, "read", 10, &|| false)
+        .reconcile_with(&file, &no_answers, "read", 10, &|| false)
         .unwrap();
     let done = done.unwrap();
     assert_eq!((done.pages, done.duplicates, done.expired), (4, 0, 1));
@@ -332,6 +333,17 @@ fn only_the_last_pending_entry_of_each_url_counts() {
 /// Applies entries in a later run to an index of twenty pages. Returns the URLs that remain and the
 /// report.
 fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, ReconcileReport) {
+    let (pages, done) = after_with(entries, is_pending, &no_answers);
+    (pages.into_iter().map(|page| page.url).collect(), done)
+}
+
+/// Does the same as [`after`] with answers of URLs. Returns the pages that remain, by URL, and the
+/// report.
+fn after_with(
+    entries: &[IndexLogEntry],
+    is_pending: bool,
+    answers: &AnswerLookUp<'_>,
+) -> (Vec<IndexedPage>, ReconcileReport) {
     let dir = tempfile::tempdir().unwrap();
     let url = |n: usize| format!("http://a.example/{n:02}");
     let pages: Vec<_> = (0..20)
@@ -341,7 +353,7 @@ fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, Reconcile
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     let done = match is_pending {
         true => writer
-            .reconcile_with(&Listed(entries), &no_redirects, "next", 0, &|| false)
+            .reconcile_with(&Listed(entries), answers, "next", 0, &|| false)
             .unwrap(),
         false => {
             entries
@@ -349,19 +361,21 @@ fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, Reconcile
                 .for_each(|entry| writer.apply(entry).unwrap());
             // Commit in between. `reconcile` must still know which pages the entries marked.
             writer.commit("half").unwrap();
-            writer.reconcile_unless("next", 0, &|| false).unwrap()
+            writer
+                .reconcile_with(&(), answers, "next", 0, &|| false)
+                .unwrap()
         }
     };
     writer.close().unwrap();
-    let mut urls = Vec::new();
+    let mut pages = Vec::new();
     let index = IndexSearcher::open(dir.path()).unwrap();
     let each = index.each_page(|page| -> Result<(), IndexError> {
-        urls.push(page.url);
+        pages.push(page);
         Ok(())
     });
     each.unwrap();
-    urls.sort();
-    (urls, done.unwrap())
+    pages.sort_by(|a, b| a.url.cmp(&b.url));
+    (pages, done.unwrap())
 }
 
 /// Returns an entry for a page that names another page of the site as canonical.
@@ -459,6 +473,40 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
 }
 
 #[test]
+fn a_page_that_redirects_to_a_login_stays_as_it_was() {
+    let answers = |urls: &BTreeSet<String>| {
+        let hop = RecordedAnswer::Redirect("http://b.example/login".to_owned());
+        let all = [
+            ("http://b.example/hop", hop),
+            ("http://b.example/login", RecordedAnswer::InPlace),
+        ];
+        let all = all.map(|(url, answer)| (url.to_owned(), answer));
+        Ok(all
+            .into_iter()
+            .filter(|(url, _)| urls.contains(url))
+            .collect())
+    };
+    let drop = |n: usize, to: &str| IndexLogEntry::Drop {
+        url: format!("http://a.example/{n:02}"),
+        why: format!("redirect: http://b.example/{to}"),
+    };
+    let entries = [
+        drop(0, "login"),
+        drop(1, "hop"),
+        drop(2, "hop"),
+        drop(3, "elsewhere"),
+    ];
+    for is_pending in [true, false] {
+        let (pages, done) = after_with(&entries, is_pending, &answers);
+        assert_eq!((pages.len(), done.pages, done.left), (19, 19, 1));
+        assert!(pages.iter().all(|page| page.leaving.is_none()));
+        // The report doesn't list them as kept for a doubtful reason.
+        assert!(done.kept.is_empty());
+        assert_eq!(done.kept_anew, [("redirect".to_owned(), 3)].into());
+    }
+}
+
+#[test]
 fn a_page_yields_while_its_canonical_page_exists() {
     let dir = tempfile::tempdir().unwrap();
     let redirects = |urls: &BTreeSet<String>| {
@@ -466,7 +514,9 @@ fn a_page_yields_while_its_canonical_page_exists() {
             "http://a.example/hop".to_owned(),
             "http://a.example/09".to_owned(),
         );
-        Ok(HashMap::from_iter(urls.contains(&to.0).then_some(to)))
+        let redirect = urls.contains(&to.0).then_some(to);
+        let redirect = redirect.map(|(from, to)| (from, RecordedAnswer::Redirect(to)));
+        Ok(HashMap::from_iter(redirect))
     };
     let target = page("http://a.example/09", "Target", "Nine");
     let drop_entry = |url: &str| IndexLogEntry::Drop {
@@ -497,6 +547,6 @@ fn a_page_yields_while_its_canonical_page_exists() {
     }
 }
 
-fn no_redirects(_urls: &BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> {
+fn no_answers(_urls: &BTreeSet<String>) -> Result<HashMap<String, RecordedAnswer>, IndexError> {
     Ok(HashMap::new())
 }

@@ -1,6 +1,6 @@
 //! Lists the pages for a rebuilt index, from the last state of each URL in `pages.jsonl`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcRecordLocation};
@@ -8,11 +8,13 @@ use crawl_archive::{ReadError, RowReader};
 use crawl_extractor::is_html;
 use crawl_fetcher::Interstitial;
 use crawl_frontier::{Frontier, KnownState};
+use crawl_index::lead_to_login;
 use crawl_weburl::canonicalize;
 
 use super::IndexRebuildSettings;
 use crate::document_conversion::DocumentIndexingSettings;
 use crate::error::EngineError;
+use crate::index::recorded_answers::answers_of;
 
 /// A page to index: the last page that a URL answered with, and the archive position of its body.
 #[derive(Clone, Debug)]
@@ -31,8 +33,21 @@ pub(super) struct PageToIndex {
     /// The archive position and size of the page's DOM, if it was rendered.
     pub(super) dom: Option<(WarcRecordLocation, u64)>,
     pub(super) refused: Option<String>,
+    /// Later responses that repeated the body, in order: at most a 200 and then a 304. Their header
+    /// fields apply to the page too.
+    pub(super) later_heads: Vec<LaterHead>,
+    /// The target of a redirect that replaced the page. The page stays if it leads to a login.
+    redirect: Option<String>,
     /// Whether the page is kept out of the index, as decided by the last row that states it.
     is_out: bool,
+}
+
+/// A later response for an archived body.
+#[derive(Clone, Debug)]
+pub(super) struct LaterHead {
+    pub(super) place: WarcRecordLocation,
+    /// Whether the response has all header fields of the page, unlike a 304.
+    pub(super) replaces_all: bool,
 }
 
 /// Lists the pages to index, in the order of the archive. These are the URLs whose last answer was
@@ -62,9 +77,16 @@ pub(super) fn kept_pages(
             Err(why) => return Err(why.into()),
         }
     }
-    let answers = answers.kept;
-    let mut pages = Vec::with_capacity(answers.len());
-    for page in answers.into_values().filter(|page| !page.is_out) {
+    let mut by_url = answers.kept;
+    let targets = by_url.values().filter_map(|page| page.redirect.clone());
+    let look_up = |urls: &BTreeSet<String>| answers_of(dir, committed, urls);
+    let logins = lead_to_login(&targets.collect(), &look_up)?;
+    by_url.retain(|_, page| {
+        let redirect = page.redirect.as_ref();
+        !page.is_out && redirect.is_none_or(|to| logins.contains(to))
+    });
+    let mut pages = Vec::with_capacity(by_url.len());
+    for page in by_url.into_values() {
         if is_stopped() {
             return Ok(None);
         }
@@ -101,7 +123,8 @@ struct LastAnswers<'a> {
 
 impl LastAnswers<'_> {
     /// Adds the next row. A page replaces the URL's previous page, a repeated body confirms it, and
-    /// a redirect or a missing page removes it. Errors and interstitials change nothing.
+    /// a missing page removes it. A redirect removes it unless it leads to a login. Errors and
+    /// interstitials change nothing.
     fn note(&mut self, mut row: PageRow) {
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
@@ -115,6 +138,12 @@ impl LastAnswers<'_> {
         let bars = |word: &str| word != "yes" && !is_judged_anew(word, &row, documents);
         let is_out = row.indexed.as_deref().map(bars);
         match row.status {
+            Some(301 | 302 | 303 | 307 | 308) => {
+                if let Some(page) = self.kept.get_mut(&row.url) {
+                    page.redirect = row.redirect;
+                    page.is_out |= page.redirect.is_none();
+                }
+            }
             _ if row.repeats_body() => self.confirm(row, is_out),
             Some(200..=299) => {
                 let at = fetched_at(&row);
@@ -126,12 +155,14 @@ impl LastAnswers<'_> {
                     refused: refusal(&row),
                     bytes: row.bytes,
                     dom: row.dom(),
+                    later_heads: Vec::new(),
+                    redirect: None,
                     is_out: is_out.unwrap_or(false),
                     place: self.place(&mut row),
                 };
                 self.kept.insert(row.url, page);
             }
-            Some(301 | 302 | 303 | 307 | 308 | 404 | 410) => drop(self.kept.remove(&row.url)),
+            Some(404 | 410) => drop(self.kept.remove(&row.url)),
             _ => {}
         }
     }
@@ -139,11 +170,23 @@ impl LastAnswers<'_> {
     /// Adds a row that repeats an earlier body of the same page.
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let dom = row.dom();
+        let replaces_all = row.status != Some(304);
+        let later_head = row.warc.clone().map(|place| LaterHead {
+            place,
+            replaces_all,
+        });
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.visited_at = fetched_at(&row);
-            if row.status == Some(200) {
+            if replaces_all {
                 known.at = known.visited_at;
+            }
+            known
+                .later_heads
+                .retain(|head| head.replaces_all && !replaces_all);
+            known.later_heads.extend(later_head);
+            if replaces_all || row.usage.is_some() {
+                known.refused = refusal(&row);
             }
             // The headers of a 304 response may bar the page from the index, and the headers of a
             // 200 response may allow it again.

@@ -64,6 +64,7 @@ fn visit_answer<'a>(
         body_digest: None,
         decoded_digest: None,
         text_digest: None,
+        indexing_fields: None,
         fault: IncomparableAnswer::None,
         is_guess: false,
         is_list: false,
