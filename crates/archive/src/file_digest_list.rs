@@ -117,7 +117,7 @@ impl FileDigestList {
         Ok(Some(list))
     }
 
-    fn write(&self, dir: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         let mut text = Vec::new();
         for row in &self.rows {
             text.extend(line_of(row));
@@ -146,6 +146,12 @@ fn line_of(row: &FileDigestRow) -> Vec<u8> {
     let mut line = serde_json::to_vec(row).unwrap_or_default();
     line.push(b'\n');
     line
+}
+
+/// Reads the list of a crawl's directory. `None` if it is missing, incomplete or has faults.
+pub(crate) fn read_whole_list(dir: &Path) -> io::Result<Option<FileDigestList>> {
+    let list = FileDigestList::read(dir)?;
+    Ok(list.filter(|list| list.is_whole && list.faults.is_empty()))
 }
 
 /// Lists the files of a crawl's directory while no run writes to it. Digests of unchanged files are
@@ -185,7 +191,7 @@ pub fn write_archive_digests(dir: &Path) -> io::Result<()> {
 }
 
 /// Returns a row for each file, computed unless `rows` has it and it is unchanged.
-fn digest_rows(
+pub(crate) fn digest_rows(
     dir: &Path,
     files: BTreeSet<String>,
     rows: &[FileDigestRow],
@@ -301,7 +307,7 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
 
 /// Returns the SHA-256 and the length of each file, in order. Uses one thread per processor,
 /// because the end of a run waits for the result.
-fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
+pub(crate) fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let at = next.fetch_add(1, Ordering::Relaxed);

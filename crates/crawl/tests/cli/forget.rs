@@ -521,3 +521,48 @@ fn a_running_crawl_can_t_forget() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("--reason contains"), "{}", ran.stderr);
 }
+
+#[test]
+fn reading_leaves_an_erased_crawl_undamaged() {
+    let (dir, cmd) = setup("read-only");
+    let web = web(1);
+    let (seed, gone, kept) = (
+        web.url(0, "/"),
+        web.url(0, "/gone-page"),
+        web.url(0, "/kept"),
+    );
+    crawled(&cmd, &[&seed], &[]);
+    assert_eq!(cmd.run(&["forget", "c", &gone]).code, 0);
+    let copied = Command::new("cp")
+        .args(["-r", "c", "whole"])
+        .current_dir(dir.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let refused = [
+        "--seed",
+        &gone,
+        "--add-seed",
+        "--output",
+        "c",
+        "--links",
+        "on",
+    ];
+    for (args, code) in [
+        (&["explain", "c", &kept][..], 0),
+        (&["forget", "c", &kept, "--dry-run"], 0),
+        (&["replay", "c", "--output", "again"], 0),
+        (&refused, 2),
+    ] {
+        fs::remove_dir_all(dir.file("c")).unwrap();
+        copy_back(&dir);
+        let ran = cmd.run(args);
+        assert_eq!(ran.code, code, "{args:?}: {}", ran.stderr);
+        let verified = cmd.run(&["verify", "c"]);
+        assert_eq!(verified.code, 0, "{args:?}: {}", verified.stdout);
+    }
+    // Damage from before the command is still found.
+    fs::write(dir.file("c/state/store/version"), "0").unwrap();
+    cmd.run(&["explain", "c", &kept]);
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 4, "{}", verified.stdout);
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use std::sync::Arc;
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, LogSyncer, RowFileWriter,
-    RowLogWriter, RowReader, TEMPORARY_DIGESTS, Warcinfo, check_entries, keep_archive_digests,
+    RowLogWriter, RowReader, StateDigestGuard, TEMPORARY_DIGESTS, Warcinfo, check_entries,
+    keep_archive_digests,
 };
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{
     DiskOpenError, FileLock, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError,
-    KnownState, OfflineFrontier,
+    KnownState, OfflineFrontier, is_write_once,
 };
 use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
@@ -178,6 +180,8 @@ pub(crate) fn open_with(
     }
     let state = dir.join(STATE);
     let created = make_state(&state)?;
+    // Declared before the frontier, so that a refused run drops it after the frontier.
+    let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
     let (frontier, shared, lock) = open_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
@@ -262,6 +266,21 @@ pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
     replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
 }
 
+/// The frontier of a crawl that is not running.
+pub(crate) struct RestingFrontier {
+    frontier: FjallFrontier,
+    /// Declared last, because fields are dropped in order and the frontier must be closed first.
+    _digests: StateDigestGuard,
+}
+
+impl Deref for RestingFrontier {
+    type Target = FjallFrontier;
+
+    fn deref(&self) -> &FjallFrontier {
+        &self.frontier
+    }
+}
+
 /// Creates or opens the state without the other files, for a crawl that has not run yet.
 pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     examine(dir)?;
@@ -271,13 +290,17 @@ pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 }
 
 /// Opens the state without the other files, for a crawl that is not running.
-pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
-    match examine(dir)? {
-        true => open_frontier(dir, &dir.join(STATE)),
-        false => Err(EngineError::NothingToDo {
+pub(crate) fn open_at_rest(dir: &Path) -> Result<RestingFrontier, EngineError> {
+    if !examine(dir)? {
+        return Err(EngineError::NothingToDo {
             dir: dir.to_path_buf(),
-        }),
+        });
     }
+    let digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
+    Ok(RestingFrontier {
+        frontier: open_frontier(dir, &dir.join(STATE))?,
+        _digests: digests,
+    })
 }
 
 /// Locks a directory that was gathered from the directories of several workers, until the returned
