@@ -18,7 +18,7 @@ use ring::digest::{Context, SHA256, digest};
 
 use crate::archive_layout::FOLDER;
 use crate::bounded_read::{BoundedLineResult, LineReader};
-use crate::directory_safety::is_of_archive;
+use crate::directory_safety::{FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, is_of_archive};
 use crate::regular_file::{open_regular, replace_file};
 use crate::rows::FileDigestRow;
 use crate::warc_compression::strip_warc_suffix;
@@ -27,6 +27,14 @@ use crate::warc_compression::strip_warc_suffix;
 pub const DIGESTS: &str = "digests.jsonl";
 /// The temporary name of the list while it is written.
 pub const TEMPORARY_DIGESTS: &str = "digests.jsonl.new";
+/// Files and folders of a crawl that the list never contains.
+const UNLISTED: [&str; 5] = [
+    DIGESTS,
+    TEMPORARY_DIGESTS,
+    FORGET_STAGING,
+    FORGET_LIST,
+    FORGET_LIST_BESIDE,
+];
 /// Maximum length of a row in bytes. A row consists of a path that this program wrote, a length and
 /// a digest.
 const MAX_ROW_BYTES: usize = 64 * 1024;
@@ -273,8 +281,8 @@ fn only_grows(path: &str) -> bool {
 }
 
 /// Returns the sorted paths of the files that a complete list of digests covers: all regular files
-/// of a crawl, except the list itself. Files of other programs in the archive's folder are left
-/// out.
+/// of a crawl, except the list itself. Files of other programs in the archive's folder and those of
+/// an unfinished `crawl forget` are left out.
 ///
 /// # Errors
 /// I/O errors of reading the directory.
@@ -293,11 +301,13 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
                 "" => name.clone(),
                 folder => format!("{folder}/{name}"),
             };
-            let is_listed = path != DIGESTS && path != TEMPORARY_DIGESTS;
             let is_foreign = folder == FOLDER && !is_of_archive(&name);
+            if UNLISTED.contains(&path.as_str()) {
+                continue;
+            }
             if kind.is_dir() && folder != FOLDER {
                 folders.push(path);
-            } else if kind.is_file() && is_listed && !is_foreign {
+            } else if kind.is_file() && !is_foreign {
                 files.insert(path);
             }
         }

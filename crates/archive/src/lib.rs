@@ -112,7 +112,9 @@ pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
-pub use directory_safety::{check_entries, is_of_archive};
+pub use directory_safety::{
+    FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, check_entries, is_of_archive,
+};
 pub use disk_fault_injection::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{

@@ -566,3 +566,66 @@ fn reading_leaves_an_erased_crawl_undamaged() {
     let verified = cmd.run(&["verify", "c"]);
     assert_eq!(verified.code, 4, "{}", verified.stdout);
 }
+
+/// Leaves `c` as after a crash in the last step of `crawl forget`: its list is still there, and the
+/// derived files are removed or about to be.
+fn interrupt_at_the_end(dir: &Dir) {
+    let remove = [
+        "index",
+        "report.json",
+        "report.html",
+        "hosts.jsonl",
+        "digests.jsonl",
+    ];
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    let list = serde_json::json!({"replace": [], "remove": remove, "mark": null});
+    dir.write("c/forget.json", &list.to_string());
+}
+
+#[test]
+fn an_interrupted_forget_is_named_and_finished_with_all_derived_files() {
+    let (dir, cmd) = setup("finish");
+    let web = web(1);
+    let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
+    crawled(&cmd, &[&seed], &[]);
+    let finish = || {
+        let ran = cmd.run(&["forget", "c", "--finish"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stderr
+    };
+    // Interrupted before the list of changes was written.
+    dir.write("c/forget.new/pages.jsonl", "");
+    dir.write("c/forget.json.new", "{\"repl");
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 0, "{}", verified.stdout);
+    let note = "interrupted before anything changed: `crawl forget c --finish` removes";
+    assert!(verified.stdout.contains(note), "{}", verified.stdout);
+    let message = finish();
+    assert!(message.contains("before it changed anything"), "{message}");
+    assert!(!dir.file("c/forget.new").exists());
+    assert_verifies(&dir, &cmd);
+    let message = finish();
+    assert!(message.contains("no interrupted erasure"), "{message}");
+
+    assert_eq!(cmd.run(&["forget", "c", &gone]).code, 0);
+    interrupt_at_the_end(&dir);
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 4, "{}", verified.stdout);
+    let defects = "defects    1\n  forget.json: erasing pages was interrupted: `crawl forget c \
+                   --finish` finishes it\n";
+    assert!(verified.stdout.ends_with(defects), "{}", verified.stdout);
+    let message = finish();
+    assert!(message.contains("erasure is complete"), "{message}");
+    assert_verifies(&dir, &cmd);
+    for file in ["report.html", "hosts.jsonl"] {
+        assert!(dir.file("c").join(file).exists(), "{file}");
+    }
+    // Interrupted after the list was carried out, before the derived files were written again.
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    let message = finish();
+    assert!(message.contains("erasure is complete"), "{message}");
+    assert_verifies(&dir, &cmd);
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    assert_eq!(cmd.run(&["forget", "c", &web.url(0, "/child")]).code, 0);
+    assert_verifies(&dir, &cmd);
+}

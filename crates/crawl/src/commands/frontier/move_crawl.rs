@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
+use crate::commands::forget;
 use crate::commands::gather::{of_folder, of_gather, put_in_place};
 use crate::error::engine::of_engine;
 use crate::error::shared_frontier::of_shared;
@@ -55,7 +56,7 @@ pub(super) fn import_crawl(
         crawl: crawl.clone(),
         worker: worker.to_owned(),
     };
-    crate::run::finish_interrupted(dir)?;
+    forget::finish_interrupted(dir)?;
     let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
     let mut counts = object(&imported.moved, &crawl);
     counts["worker"] = json!(worker);
