@@ -152,6 +152,17 @@ fn assert_verifies(dir: &Dir, cmd: &Cmd) {
     assert_eq!(visits.or(total), Some(rows.len() as u64));
 }
 
+/// Checks that `/hop` doesn't count as broken: only the target of its redirect was forgotten.
+fn assert_hop_not_broken(dir: &Dir, cmd: &Cmd) {
+    let broken = cmd.run(&["report", "c", "--broken", "--json"]).ok();
+    let broken: Value = serde_json::from_str(&broken).unwrap();
+    let pages = broken["pages"].as_array().unwrap().iter();
+    let urls: Vec<_> = pages.map(|page| page["url"].as_str().unwrap()).collect();
+    assert!(!urls.iter().any(|url| url.ends_with("/hop")), "{urls:?}");
+    let report: Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
+    assert_eq!(report["broken"]["pages"], urls.len());
+}
+
 #[test]
 fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     let (dir, cmd) = setup("page");
@@ -220,9 +231,10 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
         .find(|row| row["url"] == web.url(0, "/hop").as_str())
         .unwrap();
     assert_eq!(
-        (&hop["status"], &hop["redirect"]),
-        (&302.into(), &Value::Null)
+        (&hop["status"], &hop["redirect"], &hop["error"]),
+        (&302.into(), &Value::Null, &"redirect_forgotten".into())
     );
+    assert_hop_not_broken(&dir, &cmd);
     let tombstones = dir.rows("c/tombstones.jsonl");
     assert_eq!(tombstones.len(), 1);
     assert_eq!(
@@ -258,6 +270,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     );
     assert_gone(&dir, &[&gone, WORDS]);
     assert_verifies(&dir, &cmd);
+    assert_hop_not_broken(&dir, &cmd);
     // The forgotten page isn't fetched even if it is given as a seed.
     let ran = cmd.run(&[
         "--seed",

@@ -212,9 +212,10 @@ fn page(
         return RowRewriteDecision::Drop;
     }
     let mut is_cleared = false;
-    for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
+    for url in [&mut row.via, &mut row.canonical] {
         is_cleared |= removal.clear(url);
     }
+    is_cleared |= row.clear_redirect(|url| removal.holds_text(url));
     // If the value mentions an erased URL, keep only the word before the URL, such as `canonical`.
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
         if removal.is_named_in(text) {
