@@ -24,6 +24,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
 use super::durable_files::{make_folder, replace};
+use super::earlier_exclusions::{self, EXCLUDED};
 use super::extracted_field_files::{
     EXTRACT_RULES, EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACT_RULES, NEW_EXTRACTS,
     finish_replacement, write_rules,
@@ -70,7 +71,7 @@ const OURS: [&str; 33] = [
     "state",
     "pages.jsonl",
     "requests.jsonl",
-    "excluded.jsonl",
+    EXCLUDED,
     "links.jsonl",
     EXTRACTS,
     NEW_EXTRACTS,
@@ -194,6 +195,7 @@ pub(crate) fn open_with(
     // Files change only from here on, so every check that may refuse the run must come before.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
+    earlier_exclusions::set_aside(dir, marks.get(EXCLUDED).copied().unwrap_or(0))?;
     let mut files = open_files(config, &marks)?;
     write_config(dir, &config.config_text)?;
     let last_end = last_end(dir);
@@ -422,7 +424,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFi
     Ok(OutputFiles {
         archive: archive.filter(|_| config.warc.is_some()),
         pages: rows("pages.jsonl")?,
-        excluded: rows("excluded.jsonl")?,
+        excluded: rows(EXCLUDED)?,
         links: links.filter(|_| config.links),
         extracts: extracts.filter(|_| has_rules),
         walk: walk.filter(|_| is_walk),
