@@ -21,6 +21,7 @@ mod mcp;
 mod metrics;
 #[cfg(feature = "search")]
 mod open_search_index;
+mod output_file;
 #[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
 mod rendering;
 mod run;
