@@ -15,7 +15,7 @@ use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
 use crate::commands::forget;
 use crate::commands::gather::{of_folder, of_gather, put_in_place};
-use crate::error::engine::of_engine;
+use crate::error::engine::{of_crawl, of_engine};
 use crate::error::shared_frontier::of_shared;
 use crate::error::{CommandError, unwritable};
 use crate::settings::check_name;
@@ -109,7 +109,7 @@ pub(super) fn export_crawl(
         })
         .collect();
     let moved = export(folder.beside(), &source, &named);
-    let moved = moved.map_err(|error| of_engine(&error, output))?;
+    let moved = moved.map_err(|error| of_crawl(&error, output))?;
     // From here on no worker can continue the crawl. After a crash, the same command creates the
     // directory again.
     source.finish().map_err(|why| of_shared(&why))?;
