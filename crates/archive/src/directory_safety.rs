@@ -15,6 +15,14 @@ use crate::archive_layout::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 use crate::error::ArchiveError;
 use crate::warc_compression::strip_warc_suffix;
 
+/// The folder of new files of a `crawl forget`, until they replace the old ones.
+pub const FORGET_STAGING: &str = "forget.new";
+/// The list of files that a `crawl forget` replaces. While this file exists, the erasure is final
+/// but not finished.
+pub const FORGET_LIST: &str = "forget.json";
+/// The temporary name of [`FORGET_LIST`] while it is written.
+pub const FORGET_LIST_BESIDE: &str = "forget.json.new";
+
 /// The folder of the crawl's state.
 const STATE: &str = "state";
 /// The folders of a crawl's directory, and the folder of tables in the payload of a bundle. All
@@ -26,7 +34,7 @@ const FOLDERS: [&str; 7] = [
     "index.new",
     "index.old",
     "tables",
-    "forget.new",
+    FORGET_STAGING,
 ];
 /// Maximum depth of nested folders. The folders of a store are only three deep.
 const MAX_DEPTH: usize = 16;

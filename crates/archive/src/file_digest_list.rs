@@ -18,7 +18,7 @@ use ring::digest::{Context, SHA256, digest};
 
 use crate::archive_layout::FOLDER;
 use crate::bounded_read::{BoundedLineResult, LineReader};
-use crate::directory_safety::is_of_archive;
+use crate::directory_safety::{FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, is_of_archive};
 use crate::regular_file::{open_regular, replace_file};
 use crate::rows::FileDigestRow;
 use crate::warc_compression::strip_warc_suffix;
@@ -27,6 +27,14 @@ use crate::warc_compression::strip_warc_suffix;
 pub const DIGESTS: &str = "digests.jsonl";
 /// The temporary name of the list while it is written.
 pub const TEMPORARY_DIGESTS: &str = "digests.jsonl.new";
+/// Files and folders of a crawl that the list never contains.
+const UNLISTED: [&str; 5] = [
+    DIGESTS,
+    TEMPORARY_DIGESTS,
+    FORGET_STAGING,
+    FORGET_LIST,
+    FORGET_LIST_BESIDE,
+];
 /// Maximum length of a row in bytes. A row consists of a path that this program wrote, a length and
 /// a digest.
 const MAX_ROW_BYTES: usize = 64 * 1024;
@@ -117,7 +125,7 @@ impl FileDigestList {
         Ok(Some(list))
     }
 
-    fn write(&self, dir: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         let mut text = Vec::new();
         for row in &self.rows {
             text.extend(line_of(row));
@@ -146,6 +154,12 @@ fn line_of(row: &FileDigestRow) -> Vec<u8> {
     let mut line = serde_json::to_vec(row).unwrap_or_default();
     line.push(b'\n');
     line
+}
+
+/// Reads the list of a crawl's directory. `None` if it is missing, incomplete or has faults.
+pub(crate) fn read_whole_list(dir: &Path) -> io::Result<Option<FileDigestList>> {
+    let list = FileDigestList::read(dir)?;
+    Ok(list.filter(|list| list.is_whole && list.faults.is_empty()))
 }
 
 /// Lists the files of a crawl's directory while no run writes to it. Digests of unchanged files are
@@ -185,7 +199,7 @@ pub fn write_archive_digests(dir: &Path) -> io::Result<()> {
 }
 
 /// Returns a row for each file, computed unless `rows` has it and it is unchanged.
-fn digest_rows(
+pub(crate) fn digest_rows(
     dir: &Path,
     files: BTreeSet<String>,
     rows: &[FileDigestRow],
@@ -267,8 +281,8 @@ fn only_grows(path: &str) -> bool {
 }
 
 /// Returns the sorted paths of the files that a complete list of digests covers: all regular files
-/// of a crawl, except the list itself. Files of other programs in the archive's folder are left
-/// out.
+/// of a crawl, except the list itself. Files of other programs in the archive's folder and those of
+/// an unfinished `crawl forget` are left out.
 ///
 /// # Errors
 /// I/O errors of reading the directory.
@@ -287,11 +301,13 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
                 "" => name.clone(),
                 folder => format!("{folder}/{name}"),
             };
-            let is_listed = path != DIGESTS && path != TEMPORARY_DIGESTS;
             let is_foreign = folder == FOLDER && !is_of_archive(&name);
+            if UNLISTED.contains(&path.as_str()) {
+                continue;
+            }
             if kind.is_dir() && folder != FOLDER {
                 folders.push(path);
-            } else if kind.is_file() && is_listed && !is_foreign {
+            } else if kind.is_file() && !is_foreign {
                 files.insert(path);
             }
         }
@@ -301,7 +317,7 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
 
 /// Returns the SHA-256 and the length of each file, in order. Uses one thread per processor,
 /// because the end of a run waits for the result.
-fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
+pub(crate) fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let at = next.fetch_add(1, Ordering::Relaxed);

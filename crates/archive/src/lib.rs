@@ -86,6 +86,7 @@ mod row_removal;
 pub mod rows;
 mod serialized_page_row;
 mod serialized_request_row;
+mod state_digests;
 mod surt;
 mod timestamp;
 mod url_file_paths;
@@ -111,7 +112,9 @@ pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
-pub use directory_safety::{check_entries, is_of_archive};
+pub use directory_safety::{
+    FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, check_entries, is_of_archive,
+};
 pub use disk_fault_injection::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{
@@ -125,6 +128,7 @@ pub use row_files::{LastLogRows, LogSyncer, RowFileWriter, RowLogWriter, RowRead
 pub use row_removal::{RemovalSelection, RowRewriteCounts, RowRewriteDecision, rewrite_rows};
 pub use serialized_page_row::SerializedPageRow;
 pub use serialized_request_row::SerializedRequestRow;
+pub use state_digests::StateDigestGuard;
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};

@@ -190,12 +190,13 @@ fn first_round() -> u32 {
 }
 
 /// Errors that don't count as failures, because the page was read as far as a limit of the crawler
-/// allowed, or because it is a login page.
-const READ_ALL_THE_SAME: [&str; 4] = [
+/// allowed, or because it is a login page, or because only the target of its redirect was forgotten.
+const READ_ALL_THE_SAME: [&str; 5] = [
     "body_truncated",
     "decoded_too_large",
     "decompression_bomb",
     "login_page",
+    REDIRECT_FORGOTTEN,
 ];
 
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
@@ -209,6 +210,8 @@ pub const REDIRECT_LOOP: &str = "redirect_loop";
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
+/// The error of a redirect whose target `crawl forget` erased. The redirect isn't broken.
+const REDIRECT_FORGOTTEN: &str = "redirect_forgotten";
 /// The name for a redirect without a `Location` (RFC 9110 section 15.4). Never written to rows,
 /// because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
@@ -273,10 +276,28 @@ impl PageRow {
     /// Returns the error of a redirect that leads nowhere. `None` for any other page.
     #[must_use]
     pub fn broken_redirect(&self) -> Option<&str> {
-        match (self.error.as_deref(), self.status, &self.redirect) {
-            (None, Some(301 | 302 | 303 | 307 | 308), None) => Some(REDIRECT_WITHOUT_TARGET),
-            (error, ..) => error.filter(|error| BROKEN_REDIRECTS.contains(error)),
+        match (self.error.as_deref(), &self.redirect) {
+            (None, None) if self.is_redirect() => Some(REDIRECT_WITHOUT_TARGET),
+            (error, _) => error.filter(|error| BROKEN_REDIRECTS.contains(error)),
         }
+    }
+
+    /// Returns whether a response with this status needs a `Location` (RFC 9110 section 15.4).
+    fn is_redirect(&self) -> bool {
+        matches!(self.status, Some(301 | 302 | 303 | 307 | 308))
+    }
+
+    /// Erases the target of the redirect if `is_forgotten` returns true for it. The row then states
+    /// the reason, so that the redirect doesn't count as broken. Returns whether it was erased.
+    pub fn clear_redirect(&mut self, is_forgotten: impl FnOnce(&str) -> bool) -> bool {
+        let is_erased = self.redirect.as_deref().is_some_and(is_forgotten);
+        if is_erased {
+            self.redirect = None;
+            if self.is_redirect() && self.error.is_none() {
+                self.error = Some(REDIRECT_FORGOTTEN.to_owned());
+            }
+        }
+        is_erased
     }
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an

@@ -6,7 +6,10 @@ use crawl_archive::rows::{
     DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, RandomWalkStep,
     RequestRow, TombstoneRow, WaitingRow,
 };
-use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
+use crawl_archive::{
+    ArchiveError, FOLDER, FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, MAX_CONFIG_BYTES,
+    check_entries, read_text,
+};
 use crawl_records::{CrawlSettings, GATHERED_DELAYS, WORKERS};
 use crawl_weburl::canonicalize;
 
@@ -51,6 +54,9 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult
         }
         Err(error) => verification.file(".", error.to_string()),
         Ok(()) => {}
+    }
+    if is_half_erased(dir, &mut verification) {
+        return Ok(verification);
     }
     let config = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
     match config.map(|text| text.parse::<toml::Table>()) {
@@ -109,6 +115,25 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult
         check_report(dir, results)?;
     }
     Ok(verification)
+}
+
+/// Reports an interrupted `crawl forget`. Returns true if it has begun to replace files, which then
+/// don't match each other.
+fn is_half_erased(dir: &Path, verification: &mut VerificationResult) -> bool {
+    let has = |name: &str| dir.join(name).symlink_metadata().is_ok();
+    let finish = format!("`crawl forget {} --finish`", dir.display());
+    if has(FORGET_LIST) {
+        let message = format!("erasing pages was interrupted: {finish} finishes it");
+        verification.file(FORGET_LIST, message);
+        verification.unchecked = vec!["all other files, until the erasure is finished"];
+        return true;
+    }
+    if has(FORGET_STAGING) || has(FORGET_LIST_BESIDE) {
+        verification.notes.push(format!(
+            "erasing pages was interrupted before anything changed: {finish} removes what is left"
+        ));
+    }
+    false
 }
 
 fn check_all_rows(

@@ -21,6 +21,7 @@ mod mcp;
 mod metrics;
 #[cfg(feature = "search")]
 mod open_search_index;
+mod output_file;
 #[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
 mod rendering;
 mod run;
@@ -99,10 +100,10 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             CrawlSubcommand::Index(IndexArgs { dir, .. })
             | CrawlSubcommand::Recheck(RecheckArgs { dir, .. }),
         ) => {
-            run::finish_interrupted(dir)?;
+            forget::finish_interrupted(dir)?;
         }
-        Some(CrawlSubcommand::Control(args)) => run::finish_interrupted(&args.dir)?,
-        Some(CrawlSubcommand::Extract(args)) => run::finish_interrupted(&args.dir)?,
+        Some(CrawlSubcommand::Control(args)) => forget::finish_interrupted(&args.dir)?,
+        Some(CrawlSubcommand::Extract(args)) => forget::finish_interrupted(&args.dir)?,
         _ => {}
     }
     match cli.command {

@@ -101,7 +101,7 @@ pub fn extract_again(
             dir: dir.to_path_buf(),
         });
     }
-    let marks = frontier.as_ref().map(Frontier::marks);
+    let marks = frontier.as_ref().map(|frontier| frontier.marks());
     let marks = marks.transpose()?;
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
     let part = dir.join(EXTRACTS_IN_PROGRESS);

@@ -179,9 +179,8 @@ impl Tombstones {
         if self.is_empty() {
             return;
         }
-        for url in [&mut row.redirect, &mut row.canonical] {
-            *url = url.take().filter(|url| !self.holds_text(url));
-        }
+        row.clear_redirect(|url| self.holds_text(url));
+        row.canonical = row.canonical.take().filter(|url| !self.holds_text(url));
         for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
             if text.split_whitespace().any(|word| self.holds_text(word)) {
                 text.truncate(text.find(':').unwrap_or_default());

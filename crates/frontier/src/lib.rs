@@ -88,7 +88,7 @@ pub use sieve::{DiskFile, RunDisk, SystemDisk};
 pub use store::fuzz_checks;
 pub use store::{
     Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrlCounts,
-    RemovalFilter,
+    RemovalFilter, is_write_once,
 };
 pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};

@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{ExcludedRow, GatheredWorkerRow, WaitingRow};
-use crawl_archive::{MAX_CONFIG_BYTES, ReadError, RowReader, check_entries, read_text};
+use crawl_archive::{
+    FORGET_LIST, MAX_CONFIG_BYTES, ReadError, RowReader, check_entries, read_text,
+};
 use crawl_frontier::FileLock;
 use crawl_records::{CrawlSettings, RecordsError, waiting};
 use serde::Deserialize;
@@ -27,8 +29,6 @@ const LOCKS: [&str; 2] = ["state/lock", "state/worker.lock"];
 /// a shared frontier and its next run.
 const WORKER_FILE: &str = "state/worker.json";
 const MAX_WORKER_BYTES: u64 = 64 * 1024;
-/// A list of data to erase. Remains in the directory if `crawl forget` is interrupted.
-const HALF_FORGOTTEN: &str = "forget.json";
 
 /// The directory of a worker. The directory is locked until this value is dropped.
 pub(crate) struct WorkerDirectory {
@@ -56,7 +56,7 @@ impl WorkerDirectory {
         let locks = hold(dir)?;
         check_entries(dir)?;
         let dir = dir.to_owned();
-        if dir.join(HALF_FORGOTTEN).exists() {
+        if dir.join(FORGET_LIST).exists() {
             return Err(GatherError::HalfForgotten { dir });
         }
         if settings.replay_of.is_some() {

@@ -6,11 +6,11 @@ mod url_mentions;
 use std::collections::VecDeque;
 use std::path::Path;
 
-use crawl_archive::Timestamp;
 use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
+use crawl_archive::{StateDigestGuard, Timestamp};
 use crawl_frontier::{
     DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError, KnownState,
-    KnownUrlDetails, LastVisit, NotFetchedReason, Reason,
+    KnownUrlDetails, LastVisit, NotFetchedReason, Reason, is_write_once,
 };
 use crawl_sample::{DRAW_KEY, NOT_DRAWN, SampleDrawResult};
 use crawl_weburl::CanonicalUrl;
@@ -301,6 +301,8 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
         return Err(StateAvailability::Absent);
     }
     crawl_archive::check_entries(dir).map_err(|why| StateAvailability::Broken(why.to_string()))?;
+    // Declared before the frontier, so that it is dropped after the frontier.
+    let _digests = StateDigestGuard::before_opening(dir, "state", is_write_once);
     let frontier =
         FjallFrontier::open(&state, &FjallFrontierOptions::default()).map_err(|why| match why {
             DiskOpenError::InUse { .. } => StateAvailability::InUse,

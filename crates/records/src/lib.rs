@@ -101,7 +101,7 @@ pub use report::{
     SampleSettings, VisitCounts, report,
 };
 pub use report_files::{
-    list_digests, report_page, site_page, write_report, write_report_and_digests,
+    is_ended, list_digests, report_page, site_page, write_report, write_report_and_digests,
 };
 pub use report_page::broken_table;
 pub use report_text::in_words;

@@ -118,7 +118,10 @@ pub fn write_report_and_digests(dir: &Path) -> Result<CrawlReport, RecordsError>
 }
 
 /// Returns whether the last run of a crawl has ended.
-fn is_ended(dir: &Path) -> Result<bool, RecordsError> {
+///
+/// # Errors
+/// File system errors.
+pub fn is_ended(dir: &Path) -> Result<bool, RecordsError> {
     let mut rows = waiting(dir)?;
     Ok(rows.any(|row| row.is_ok_and(|row| row.origin.is_none())))
 }

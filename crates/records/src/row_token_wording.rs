@@ -52,6 +52,7 @@ pub fn failure_words(failure: &str) -> String {
     }
     let words = match token {
         "redirect_without_target" => "redirect without a target",
+        "redirect_forgotten" => "redirect to a page that was removed from this crawl",
         "redirect_malformed" => "redirect to something that isn't a URL",
         "no_such_name" => "host name not found",
         "no_address" => "host name has no address",

@@ -560,6 +560,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("clock", &["error"]),
             ("open_search_index", &["error"]),
             ("input_file_reader", &["error"]),
+            ("output_file", &["error"]),
             ("values", &[]),
             // Starts other programs without our secrets.
             ("child_process_without_secrets", &[]),
@@ -638,6 +639,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "input_file_reader",
                     "run",
                     "open_search_index",
+                    "output_file",
                     "settings",
                     "shared_frontier",
                     "terminal",

@@ -1,14 +1,14 @@
 //! Prints the faults of a crawl in one of several formats, for `crawl report` and `crawl check`.
 
-use std::fs;
 use std::path::Path;
 
 use crawl_records::{FaultBaseline, FaultKind, RecordsError};
 
 use crate::cli::report::FaultFormat;
+use crate::error::CommandError;
 use crate::error::records::of_records;
-use crate::error::{CommandError, unwritable};
 use crate::input_file_reader::unreadable;
+use crate::output_file::write_file;
 use crate::terminal::{print, print_as_is, print_json};
 
 /// Options of a fault report: format, kinds of faults, and baselines.
@@ -61,7 +61,7 @@ impl<'a> FaultReportOptions<'a> {
             faults.unchecked.clear();
         }
         if let Some(path) = self.write_baseline {
-            fs::write(path, faults.json_lines()).map_err(|why| unwritable(path, &why))?;
+            write_file(path, faults.json_lines())?;
         }
         if let Some(baseline) = &self.baseline {
             faults.leave_out(baseline);

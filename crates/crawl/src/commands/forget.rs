@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use crawl_archive::{FilesToRehash, RemovalSelection, Timestamp};
-use crawl_engine::{ErasedRecordCounts, ForgetRequest, count_forgotten, finish_forget, forget};
-use crawl_records::{counted, list_digests, recheck_rows};
+use crawl_engine::{
+    ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, count_forgotten, finish_forget, forget,
+    undo_forget,
+};
+use crawl_records::{counted, is_ended, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
 
 #[cfg(feature = "search")]
@@ -16,12 +19,15 @@ use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, no_crawl};
-use crate::run::finish_interrupted;
 use crate::settings::{MarkPurpose, UserFolders, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
 /// The reason recorded in a tombstone if the user gives none.
 const ASKED: &str = "asked for";
+
+const REPORT: &str = "report.json";
+const INDEX: &str = "index";
+const TOMBSTONES: &str = "tombstones.jsonl";
 
 pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     let dir = &args.dir;
@@ -29,14 +35,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return Err(no_crawl(dir));
     }
     if args.finish {
-        // With `--finish`, the user accepts the list of files of the interrupted command, so the
-        // list's signature isn't checked.
-        let was_interrupted = finish_forget(dir, &|_, _| true);
-        note(match was_interrupted.map_err(|why| of_engine(&why, dir))? {
-            true => "the interrupted erasure is complete",
-            false => "there is no interrupted erasure to finish",
-        });
-        return Ok(FINISHED);
+        return finish(dir);
     }
     finish_interrupted(dir)?;
     let (removal, reason) = match &args.what {
@@ -64,10 +63,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if would_go.is_nothing() {
         note("already forgotten (see tombstones.jsonl)");
         if !args.dry_run {
-            // If an earlier `crawl forget` crashed after its commit, the report or the index may be
-            // missing, so rebuild them.
-            let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
-            make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
+            make_derived(dir, missing_derived(dir)?)?;
         }
         return show(&would_go, "forgotten", args.json);
     }
@@ -84,20 +80,71 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         // user then has to accept the list with `--finish`.
         sign: &|list| sign(&UserFolders::of_process(), dir, MarkPurpose::Forget, list).ok(),
     };
-    let has_report = dir.join("report.json").is_file();
-    let has_index = dir.join("index").is_dir();
+    let missing = missing_derived(dir)?;
+    let derived = RemovedDerivedFiles {
+        report: dir.join(REPORT).is_file() || missing.report,
+        index: dir.join(INDEX).is_dir() || missing.index,
+    };
     let forgotten = forget(dir, &order).map_err(of_dir)?;
     // The old report and index are already erased, so a crash here leaves no forgotten data behind.
-    make_derived(dir, has_report, has_index)?;
+    make_derived(dir, derived)?;
     show(&forgotten, "forgotten", args.json)
 }
 
-/// Rebuilds the report and the index, each if requested, and then the list of digests.
-fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandError> {
-    if report {
+/// Finishes an interrupted erasure of this user in `dir`, and rebuilds the derived files that it
+/// removed.
+///
+/// # Errors
+/// The erasure isn't proven to be this user's, or can't be finished.
+pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
+    match crate::run::finish_interrupted(dir)? {
+        Some(removed) => make_derived(dir, removed),
+        None => Ok(()),
+    }
+}
+
+/// Runs `crawl forget --finish`. The user accepts the list of files of the interrupted command, so
+/// the list's signature isn't checked.
+fn finish(dir: &Path) -> Result<u8, CommandError> {
+    let of_dir = |error| of_engine(&error, dir);
+    let finished = finish_forget(dir, &|_, _| true).map_err(of_dir)?;
+    let derived = match finished {
+        Some(removed) => removed,
+        None if undo_forget(dir).map_err(of_dir)? => {
+            note(
+                "the erasure was interrupted before it changed anything: its new files were \
+                 removed\nhint: run `crawl forget` again",
+            );
+            return Ok(FINISHED);
+        }
+        None if dir.join(TOMBSTONES).is_file() => missing_derived(dir)?,
+        None => RemovedDerivedFiles::default(),
+    };
+    if finished.is_none() && derived == RemovedDerivedFiles::default() {
+        note("there is no interrupted erasure to finish");
+        return Ok(FINISHED);
+    }
+    make_derived(dir, derived)?;
+    note("the interrupted erasure is complete");
+    Ok(FINISHED)
+}
+
+/// Returns the derived files that a finished crawl should have, but that are missing because an
+/// erasure ended after it had removed them.
+fn missing_derived(dir: &Path) -> Result<RemovedDerivedFiles, CommandError> {
+    let is_ended = is_ended(dir).map_err(of_records)?;
+    Ok(RemovedDerivedFiles {
+        report: is_ended && !dir.join(REPORT).is_file(),
+        index: is_ended && has_index_on(dir) && !dir.join(INDEX).is_dir(),
+    })
+}
+
+/// Rebuilds the derived files, and then the list of digests.
+fn make_derived(dir: &Path, derived: RemovedDerivedFiles) -> Result<(), CommandError> {
+    if derived.report {
         crawl_records::write_report(dir).map_err(of_records)?;
     }
-    if index {
+    if derived.index {
         match dir.join("archive").is_dir() {
             true => build_index(dir)?,
             false => note("the search index was deleted, and can't be rebuilt without an archive"),

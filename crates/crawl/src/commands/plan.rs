@@ -1,9 +1,9 @@
 //! `crawl plan`: reports what a crawl would cost its hosts.
 
-use std::fs;
 use std::path::Path;
 
-use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE, unwritable};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
+use crate::output_file::write_file;
 use crate::run::plan;
 use crate::settings::Settings;
 use crate::terminal::{note, print, print_json};
@@ -19,7 +19,7 @@ pub(crate) fn run(
     };
     let printed = match html {
         Some(path) => {
-            fs::write(path, plan.to_html()).map_err(|why| unwritable(path, &why))?;
+            write_file(path, plan.to_html())?;
             FINISHED
         }
         None if as_json => print_json(&plan)?,

@@ -1,7 +1,6 @@
 //! `crawl report`, `crawl explain` and `crawl audit`: print what a crawl's records contain.
 
 use std::fmt::Display;
-use std::fs;
 use std::path::Path;
 
 use crawl_archive::Timestamp;
@@ -22,10 +21,11 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 #[cfg(feature = "search")]
 use crate::error::search_index::of_index;
-use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
+use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE};
 use crate::identity::{KeySource, published_keys};
 #[cfg(feature = "search")]
 use crate::open_search_index;
+use crate::output_file::write_file;
 use crate::settings::typed_seed::{self, ParsedSeed};
 use crate::settings::{Layer, UserFolders, gather, key_url};
 use crate::terminal::{note, print, print_json};
@@ -60,7 +60,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
             let (report, printed) = match html {
                 Some(path) => {
                     let (report, page) = crawl_records::report_page(dir).map_err(of_records)?;
-                    fs::write(path, page).map_err(|why| unwritable(path, &why))?;
+                    write_file(path, page)?;
                     (report, FINISHED)
                 }
                 None => {
@@ -88,7 +88,7 @@ fn site(args: &ReportArgs) -> Result<u8, CommandError> {
     match &args.html {
         Some(path) => {
             let page = crawl_records::site_page(dir, max_clicks).map_err(of_records)?;
-            fs::write(path, page).map_err(|why| unwritable(path, &why))?;
+            write_file(path, page)?;
             Ok(FINISHED)
         }
         None => {
@@ -265,7 +265,7 @@ fn write_conduct(
         Some(signing_key) => sign_document(signing_key, &page, now),
         None => page,
     };
-    fs::write(file, page).map_err(|why| unwritable(file, &why))
+    write_file(file, page)
 }
 
 /// Checks that one of `keys` signed requests of the crawl, if any request was signed. Otherwise the

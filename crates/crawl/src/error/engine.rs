@@ -15,8 +15,58 @@ use crawl_index::IndexError;
 use super::shared_frontier::of_shared;
 use super::{CommandError, INTERRUPTED};
 
-/// Converts an engine error about the crawl in the directory `output`.
-pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
+/// Converts an engine error of a command that works on the existing crawl in the directory `dir`,
+/// and has no `--output`.
+pub(crate) fn of_engine(error: &EngineError, dir: &Path) -> CommandError {
+    let hints = CommandHints {
+        in_use: "wait until the other process ends",
+        denied: format!(
+            "let this user write to {}, or run the command as its owner",
+            dir.display()
+        ),
+        full: "free some disk space, then run the same command again".to_owned(),
+    };
+    converted(error, dir, hints)
+}
+
+/// Converts an engine error of a crawl with `--output`.
+pub(crate) fn of_crawl(error: &EngineError, output: &Path) -> CommandError {
+    let hints = CommandHints {
+        in_use: WAIT_OR_OTHER_OUTPUT,
+        denied: OTHER_OUTPUT.to_owned(),
+        full: "free some disk space; then the same command continues".to_owned(),
+    };
+    converted(error, output, hints)
+}
+
+/// Converts an engine error of a replay with `--output`, which can't be resumed.
+pub(crate) fn of_replay(error: &EngineError, output: &Path) -> CommandError {
+    let hints = CommandHints {
+        in_use: WAIT_OR_OTHER_OUTPUT,
+        denied: OTHER_OUTPUT.to_owned(),
+        full: format!(
+            "free some disk space, delete {}, and run the same command again: a replay can't be \
+             resumed",
+            output.display()
+        ),
+    };
+    converted(error, output, hints)
+}
+
+const WAIT_OR_OTHER_OUTPUT: &str = "wait until the other process ends, or choose another --output";
+const OTHER_OUTPUT: &str = "set --output to a directory that you may write to";
+
+/// Hints that depend on the command.
+struct CommandHints {
+    /// Another process uses the directory.
+    in_use: &'static str,
+    /// The user has no permission to write to the directory.
+    denied: String,
+    /// The disk is full.
+    full: String,
+}
+
+fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> CommandError {
     let message = with_causes(error);
     match error {
         EngineError::OutputForeign { .. } => CommandError::usage(message)
@@ -66,8 +116,7 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::SharedState { .. } => CommandError::usage(message)
             .hint("to continue the crawl, add --frontier as before; other commands can't read a \
                    shared frontier yet"),
-        EngineError::OutputInUse { .. } => CommandError::usage(message)
-            .hint("wait until the other process ends, or choose another --output"),
+        EngineError::OutputInUse { .. } => CommandError::usage(message).hint(hints.in_use),
         EngineError::SampleDrawn => CommandError::usage(message).hint(
             "keep the flags of [sample] unchanged, or draw another sample into a new --output",
         ),
@@ -108,10 +157,8 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             "rebuild it from the archive with `crawl index {}`; then the same command continues",
             output.display()
         )),
-        error if is_denied(error) => CommandError::disk(message)
-            .hint("set --output to a directory that you may write to"),
-        error if is_full(error) => CommandError::disk(message)
-            .hint("free some disk space; then the same command continues"),
+        error if is_denied(error) => CommandError::disk(message).hint(hints.denied),
+        error if is_full(error) => CommandError::disk(message).hint(hints.full),
         EngineError::StateMissing { .. }
         | EngineError::Round { .. }
         | EngineError::Open { .. }
@@ -189,4 +236,46 @@ fn has_cause(
         cause = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+    use std::path::Path;
+
+    use crawl_engine::EngineError;
+
+    use super::{of_crawl, of_engine, of_replay};
+
+    #[test]
+    fn hints_about_the_disk_can_be_followed_by_the_command() {
+        let hints = |kind: ErrorKind| {
+            let error = EngineError::Disk {
+                path: "dir/pages.jsonl".into(),
+                source: Error::from(kind),
+            };
+            [of_engine, of_crawl, of_replay].map(|convert| {
+                let hint = convert(&error, Path::new("dir")).hint;
+                hint.unwrap_or_default()
+            })
+        };
+        assert_eq!(
+            hints(ErrorKind::StorageFull),
+            [
+                "free some disk space, then run the same command again",
+                "free some disk space; then the same command continues",
+                "free some disk space, delete dir, and run the same command again: a replay can't \
+                 be resumed",
+            ]
+        );
+        let other_output = "set --output to a directory that you may write to";
+        assert_eq!(
+            hints(ErrorKind::PermissionDenied),
+            [
+                "let this user write to dir, or run the command as its owner",
+                other_output,
+                other_output,
+            ]
+        );
+    }
 }

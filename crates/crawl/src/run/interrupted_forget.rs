@@ -2,23 +2,21 @@
 
 use std::path::Path;
 
-use crawl_engine::finish_forget;
+use crawl_engine::{RemovedDerivedFiles, finish_forget};
 
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::settings::{MarkCheckResult, MarkPurpose, UserFolders, verify};
 
-/// Finishes an interrupted erasure in `dir`. Commands that write to a crawl directory call this
-/// function first.
+/// Finishes an interrupted erasure in `dir`. Returns the derived files that the erasure removed;
+/// `None` if there was none. Commands that write to a crawl directory call this function first.
 ///
 /// # Errors
 /// The erasure isn't proven to be this user's, or can't be finished.
-pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
+pub(crate) fn finish_interrupted(dir: &Path) -> Result<Option<RemovedDerivedFiles>, CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
         let around = UserFolders::of_process();
         verify(&around, dir, MarkPurpose::Forget, list, mark) == MarkCheckResult::Ours
     };
-    finish_forget(dir, &is_ours)
-        .map(drop)
-        .map_err(|why| of_engine(&why, dir))
+    finish_forget(dir, &is_ours).map_err(|why| of_engine(&why, dir))
 }

@@ -8,7 +8,7 @@ use crawl_records::{stored_settings, write_report_and_digests};
 use super::engine_config::engine_config;
 use crate::clock;
 use crate::error::CommandError;
-use crate::error::engine::of_engine;
+use crate::error::engine::{of_engine, of_replay};
 use crate::error::records::of_records;
 use crate::rendering::renderer_of_replay;
 use crate::settings::{
@@ -46,7 +46,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<FinishedReplay, 
         ..engine_config(settings, &checked)
     };
     let replayed = crawl_engine::replay(config, recorded, timing);
-    let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
+    let replayed = replayed.map_err(|why| of_replay(&why, &output))?;
     write_report_and_digests(&output).map_err(of_records)?;
     Ok(FinishedReplay {
         replayed,

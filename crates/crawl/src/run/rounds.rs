@@ -20,7 +20,7 @@ use crate::clock;
 use crate::control::{
     ControlHandler, ControlServer, LastRoundCounts, RoundWaitMode, RoundWaitState, SettingsReloader,
 };
-use crate::error::engine::of_engine;
+use crate::error::engine::of_crawl;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
@@ -74,7 +74,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let Some(every) = job.every() else {
         return match rounds.round(Start::AsAsked).await? {
             Ok(ended) => rounds.closed(&ended),
-            Err(error) => Err(of_engine(&error, job.dir())),
+            Err(error) => Err(of_crawl(&error, job.dir())),
         };
     };
     let mut has_waited = false;
@@ -111,7 +111,7 @@ impl Rounds<'_> {
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
                     tracing::warn!(why = %error, "this round is left out");
                 }
-                Err(error) => return Err(of_engine(&error, self.job.dir())),
+                Err(error) => return Err(of_crawl(&error, self.job.dir())),
             }
             let next = later(began, every);
             // Resume the same round if an unreachable host may be retried before the next round.
@@ -285,7 +285,7 @@ impl Rounds<'_> {
     /// hosts. `None` if there was no round, or if the last one isn't over.
     fn last(&self) -> Result<Option<(Timestamp, LastRoundCounts)>, CommandError> {
         let last = last_round(self.job.dir());
-        let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
+        let last = last.map_err(|error| of_crawl(&error, self.job.dir()))?;
         let Some(last) = last.filter(|last| last.is_over) else {
             return Ok(None);
         };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crawl_index::{IndexWriter, IndexedPage};
-use crawl_testweb::TestWeb;
+use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -434,4 +434,48 @@ fn invalid_wacz_files_are_refused() {
             no table of links: the crawl didn't record links
             hint: crawl with `--links on` to record them"#]],
     );
+}
+
+#[test]
+fn a_later_round_keeps_the_round_of_urls_that_are_still_excluded() {
+    let (dir, cmd) = setup("excluded-rounds");
+    let page = |links: &str| HttpAnswer::html(&format!("<title>t</title>{links}"));
+    let links = "<a href=deep>d</a> <a href=no rel=nofollow>n</a> <a href=next>x</a>";
+    let web = TestWeb::builder().hosts(1).sitemap(false).pages(1).start();
+    web.script(0, "/", page(links));
+    let seed = web.url(0, "/");
+    let args = [
+        "--delay",
+        "0s",
+        "--delay-factor",
+        "0",
+        "--progress",
+        "off",
+        "--output",
+        "c",
+    ];
+    let first = ["--seed", &seed, "--max-depth", "0"];
+    assert_eq!(cmd.run(&[&first[..], &args].concat()).code, 0);
+    let exported = |to: &str, round: &str| {
+        done(
+            &cmd,
+            &["export", "c", "--to", "csv", "--out", to, "--round", round],
+        );
+        let rows = dir.read(&format!("{to}/excluded.csv"));
+        let mut rows: Vec<_> = rows.lines().map(str::to_owned).collect();
+        rows.sort();
+        rows
+    };
+    let before = exported("before", "1");
+    assert!(before.len() > 3, "{before:?}");
+    web.script(0, "/", page(&format!("{links} <a href=new>y</a>")));
+    for _ in 0..2 {
+        assert_eq!(cmd.run(&[&["--recrawl"], &args[..]].concat()).code, 0);
+    }
+    assert_eq!(exported("after", "1"), before);
+    assert_eq!(exported("last", "3").len(), before.len() + 1);
+    let rows = dir.rows("c/excluded.jsonl");
+    let row = rows.iter().find(|row| row["url"] == web.url(0, "/new"));
+    assert_eq!(row.unwrap()["round"], 2);
+    assert!(!dir.file("c/state/excluded.jsonl").exists());
 }

@@ -152,6 +152,17 @@ fn assert_verifies(dir: &Dir, cmd: &Cmd) {
     assert_eq!(visits.or(total), Some(rows.len() as u64));
 }
 
+/// Checks that `/hop` doesn't count as broken: only the target of its redirect was forgotten.
+fn assert_hop_not_broken(dir: &Dir, cmd: &Cmd) {
+    let broken = cmd.run(&["report", "c", "--broken", "--json"]).ok();
+    let broken: Value = serde_json::from_str(&broken).unwrap();
+    let pages = broken["pages"].as_array().unwrap().iter();
+    let urls: Vec<_> = pages.map(|page| page["url"].as_str().unwrap()).collect();
+    assert!(!urls.iter().any(|url| url.ends_with("/hop")), "{urls:?}");
+    let report: Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
+    assert_eq!(report["broken"]["pages"], urls.len());
+}
+
 #[test]
 fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     let (dir, cmd) = setup("page");
@@ -220,9 +231,10 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
         .find(|row| row["url"] == web.url(0, "/hop").as_str())
         .unwrap();
     assert_eq!(
-        (&hop["status"], &hop["redirect"]),
-        (&302.into(), &Value::Null)
+        (&hop["status"], &hop["redirect"], &hop["error"]),
+        (&302.into(), &Value::Null, &"redirect_forgotten".into())
     );
+    assert_hop_not_broken(&dir, &cmd);
     let tombstones = dir.rows("c/tombstones.jsonl");
     assert_eq!(tombstones.len(), 1);
     assert_eq!(
@@ -258,6 +270,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     );
     assert_gone(&dir, &[&gone, WORDS]);
     assert_verifies(&dir, &cmd);
+    assert_hop_not_broken(&dir, &cmd);
     // The forgotten page isn't fetched even if it is given as a seed.
     let ran = cmd.run(&[
         "--seed",
@@ -520,4 +533,112 @@ fn a_running_crawl_can_t_forget() {
     let ran = cmd.run(&["forget", "c", &gone, "--reason", &format!("as {gone} says")]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("--reason contains"), "{}", ran.stderr);
+}
+
+#[test]
+fn reading_leaves_an_erased_crawl_undamaged() {
+    let (dir, cmd) = setup("read-only");
+    let web = web(1);
+    let (seed, gone, kept) = (
+        web.url(0, "/"),
+        web.url(0, "/gone-page"),
+        web.url(0, "/kept"),
+    );
+    crawled(&cmd, &[&seed], &[]);
+    assert_eq!(cmd.run(&["forget", "c", &gone]).code, 0);
+    let copied = Command::new("cp")
+        .args(["-r", "c", "whole"])
+        .current_dir(dir.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let refused = [
+        "--seed",
+        &gone,
+        "--add-seed",
+        "--output",
+        "c",
+        "--links",
+        "on",
+    ];
+    for (args, code) in [
+        (&["explain", "c", &kept][..], 0),
+        (&["forget", "c", &kept, "--dry-run"], 0),
+        (&["replay", "c", "--output", "again"], 0),
+        (&refused, 2),
+    ] {
+        fs::remove_dir_all(dir.file("c")).unwrap();
+        copy_back(&dir);
+        let ran = cmd.run(args);
+        assert_eq!(ran.code, code, "{args:?}: {}", ran.stderr);
+        let verified = cmd.run(&["verify", "c"]);
+        assert_eq!(verified.code, 0, "{args:?}: {}", verified.stdout);
+    }
+    // Damage from before the command is still found.
+    fs::write(dir.file("c/state/store/version"), "0").unwrap();
+    cmd.run(&["explain", "c", &kept]);
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 4, "{}", verified.stdout);
+}
+
+/// Leaves `c` as after a crash in the last step of `crawl forget`: its list is still there, and the
+/// derived files are removed or about to be.
+fn interrupt_at_the_end(dir: &Dir) {
+    let remove = [
+        "index",
+        "report.json",
+        "report.html",
+        "hosts.jsonl",
+        "digests.jsonl",
+    ];
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    let list = serde_json::json!({"replace": [], "remove": remove, "mark": null});
+    dir.write("c/forget.json", &list.to_string());
+}
+
+#[test]
+fn an_interrupted_forget_is_named_and_finished_with_all_derived_files() {
+    let (dir, cmd) = setup("finish");
+    let web = web(1);
+    let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
+    crawled(&cmd, &[&seed], &[]);
+    let finish = || {
+        let ran = cmd.run(&["forget", "c", "--finish"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stderr
+    };
+    // Interrupted before the list of changes was written.
+    dir.write("c/forget.new/pages.jsonl", "");
+    dir.write("c/forget.json.new", "{\"repl");
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 0, "{}", verified.stdout);
+    let note = "interrupted before anything changed: `crawl forget c --finish` removes";
+    assert!(verified.stdout.contains(note), "{}", verified.stdout);
+    let message = finish();
+    assert!(message.contains("before it changed anything"), "{message}");
+    assert!(!dir.file("c/forget.new").exists());
+    assert_verifies(&dir, &cmd);
+    let message = finish();
+    assert!(message.contains("no interrupted erasure"), "{message}");
+
+    assert_eq!(cmd.run(&["forget", "c", &gone]).code, 0);
+    interrupt_at_the_end(&dir);
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 4, "{}", verified.stdout);
+    let defects = "defects    1\n  forget.json: erasing pages was interrupted: `crawl forget c \
+                   --finish` finishes it\n";
+    assert!(verified.stdout.ends_with(defects), "{}", verified.stdout);
+    let message = finish();
+    assert!(message.contains("erasure is complete"), "{message}");
+    assert_verifies(&dir, &cmd);
+    for file in ["report.html", "hosts.jsonl"] {
+        assert!(dir.file("c").join(file).exists(), "{file}");
+    }
+    // Interrupted after the list was carried out, before the derived files were written again.
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    let message = finish();
+    assert!(message.contains("erasure is complete"), "{message}");
+    assert_verifies(&dir, &cmd);
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    assert_eq!(cmd.run(&["forget", "c", &web.url(0, "/child")]).code, 0);
+    assert_verifies(&dir, &cmd);
 }

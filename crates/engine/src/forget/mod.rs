@@ -34,6 +34,7 @@ use crate::revisit::visit::without_redirect_to;
 use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::crawl_directory::{examine, open_at_rest, open_resting};
+use crate::state::earlier_exclusions::EARLIER;
 use crate::state::extracted_field_files::finish_replacement;
 use crate::state::file_swap::{self, FileSwapList, LIST};
 use crate::tombstones::{
@@ -112,8 +113,18 @@ impl fmt::Debug for ForgetRequest<'_> {
     }
 }
 
-/// Finishes an erasure that a crash interrupted. Returns false if there was none. `is_ours` gets
-/// the list's signed bytes and its signature, and returns whether this user's key signed them.
+/// The derived files of a crawl that an erasure removed, and that the caller must create again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedDerivedFiles {
+    /// Whether `report.json` was removed, with `report.html` and `hosts.jsonl`.
+    pub report: bool,
+    /// Whether the search index was removed.
+    pub index: bool,
+}
+
+/// Finishes an erasure that a crash interrupted. Returns the derived files that the erasure removed;
+/// `None` if there was none. `is_ours` gets the list's signed bytes and its signature, and returns
+/// whether this user's key signed them.
 ///
 /// # Errors
 /// [`EngineError::ForeignForget`] if the list is not this user's or names a file that [`forget`]
@@ -121,12 +132,29 @@ impl fmt::Debug for ForgetRequest<'_> {
 pub fn finish_forget(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
-) -> Result<bool, EngineError> {
+) -> Result<Option<RemovedDerivedFiles>, EngineError> {
     // Check the directory first, because `examine` refuses links in place of files.
     if dir.join(LIST).symlink_metadata().is_ok() {
         examine(dir)?;
     }
-    file_swap::resume(dir, is_ours, &may_change)
+    let finished = file_swap::resume(dir, is_ours, &may_change)?;
+    Ok(finished.map(|swap| {
+        let is_removed = |file: &str| swap.remove.iter().any(|name| name == file);
+        RemovedDerivedFiles {
+            report: is_removed(REPORT),
+            index: is_removed(INDEX_FOLDER),
+        }
+    }))
+}
+
+/// Removes the new files of an erasure that was interrupted before it changed the crawl. Returns
+/// false if there was none.
+///
+/// # Errors
+/// [`EngineError::OutputInUse`] if another process uses the crawl; [`EngineError::UnfinishedForget`]
+/// if the erasure changed the crawl; an I/O error.
+pub fn undo_forget(dir: &Path) -> Result<bool, EngineError> {
+    file_swap::recover(dir)
 }
 
 /// Returns whether [`forget`] may replace or remove the file or folder of this name.
@@ -139,12 +167,14 @@ fn may_change(name: &str) -> bool {
         || name == TOMBSTONES
         || name == CONFIG
         || name == STORE
+        || name == EARLIER
         || name
             .strip_prefix("state/")
             .is_some_and(|name| name == LOG || JOURNALS.contains(&name))
 }
 
 const CONFIG: &str = "crawl.toml";
+const REPORT: &str = "report.json";
 const STORE: &str = "state/store";
 /// The files of the crash journal in `state/`, which contain URLs that were being read.
 const JOURNALS: [&str; 2] = ["reading", "reading.new"];
@@ -204,6 +234,15 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, records can't be read, or
 /// writing fails. Afterwards the crawl is unchanged, or the next start finishes the erasure.
 pub fn forget(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, EngineError> {
+    let forgotten = erase(dir, order);
+    if forgotten.is_err() {
+        // Free the disk space of the new files. If that fails too, the next start removes them.
+        let _ = file_swap::recover(dir);
+    }
+    forgotten
+}
+
+fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, EngineError> {
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
             dir: dir.to_path_buf(),
@@ -263,11 +302,16 @@ pub fn forget(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCount
         write_synced(&staging.join(CONFIG), text.as_bytes())?;
         changes.replace.push(CONFIG.to_owned());
     }
-    changes.remove.extend(DERIVED.map(str::to_owned));
+    // List only files that exist, so that `finish_forget` knows which ones were removed.
+    let is_there = |name: &&str| dir.join(name).symlink_metadata().is_ok();
+    let derived = DERIVED.into_iter().filter(is_there);
+    changes.remove.extend(derived.map(str::to_owned));
     let state_files = [LOG].into_iter().chain(JOURNALS);
     changes
         .remove
         .extend(state_files.map(|name| format!("state/{name}")));
+    // Exists only after a killed run. The next run then lists these URLs with its own round.
+    changes.remove.push(EARLIER.to_owned());
     file_swap::commit(dir, &changes, order.sign)?;
     file_swap::finish(dir, &changes, &mut || Ok(()))?;
     Ok(counts.done)
@@ -278,7 +322,7 @@ const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,
     NEW_FOLDER,
-    "report.json",
+    REPORT,
     "report.json.new",
     "report.html",
     "report.html.new",

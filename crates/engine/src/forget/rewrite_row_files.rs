@@ -212,9 +212,10 @@ fn page(
         return RowRewriteDecision::Drop;
     }
     let mut is_cleared = false;
-    for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
+    for url in [&mut row.via, &mut row.canonical] {
         is_cleared |= removal.clear(url);
     }
+    is_cleared |= row.clear_redirect(|url| removal.holds_text(url));
     // If the value mentions an erased URL, keep only the word before the URL, such as `canonical`.
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
         if removal.is_named_in(text) {
@@ -293,7 +294,8 @@ fn excluded(row: &mut ExcludedRow, removal: &RemovalSelection) -> RowRewriteDeci
     }
 }
 
-/// Subtracts the erased URLs from a row's number of pending URLs.
+/// Subtracts the erased URLs from a row's number of pending URLs, and clears the texts and listed
+/// URLs that name an erased page or host.
 fn waiting(
     row: &mut WaitingRow,
     removal: &RemovalSelection,
@@ -304,14 +306,55 @@ fn waiting(
         Some(origin) if removal.holds_text(origin) => return RowRewriteDecision::Drop,
         Some(origin) => pending.get(origin).copied().unwrap_or_default(),
     };
-    match erased {
-        0 => RowRewriteDecision::Keep,
-        _ => {
-            row.urls = row.urls.saturating_sub(erased);
-            match row.urls == 0 && row.origin.is_some() {
-                true => RowRewriteDecision::Drop,
-                false => RowRewriteDecision::Clear,
-            }
-        }
+    let before = row.clone();
+    row.urls = row.urls.saturating_sub(erased);
+    if erased > 0 && row.urls == 0 && row.origin.is_some() {
+        return RowRewriteDecision::Drop;
+    }
+    removal.clear_text(&mut row.detail);
+    row.listed.retain(|listed| !removal.holds_text(&listed.url));
+    for listed in &mut row.listed {
+        removal.clear(&mut listed.found_on);
+    }
+    match *row == before {
+        true => RowRewriteDecision::Keep,
+        false => RowRewriteDecision::Clear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crawl_archive::rows::WaitingRow;
+    use crawl_archive::{RemovalSelection, RowRewriteDecision};
+    use crawl_weburl::HostKey;
+    use serde_json::json;
+
+    use super::waiting;
+
+    #[test]
+    fn a_row_of_pending_urls_keeps_no_erased_name() {
+        let mut removal = RemovalSelection::default();
+        removal.add_host(HostKey::parse("a.test").unwrap());
+        let rewritten = |row: serde_json::Value| {
+            let mut row: WaitingRow = serde_json::from_value(row).unwrap();
+            let pending = BTreeMap::from([("http://a.test".to_owned(), 2)]);
+            let decision = waiting(&mut row, &removal, &pending);
+            (decision, serde_json::to_value(row).unwrap())
+        };
+        let budget = "max-pages of [site.\"a.test\"]";
+        let row = json!({"origin": null, "urls": 3, "reason": "budget", "detail": budget});
+        let cleared = json!({"origin": null, "urls": 1, "reason": "budget", "detail": null});
+        assert_eq!(rewritten(row), (RowRewriteDecision::Clear, cleared));
+        let row = |found_on: Option<&str>| {
+            json!({"origin": "http://b.test", "urls": 1, "reason": "robots", "detail": "DNS",
+                "listed": [{"url": "http://b.test/", "found_on": found_on}]})
+        };
+        let (decision, cleared) = rewritten(row(Some("http://a.test/")));
+        assert_eq!((decision, cleared), (RowRewriteDecision::Clear, row(None)));
+        let unchanged = row(Some("http://c.test/"));
+        let expected = (RowRewriteDecision::Keep, unchanged.clone());
+        assert_eq!(rewritten(unchanged), expected);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,18 +11,20 @@ use std::sync::Arc;
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, LogSyncer, RowFileWriter,
-    RowLogWriter, RowReader, TEMPORARY_DIGESTS, Warcinfo, check_entries, keep_archive_digests,
+    RowLogWriter, RowReader, StateDigestGuard, TEMPORARY_DIGESTS, Warcinfo, check_entries,
+    keep_archive_digests,
 };
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{
     DiskOpenError, FileLock, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError,
-    KnownState, OfflineFrontier,
+    KnownState, OfflineFrontier, is_write_once,
 };
 use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
 use super::durable_files::{make_folder, replace};
+use super::earlier_exclusions::{self, EXCLUDED};
 use super::extracted_field_files::{
     EXTRACT_RULES, EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACT_RULES, NEW_EXTRACTS,
     finish_replacement, write_rules,
@@ -68,7 +71,7 @@ const OURS: [&str; 33] = [
     "state",
     "pages.jsonl",
     "requests.jsonl",
-    "excluded.jsonl",
+    EXCLUDED,
     "links.jsonl",
     EXTRACTS,
     NEW_EXTRACTS,
@@ -178,6 +181,8 @@ pub(crate) fn open_with(
     }
     let state = dir.join(STATE);
     let created = make_state(&state)?;
+    // Declared before the frontier, so that a refused run drops it after the frontier.
+    let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
     let (frontier, shared, lock) = open_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
@@ -190,6 +195,7 @@ pub(crate) fn open_with(
     // Files change only from here on, so every check that may refuse the run must come before.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
+    earlier_exclusions::set_aside(dir, marks.get(EXCLUDED).copied().unwrap_or(0))?;
     let mut files = open_files(config, &marks)?;
     write_config(dir, &config.config_text)?;
     let last_end = last_end(dir);
@@ -262,6 +268,21 @@ pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
     replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
 }
 
+/// The frontier of a crawl that is not running.
+pub(crate) struct RestingFrontier {
+    frontier: FjallFrontier,
+    /// Declared last, because fields are dropped in order and the frontier must be closed first.
+    _digests: StateDigestGuard,
+}
+
+impl Deref for RestingFrontier {
+    type Target = FjallFrontier;
+
+    fn deref(&self) -> &FjallFrontier {
+        &self.frontier
+    }
+}
+
 /// Creates or opens the state without the other files, for a crawl that has not run yet.
 pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     examine(dir)?;
@@ -271,13 +292,17 @@ pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 }
 
 /// Opens the state without the other files, for a crawl that is not running.
-pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
-    match examine(dir)? {
-        true => open_frontier(dir, &dir.join(STATE)),
-        false => Err(EngineError::NothingToDo {
+pub(crate) fn open_at_rest(dir: &Path) -> Result<RestingFrontier, EngineError> {
+    if !examine(dir)? {
+        return Err(EngineError::NothingToDo {
             dir: dir.to_path_buf(),
-        }),
+        });
     }
+    let digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
+    Ok(RestingFrontier {
+        frontier: open_frontier(dir, &dir.join(STATE))?,
+        _digests: digests,
+    })
 }
 
 /// Locks a directory that was gathered from the directories of several workers, until the returned
@@ -399,7 +424,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFi
     Ok(OutputFiles {
         archive: archive.filter(|_| config.warc.is_some()),
         pages: rows("pages.jsonl")?,
-        excluded: rows("excluded.jsonl")?,
+        excluded: rows(EXCLUDED)?,
         links: links.filter(|_| config.links),
         extracts: extracts.filter(|_| has_rules),
         walk: walk.filter(|_| is_walk),

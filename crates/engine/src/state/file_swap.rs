@@ -18,18 +18,14 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+pub(crate) use crawl_archive::{
+    FORGET_LIST as LIST, FORGET_LIST_BESIDE as LIST_BESIDE, FORGET_STAGING as STAGING,
+};
 use crawl_archive::{read_text, replace_file};
 use crawl_frontier::FileLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-
-/// The folder of new files.
-pub(crate) const STAGING: &str = "forget.new";
-/// The file with the list of changes.
-pub(crate) const LIST: &str = "forget.json";
-/// The temporary name of the list while it is written.
-pub(crate) const LIST_BESIDE: &str = "forget.json.new";
 
 /// Maximum size of a list, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -150,15 +146,16 @@ fn replace(
     sync_parent(root, name)
 }
 
-/// Undoes a replacement that a crash interrupted before the list was written.
+/// Undoes a replacement that a crash interrupted before the list was written. Returns false if there
+/// was none.
 ///
 /// # Errors
 /// [`EngineError::OutputInUse`] if another process uses the crawl,
 /// [`EngineError::UnfinishedForget`] if a list was written ([`resume`] finishes it), or an I/O
 /// error.
-pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
+pub(crate) fn recover(dir: &Path) -> Result<bool, EngineError> {
     let Some(_lock) = lock_leftovers(dir)? else {
-        return Ok(());
+        return Ok(false);
     };
     let failed = |why| EngineError::disk(dir)(why);
     let root = open_root(dir).map_err(failed)?;
@@ -167,11 +164,12 @@ pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
         return Err(EngineError::UnfinishedForget { dir });
     }
     remove(&root, STAGING).map_err(failed)?;
-    remove(&root, LIST_BESIDE).map_err(failed)
+    remove(&root, LIST_BESIDE).map_err(failed)?;
+    Ok(true)
 }
 
-/// Finishes the replacement whose list is in `dir`. Returns false if `dir` has no list. `is_ours`
-/// gets the signed bytes and the signature, and returns whether the user signed them. `may_change`
+/// Finishes the replacement whose list is in `dir`. Returns the list; `None` if `dir` has none.
+/// `is_ours` gets the signed bytes and the signature, and returns whether the user signed them. `may_change`
 /// returns whether the file with this name may be replaced or removed.
 ///
 /// # Errors
@@ -181,13 +179,13 @@ pub(crate) fn resume(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
     may_change: &dyn Fn(&str) -> bool,
-) -> Result<bool, EngineError> {
+) -> Result<Option<FileSwapList>, EngineError> {
     let list = dir.join(LIST);
     if list.symlink_metadata().is_err() {
-        return Ok(false);
+        return Ok(None);
     }
     let Some(_lock) = lock_leftovers(dir)? else {
-        return Ok(false);
+        return Ok(None);
     };
     let text = read_text(&list, MAX_LIST_BYTES).map_err(EngineError::disk(&list))?;
     let foreign = |why: String| EngineError::ForeignForget {
@@ -206,7 +204,7 @@ pub(crate) fn resume(
         return Err(foreign("its mark is not yours".to_owned()));
     }
     finish(dir, &swap, &mut || Ok(()))?;
-    Ok(true)
+    Ok(Some(swap))
 }
 
 /// Locks the crawl if it contains files of an interrupted replacement. `None` if it contains none.
@@ -288,7 +286,8 @@ mod tests {
     /// Resumes as the user who signed the list. Only names other than `kept` may be changed.
     fn resumed(dir: &Path) -> Result<bool, EngineError> {
         let is_ours = |message: &[u8], mark: Option<&str>| mark == sign(message).as_deref();
-        resume(dir, &is_ours, &|name| !name.contains("kept"))
+        let resumed = resume(dir, &is_ours, &|name| !name.contains("kept"))?;
+        Ok(resumed.is_some())
     }
 
     fn setup(dir: &Path) -> FileSwapList {
@@ -380,7 +379,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         setup(dir.path());
         fs::write(dir.path().join("forget.json.new"), "{\"repl").unwrap();
-        recover(dir.path()).unwrap();
+        assert!(recover(dir.path()).unwrap());
+        assert!(!recover(dir.path()).unwrap());
         let old = [
             "archive/a: old",
             "index/segment: old",

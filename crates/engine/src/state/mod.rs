@@ -4,6 +4,7 @@ pub(crate) mod crash_journal;
 pub(crate) mod crawl_directory;
 pub(crate) mod delay_settings_log;
 mod durable_files;
+pub(crate) mod earlier_exclusions;
 pub(crate) mod extracted_field_files;
 pub(crate) mod file_swap;
 pub(crate) mod frontier_move_counts;

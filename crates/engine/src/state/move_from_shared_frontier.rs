@@ -17,6 +17,7 @@ use crawl_traps::TrapDetector;
 use crawl_weburl::HostKey;
 
 use super::crawl_directory::{self, STATE};
+use super::earlier_exclusions::EXCLUDED;
 use super::extracted_field_files::EXTRACTS;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::stored_parked_hosts::listed;
@@ -33,7 +34,6 @@ const BATCH_PARTS: usize = 2_000;
 /// Bytes of robots.txt copies at which a transaction is committed.
 const BATCH_BYTES: usize = 8 << 20;
 
-const EXCLUDED: &str = "excluded.jsonl";
 /// The row files whose committed lengths a frontier records.
 const MARKED_FILES: [&str; 4] = ["pages.jsonl", EXCLUDED, "links.jsonl", EXTRACTS];
 

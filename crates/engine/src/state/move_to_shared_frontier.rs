@@ -5,10 +5,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{DIGESTS, FilesToRehash, RowReader, write_digests};
+use crawl_archive::{DIGESTS, FilesToRehash, RowReader, StateDigestGuard, write_digests};
 use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
 use crawl_frontier::worker_frontier::{CrawlMoveError, ImportedWorker, IncomingCrawl};
-use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError};
+use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, is_write_once};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
@@ -67,6 +67,8 @@ pub fn import(
     let state = dir.join(STATE);
     let begun = worker_state_folder::begun_import(dir, &state, target)?;
     file_swap::recover(dir)?;
+    // Declared before the frontier, so that a refused import drops it after the frontier.
+    let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
     let opened = FjallFrontier::open(&state, &FjallFrontierOptions::default());
     let frontier = opened.map_err(|error| crawl_directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;

@@ -65,8 +65,8 @@ pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
         Err(EngineError::NothingToDo { .. }) => return Ok(None),
         frontier => frontier?,
     };
-    let round = round::stored(&frontier)?;
-    let parked = parked(&frontier)?.into_iter().collect();
+    let round = round::stored(&*frontier)?;
+    let parked = parked(&*frontier)?.into_iter().collect();
     Ok(round.map(|round| LastRound {
         number: round.number,
         began: round.began,
@@ -142,9 +142,9 @@ fn change_at_rest(
     ) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let frontier = crawl_directory::open_at_rest(dir)?;
-    let mut hosts = parked(&frontier)?;
+    let mut hosts = parked(&*frontier)?;
     let mut metas = Vec::new();
-    change(&frontier, &mut hosts, &mut metas)?;
+    change(&*frontier, &mut hosts, &mut metas)?;
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
     for (key, bytes) in &metas {

@@ -13,7 +13,8 @@ use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
 use crate::revisit::round;
 use crate::scope_seeds::ScopeSeeds;
-use crate::state::crawl_directory;
+use crate::state::earlier_exclusions::EarlierExclusions;
+use crate::state::{crawl_directory, earlier_exclusions};
 use crate::summary::EndReason;
 
 /// Maximum number of URLs to list for each origin whose robots.txt is unreachable.
@@ -44,10 +45,11 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // Use the start time of the round in all these rows, so that their times stay the same when the
+    // Use the start time of the round in all new rows, so that their times stay the same when the
     // rows are rewritten at the end of every run.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
+    let earlier = EarlierExclusions::read(&config.output)?;
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, EndReason::Interrupted | EndReason::HandedOver);
     // Each worker lists the URLs of its own hosts, unless a worker that ended earlier has listed
@@ -62,7 +64,7 @@ pub(crate) fn write_derived(
     };
     if shared.is_none() || !is_cut_short {
         list(
-            (excluded, &scope_seeds, when),
+            (excluded, &scope_seeds, &earlier, when),
             |waiting| waiting.exclusion.filter(|_| is_own(waiting)).cloned(),
             |visit| frontier.each_deferred(visit),
         )?;
@@ -72,12 +74,15 @@ pub(crate) fn write_derived(
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
         list(
-            (excluded, &scope_seeds, when),
+            (excluded, &scope_seeds, &earlier, when),
             |waiting| exclusion(waiting).filter(|_| is_own(waiting)),
             |visit| frontier.each_pending(visit),
         )?;
     }
     excluded.sync()?;
+    if shared.is_none() || !is_cut_short {
+        earlier_exclusions::remove(&config.output)?;
+    }
     if let (Some(shared), Some(buckets)) = (&shared, &buckets) {
         shared.note_listed(buckets)?;
     }
@@ -145,9 +150,15 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
     }
 }
 
-/// Writes a row for each URL for which `exclusion` returns an exclusion.
+/// Writes a row for each URL for which `exclusion` returns an exclusion. A URL that an earlier run
+/// listed for the same reason keeps its round.
 fn list(
-    (file, seeds, when): (&mut RowFileWriter, &ScopeSeeds, Option<(u32, Timestamp)>),
+    (file, seeds, earlier, when): (
+        &mut RowFileWriter,
+        &ScopeSeeds,
+        &EarlierExclusions,
+        Option<(u32, Timestamp)>,
+    ),
     exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason>,
     show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
@@ -157,12 +168,13 @@ fn list(
             return ControlFlow::Continue(());
         };
         let label = seeds.label(waiting.url);
+        let earlier = earlier.when(waiting.url.as_str(), exclusion.reason.name());
         match file.append(&excluded_row(
             waiting.url,
             &exclusion,
             waiting.via,
             label,
-            when,
+            earlier.or(when),
         )) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
+use crate::commands::forget;
 use crate::commands::gather::{of_folder, of_gather, put_in_place};
-use crate::error::engine::of_engine;
+use crate::error::engine::{of_crawl, of_engine};
 use crate::error::shared_frontier::of_shared;
 use crate::error::{CommandError, unwritable};
 use crate::settings::check_name;
@@ -55,7 +56,7 @@ pub(super) fn import_crawl(
         crawl: crawl.clone(),
         worker: worker.to_owned(),
     };
-    crate::run::finish_interrupted(dir)?;
+    forget::finish_interrupted(dir)?;
     let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
     let mut counts = object(&imported.moved, &crawl);
     counts["worker"] = json!(worker);
@@ -108,7 +109,7 @@ pub(super) fn export_crawl(
         })
         .collect();
     let moved = export(folder.beside(), &source, &named);
-    let moved = moved.map_err(|error| of_engine(&error, output))?;
+    let moved = moved.map_err(|error| of_crawl(&error, output))?;
     // From here on no worker can continue the crawl. After a crash, the same command creates the
     // directory again.
     source.finish().map_err(|why| of_shared(&why))?;

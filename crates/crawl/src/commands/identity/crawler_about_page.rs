@@ -1,13 +1,13 @@
 //! `crawl identity page`: the page about the crawler.
 
-use std::fs;
 use std::path::Path;
 
 use crawl_engine::ForbiddenRobotsPolicy;
 use crawl_fetcher::SignWhen;
 use crawl_records::CrawlerDescription;
 
-use crate::error::{CommandError, FINISHED, unwritable};
+use crate::error::{CommandError, FINISHED};
+use crate::output_file::write_file;
 use crate::settings::{
     Settings, SiteSettings, check_agent, check_contact, fastest_pace, key_url, user_agent,
 };
@@ -62,7 +62,7 @@ pub(super) fn run(
         always_signs: operator.signature.meaning() == Some(SignWhen::Always),
         ip_ranges: ip_ranges.map(str::to_owned),
     };
-    fs::write(out, page.to_html()).map_err(|why| unwritable(out, &why))?;
+    write_file(out, page.to_html())?;
     note(&format!("wrote {}", out.display()));
     Ok(FINISHED)
 }

@@ -7,6 +7,7 @@ use crawl_identity::{AgentCardDetails, DIRECTORY_TYPE, SignatureAgentCard};
 
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::identity::KeySource;
+use crate::output_file::write_file;
 use crate::settings::{Settings, check_agent, check_contact, fastest_pace, key_url, user_agent};
 use crate::terminal::{note, print};
 
@@ -25,7 +26,7 @@ pub(super) fn run(out: &Path, settings: &Settings) -> Result<u8, CommandError> {
         let file = out.join(name);
         let folder = file.parent().unwrap_or(out);
         fs::create_dir_all(folder).map_err(|why| unwritable(folder, &why))?;
-        fs::write(&file, text).map_err(|why| unwritable(&file, &why))?;
+        write_file(&file, text)?;
         printed.push_str(&format!("{}\n", file.display()));
     }
     note(&format!(

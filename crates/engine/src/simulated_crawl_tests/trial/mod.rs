@@ -165,7 +165,7 @@ impl Store {
     fn open(&self, dir: &Path) -> Result<Arc<dyn Frontier>, EngineError> {
         Ok(match self {
             Store::Memory(frontier) => Arc::clone(frontier) as _,
-            Store::Directory => Arc::new(crawl_directory::open_at_rest(dir)?),
+            Store::Directory => Arc::new(crawl_directory::begin_at_rest(dir)?),
         })
     }
 

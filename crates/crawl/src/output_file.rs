@@ -1,0 +1,66 @@
+//! Writes the files that a user names on the command line.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crawl_archive::{AtomicFile, AtomicFileError};
+
+use crate::error::{CommandError, unwritable};
+
+/// Writes a file. An existing file is replaced only once the new one is complete, so a full disk
+/// leaves the old one. Through a symbolic link, replaces the file that it leads to. Writes directly
+/// to anything else at `path`, such as `/dev/stdout`.
+pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let written = match fs::metadata(&target) {
+        Ok(found) if !found.is_file() => fs::write(path, bytes),
+        _ => replace(&target, bytes.as_ref()),
+    };
+    written.map_err(|why| unwritable(path, &why))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let of_file = |error| match error {
+        AtomicFileError::Write { source, .. } => source,
+        occupied => io::Error::other(occupied),
+    };
+    let mut file = AtomicFile::create(path).map_err(of_file)?;
+    file.write_all(bytes)?;
+    file.finish().map_err(of_file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::write_file;
+
+    #[test]
+    fn a_file_is_replaced_or_stays_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let page = dir.path().join("page.html");
+        write_file(&page, "old").unwrap();
+        let opened = fs::File::open(&page).unwrap();
+        symlink("page.html", dir.path().join("link")).unwrap();
+        write_file(&dir.path().join("link"), "new").unwrap();
+        assert_eq!(fs::read_to_string(&page).unwrap(), "new");
+        assert!(
+            fs::symlink_metadata(dir.path().join("link"))
+                .unwrap()
+                .is_symlink()
+        );
+        // The old file was not written to, so it would still be there if the disk had been full.
+        assert_eq!(std::io::read_to_string(opened).unwrap(), "old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        let refused = write_file(dir.path(), "new").unwrap_err();
+        assert!(
+            refused.message.contains("Is a directory"),
+            "{}",
+            refused.message
+        );
+        write_file(Path::new("/dev/null"), "new").unwrap();
+    }
+}

@@ -1,0 +1,144 @@
+//! Keeps the round of each row that is written to `excluded.jsonl` again at the end of every run.
+//!
+//! ```text
+//! excluded.jsonl           committed rows, then those of URLs that are still deferred or pending
+//! state/excluded.jsonl     the latter rows of the last finished run, while a run is in progress
+//! ```
+//!
+//! The rows at the end of `excluded.jsonl` are not committed: the next start cuts them off, and the
+//! end of its run lists the URLs that are still not fetched. Such a URL keeps its round.
+
+use std::fs;
+use std::hash::BuildHasher as _;
+use std::io::{self, ErrorKind, Seek as _, SeekFrom};
+use std::path::Path;
+
+use crawl_archive::rows::ExcludedRow;
+use crawl_archive::{ReadError, RowReader, Timestamp, open_regular, replace_file};
+use foldhash::fast::FixedState;
+
+use crate::error::EngineError;
+
+/// The row file of URLs that are not fetched.
+pub(crate) const EXCLUDED: &str = "excluded.jsonl";
+/// The file with the uncommitted rows of the last finished run.
+pub(crate) const EARLIER: &str = "state/excluded.jsonl";
+/// The temporary name of [`EARLIER`] while the file is written.
+const EARLIER_BESIDE: &str = "state/excluded.jsonl.new";
+
+/// Copies the rows of `excluded.jsonl` after the committed length, before they are cut off. If the
+/// last run was killed, the rows of the run before it are kept instead.
+pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
+    let path = dir.join(EARLIER);
+    let copy = || -> io::Result<()> {
+        let mut rows = match open_regular(&dir.join(EXCLUDED)) {
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+            rows => rows?,
+        };
+        if path.symlink_metadata().is_ok() || rows.metadata()?.len() <= committed {
+            return Ok(());
+        }
+        rows.seek(SeekFrom::Start(committed))?;
+        let beside = dir.join(EARLIER_BESIDE);
+        let mut file = replace_file(&beside)?;
+        io::copy(&mut rows, &mut file)?;
+        file.sync_all()?;
+        fs::rename(&beside, &path)
+    };
+    copy().map_err(EngineError::disk(&path))
+}
+
+/// The rounds in which URLs were excluded, from the rows that [`set_aside`] copied.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierExclusions {
+    /// For each row, the hash of its URL and reason, its round, and its time. Sorted.
+    rows: Vec<(u64, u32, Timestamp)>,
+}
+
+impl EarlierExclusions {
+    /// Reads the copied rows. Unreadable rows are skipped.
+    pub(crate) fn read(dir: &Path) -> Result<EarlierExclusions, EngineError> {
+        let mut rows = Vec::new();
+        for row in RowReader::<ExcludedRow>::open_if_any(&dir.join(EARLIER))? {
+            match row {
+                Ok(row) => {
+                    let when = row.round.zip(row.at);
+                    rows.extend(when.map(|(round, at)| (hash(&row.url, &row.reason), round, at)));
+                }
+                Err(ReadError::Row { .. }) => {}
+                Err(why) => return Err(why.into()),
+            }
+        }
+        rows.sort_unstable();
+        Ok(EarlierExclusions { rows })
+    }
+
+    /// Returns the round in which a URL was excluded for this reason, and the time in its row.
+    /// `None` if the last finished run did not list it.
+    pub(crate) fn when(&self, url: &str, reason: &str) -> Option<(u32, Timestamp)> {
+        let hash = hash(url, reason);
+        let place = self.rows.partition_point(|row| row.0 < hash);
+        let (found, round, at) = *self.rows.get(place)?;
+        (found == hash).then_some((round, at))
+    }
+}
+
+/// Removes the copied rows, once `excluded.jsonl` lists the URLs again.
+pub(crate) fn remove(dir: &Path) -> Result<(), EngineError> {
+    let path = dir.join(EARLIER);
+    match fs::remove_file(&path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(EngineError::disk(&path)(why)),
+        _ => Ok(()),
+    }
+}
+
+fn hash(url: &str, reason: &str) -> u64 {
+    FixedState::default().hash_one((url, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{EXCLUDED, EarlierExclusions, remove, set_aside};
+
+    fn row(url: &str, round: &str) -> String {
+        format!(
+            "{{\"url\":\"{url}\",\"reason\":\"depth\",\"rule\":null,\"line\":null,\
+             \"found_on\":null,\"round\":{round},\"at\":\"2026-11-20T23:59:59.123Z\"}}\n"
+        )
+    }
+
+    #[test]
+    fn a_url_keeps_its_round_even_if_a_run_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        fs::create_dir(dir.join("state")).unwrap();
+        set_aside(dir, 0).unwrap();
+        let committed = row("http://a.example/committed", "1");
+        let tail = [
+            row("http://a.example/1", "1"),
+            row("http://a.example/old", "null"),
+        ];
+        let rows = format!("{committed}{}", tail.concat());
+        fs::write(dir.join(EXCLUDED), rows).unwrap();
+        let mark = committed.len() as u64;
+        set_aside(dir, mark).unwrap();
+        // The next run is killed while it lists the URLs again.
+        let rows = format!("{committed}{}{{\"url", row("http://a.example/1", "3"));
+        fs::write(dir.join(EXCLUDED), rows).unwrap();
+        set_aside(dir, mark).unwrap();
+        let rounds = || {
+            let earlier = EarlierExclusions::read(dir).unwrap();
+            ["committed", "1", "old"].map(|page| {
+                let when = earlier.when(&format!("http://a.example/{page}"), "depth");
+                when.map(|(round, _)| round)
+            })
+        };
+        assert_eq!(rounds(), [None, Some(1), None]);
+        let earlier = EarlierExclusions::read(dir).unwrap();
+        assert_eq!(earlier.when("http://a.example/1", "budget"), None);
+        remove(dir).unwrap();
+        assert_eq!(rounds(), [None; 3]);
+    }
+}
