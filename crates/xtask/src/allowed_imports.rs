@@ -337,7 +337,8 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("frontier_meta_keys", &[]),
             ("runtime_waker", &[]),
             ("time_conversions", &[]),
-            ("content_filter", &[]),
+            ("content_type", &[]),
+            ("content_filter", &["content_type"]),
             ("priority", &[]),
             ("secret_redaction", &[]),
             ("usage_preferences", &[]),
@@ -346,8 +347,8 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("excluded_rows", &[]),
             ("free_space", &[]),
             ("document_conversion", &[]),
-            ("login", &[]),
-            ("render", &[]),
+            ("login", &["content_type"]),
+            ("render", &["content_type"]),
             (
                 "config",
                 &["document_conversion", "login", "render", "time_conversions"],
@@ -412,6 +413,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 "index",
                 &[
                     "config",
+                    "content_type",
                     "document_conversion",
                     "error",
                     "frontier_meta_keys",
@@ -465,6 +467,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 &[
                     "config",
                     "content_filter",
+                    "content_type",
                     "document_conversion",
                     "field_extraction",
                     "index",
@@ -574,7 +577,12 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             // Reads private keys and signs requests.
             (
                 "identity",
-                &["child_process_without_secrets", "clock", "error"],
+                &[
+                    "child_process_without_secrets",
+                    "clock",
+                    "error",
+                    "input_file_reader",
+                ],
             ),
             (
                 "settings",

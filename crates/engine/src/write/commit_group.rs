@@ -525,13 +525,7 @@ impl CommitGroup<'_> {
             joins_scope,
             ..
         } = findings;
-        let tombstones = self.tombstones;
-        if let Some(IndexLogEntry::Put(page)) = &mut entry {
-            page.links.retain(|link| !tombstones.holds_link(&link.url));
-        }
-        if !tombstones.is_empty() {
-            visit.bytes = without_redirect_to(visit.bytes, &|url| tombstones.holds_link(url));
-        }
+        self.remove_forgotten(entry.as_mut(), &mut visit);
         self.note_settled(&lease, row.bytes);
         if is_undecided_guess(&lease, row.status.unwrap_or(0)) {
             let guess = (lease.url.host_key(), is_listed.then_some(row.bytes));
@@ -569,7 +563,7 @@ impl CommitGroup<'_> {
             }
             false => Some(row),
         };
-        if let Some(target) = joins_scope.filter(|target| !tombstones.holds(target)) {
+        if let Some(target) = joins_scope.filter(|target| !self.tombstones.holds(target)) {
             self.scope_seeds.add_target(&lease.url, &target);
         }
         let modified = of_wanted(modified, &links);
@@ -581,6 +575,19 @@ impl CommitGroup<'_> {
             signal,
             links,
         })
+    }
+
+    /// Removes URLs that were forgotten from the links and the redirect target of a page.
+    fn remove_forgotten(&self, entry: Option<&mut IndexLogEntry>, visit: &mut LastVisit) {
+        let tombstones = self.tombstones;
+        if tombstones.is_empty() {
+            return;
+        }
+        if let Some(IndexLogEntry::Put(page)) = entry {
+            page.links.retain(|link| !tombstones.holds_link(&link.url));
+        }
+        let bytes = std::mem::take(&mut visit.bytes);
+        visit.bytes = without_redirect_to(bytes, &|url| tombstones.holds_link(url));
     }
 
     /// Admits links to this worker's hosts that other workers found. Reopens URLs of its hosts if
