@@ -1,7 +1,7 @@
 //! Files and folders that appear at their path only when they are complete.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,14 @@ impl AtomicFile {
             temporary,
             file: Some(BufWriter::with_capacity(1 << 16, file)),
         })
+    }
+
+    /// Sets the permissions of the file.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
+        fs::set_permissions(&self.temporary, permissions)
     }
 
     /// Syncs the file and renames it to its path.

@@ -115,7 +115,9 @@ impl FolderBefore {
         let rows = read.into_iter().chain(kept.cloned());
         let rows: BTreeMap<_, _> = rows.map(|row| (row.file.clone(), row)).collect();
         let rows: Vec<_> = rows.into_values().collect();
-        match rows == list.rows {
+        // A run that began while the files were read has marked the list as incomplete.
+        let is_current = read_whole_list(&self.dir)?.is_some_and(|now| now.rows == list.rows);
+        match rows == list.rows || !is_current {
             true => Ok(()),
             false => FileDigestList { rows, ..list }.write(&self.dir),
         }

@@ -100,10 +100,10 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             CrawlSubcommand::Index(IndexArgs { dir, .. })
             | CrawlSubcommand::Recheck(RecheckArgs { dir, .. }),
         ) => {
-            forget::finish_interrupted(dir)?;
+            forget::finish_interrupted_and_rebuild(dir)?;
         }
-        Some(CrawlSubcommand::Control(args)) => forget::finish_interrupted(&args.dir)?,
-        Some(CrawlSubcommand::Extract(args)) => forget::finish_interrupted(&args.dir)?,
+        Some(CrawlSubcommand::Control(args)) => forget::finish_interrupted_and_rebuild(&args.dir)?,
+        Some(CrawlSubcommand::Extract(args)) => forget::finish_interrupted_and_rebuild(&args.dir)?,
         _ => {}
     }
     match cli.command {

@@ -1,7 +1,7 @@
 //! Writes the files that a user names on the command line.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
 use crawl_archive::{AtomicFile, AtomicFileError};
@@ -9,31 +9,39 @@ use crawl_archive::{AtomicFile, AtomicFileError};
 use crate::error::{CommandError, unwritable};
 
 /// Writes a file. An existing file is replaced only once the new one is complete, so a full disk
-/// leaves the old one. Through a symbolic link, replaces the file that it leads to. Writes directly
+/// leaves the old one. If its folder doesn't allow that, writes into the existing file. Through a symbolic link, replaces the file that it leads to. Writes directly
 /// to anything else at `path`, such as `/dev/stdout`.
 pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = match fs::metadata(&target) {
         Ok(found) if !found.is_file() => fs::write(path, bytes),
-        _ => replace(&target, bytes.as_ref()),
+        Ok(found) => match replace(&target, bytes.as_ref(), Some(found.permissions())) {
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => fs::write(path, bytes),
+            replaced => replaced,
+        },
+        Err(_) => replace(&target, bytes.as_ref(), None),
     };
     written.map_err(|why| unwritable(path, &why))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file, and keeps the permissions of the earlier file.
+fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let of_file = |error| match error {
         AtomicFileError::Write { source, .. } => source,
         occupied => io::Error::other(occupied),
     };
     let mut file = AtomicFile::create(path).map_err(of_file)?;
     file.write_all(bytes)?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions)?;
+    }
     file.finish().map_err(of_file)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::Path;
 
     use super::write_file;
@@ -43,10 +51,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let page = dir.path().join("page.html");
         write_file(&page, "old").unwrap();
+        fs::set_permissions(&page, fs::Permissions::from_mode(0o600)).unwrap();
         let opened = fs::File::open(&page).unwrap();
         symlink("page.html", dir.path().join("link")).unwrap();
         write_file(&dir.path().join("link"), "new").unwrap();
         assert_eq!(fs::read_to_string(&page).unwrap(), "new");
+        assert_eq!(
+            fs::metadata(&page).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert!(
             fs::symlink_metadata(dir.path().join("link"))
                 .unwrap()

@@ -60,7 +60,7 @@ pub struct FormBody(String);
 impl FormBody {
     /// Creates the body from fields that are already encoded.
     #[must_use]
-    pub fn encoded_as(encoded: String) -> FormBody {
+    pub fn from_encoded(encoded: String) -> FormBody {
         FormBody(encoded)
     }
 

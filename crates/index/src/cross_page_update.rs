@@ -42,8 +42,9 @@ pub struct ReconcileReport {
     /// because they are more than a tenth of all pages, so the cause may be an error on the site's
     /// side.
     pub kept: BTreeMap<String, u64>,
-    /// The number of pages in `kept` and of pages that redirect to a login, by reason, for which the entry that would have removed the
-    /// page is pending or was applied since the writer was opened.
+    /// The number of pages that stay although an entry would remove them, by reason. They are in
+    /// `kept`, or redirect to a login. Only entries count that are pending or were applied since the
+    /// writer was opened.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -96,8 +97,9 @@ impl IndexWriter {
     /// Reconciles the index and also applies pending entries, whose pages are thus written only
     /// once, in their final form. Unlike [`IndexWriter::reconcile_unless`], doesn't commit first.
     /// `note` must cover the pending entries. `answers` is called if a page names a canonical URL
-    /// that is not indexed, or redirects. A page that redirects to a login stays as it is. Returns `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages
-    /// that name another URL take about 200 bytes of memory each.
+    /// that is not indexed, or redirects. A page that redirects to a login stays as it is. Returns
+    /// `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages that name another URL take
+    /// about 200 bytes of memory each.
     ///
     /// # Errors
     /// If the disk fails, the index is damaged, or the entries can't be read.

@@ -50,13 +50,17 @@ struct VisitedUrl {
 }
 
 impl RoundRowFilter {
-    /// Reads `pages.jsonl` and, if the crawl in `dir` has several rounds, `excluded.jsonl`.
+    /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, unless all rounds are
+    /// selected.
     ///
     /// # Errors
-    /// [`RecordsError::NoRound`] if no page was visited in the selected round or later; file system
+    /// [`RecordsError::NoRound`] if no row is from the selected round or a later one; file system
     /// errors. Malformed lines are skipped.
     pub fn read(dir: &Path, rounds: RoundSelection) -> Result<RoundRowFilter, RecordsError> {
-        let newest = newest_round(dir)?;
+        let newest = match rounds {
+            RoundSelection::All => 1,
+            RoundSelection::Last | RoundSelection::UpTo(_) => newest_round(dir)?,
+        };
         let last_round = match rounds {
             RoundSelection::UpTo(round) if !(1..=newest).contains(&round) => {
                 return Err(RecordsError::NoRound {
@@ -68,7 +72,7 @@ impl RoundRowFilter {
             RoundSelection::UpTo(round) => round,
             RoundSelection::Last | RoundSelection::All => u32::MAX,
         };
-        let has_several = rounds != RoundSelection::All && newest > 1;
+        let has_several = newest > 1;
         let several = has_several.then(|| SeveralRounds::read(dir, last_round));
         let several = several.transpose()?;
         Ok(RoundRowFilter {
@@ -169,11 +173,14 @@ impl SeveralRounds {
     }
 }
 
-/// Returns the number of the newest round with visits, or 1 if there are no visits.
+/// Returns the number of the newest round with rows, or 1 if there are no rows.
 fn newest_round(dir: &Path) -> Result<u32, RecordsError> {
     let mut newest = 1;
     each(pages(dir)?, |_, row: PageRow| {
         newest = newest.max(row.round);
+    })?;
+    each(excluded(dir)?, |_, row: ExcludedRow| {
+        newest = newest.max(row.round.unwrap_or(1));
     })?;
     Ok(newest)
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if args.finish {
         return finish(dir);
     }
-    finish_interrupted(dir)?;
+    finish_interrupted_and_rebuild(dir)?;
     let (removal, reason) = match &args.what {
         Some(what) => {
             let reason = args.reason.clone();
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
 ///
 /// # Errors
 /// The erasure isn't proven to be this user's, or can't be finished.
-pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
+pub(crate) fn finish_interrupted_and_rebuild(dir: &Path) -> Result<(), CommandError> {
     match crate::run::finish_interrupted(dir)? {
         Some(removed) => make_derived(dir, removed),
         None => Ok(()),

@@ -9,7 +9,8 @@ use crate::error::engine::of_engine;
 use crate::settings::{MarkCheckResult, MarkPurpose, UserFolders, verify};
 
 /// Finishes an interrupted erasure in `dir`. Returns the derived files that the erasure removed;
-/// `None` if there was none. Commands that write to a crawl directory call this function first.
+/// `None` if there was none. A run calls this function first; other commands that write to a crawl
+/// directory also rebuild those files.
 ///
 /// # Errors
 /// The erasure isn't proven to be this user's, or can't be finished.

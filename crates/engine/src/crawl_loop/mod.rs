@@ -176,7 +176,7 @@ impl Coordinator {
             Event::Committed(committed) => {
                 let traps_changed = committed.traps_changed;
                 let leaves_links = committed.leaves_links;
-                self.committed(now, *committed);
+                self.committed(now, *committed, out);
                 if let Some(are_left) = leaves_links
                     && self.shared.links_taken(are_left)
                 {
@@ -273,7 +273,7 @@ impl Coordinator {
         self.end.fail(error.into());
     }
 
-    fn committed(&mut self, now: Tick, committed: GroupCommitResult) {
+    fn committed(&mut self, now: Tick, committed: GroupCommitResult, out: &mut Vec<Effect>) {
         let (items, leases) = (committed.items, committed.leases);
         self.backlog.committed(now, items, leases, committed.bytes);
         for origin in &committed.ended {
@@ -281,6 +281,10 @@ impl Coordinator {
         }
         for (host, bytes) in &committed.guesses {
             self.undecided_ended(now, host, *bytes);
+            // The state that was committed with the sitemap doesn't count it.
+            if bytes.is_some() {
+                self.write_state(host, out);
+            }
         }
         self.hosts.states_kept(now, &committed.hosts);
         for (from, target) in &committed.targets {

@@ -382,14 +382,21 @@ impl Build<'_> {
             return Ok(left_out(url, "not_archived"));
         };
         let mut headers = header_map(&http.fields);
+        let mut at = kept.at;
         for later in &kept.later_heads {
             if let Some(newer) = head_fields_at(self.dir, &later.place) {
-                update_indexing_fields(&mut headers, &header_map(&newer), later.replaces_all);
+                let newer = header_map(&newer);
+                // A crawl indexes the page again at a 304 with other fields.
+                let fields = indexing_fields_digest(&newer);
+                if fields.is_some() && fields != indexing_fields_digest(&headers) {
+                    at = at.max(later.at);
+                }
+                update_indexing_fields(&mut headers, &newer, later.replaces_all);
             }
         }
         let page = ArchivedPage {
             url,
-            at: kept.at,
+            at,
             http: &http,
             headers: &headers,
             dom: self.dom(kept),

@@ -58,7 +58,7 @@ impl LoginForm {
             let own = credentials.iter().find(|(field, _)| field == name);
             (&**name, own.map_or(&**value, |(_, secret)| &**secret))
         });
-        FormBody::encoded_as(self.form.encoded(fields))
+        FormBody::from_encoded(self.form.encoded(fields))
     }
 }
 

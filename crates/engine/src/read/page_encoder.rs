@@ -24,8 +24,6 @@ use crate::revisit::visit::{RevisitRules, fetch_in_full_next_time};
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
     visits: RevisitRules,
-    /// Whether the crawl has a search index.
-    has_index: bool,
 }
 
 impl PageEncoder {
@@ -33,7 +31,6 @@ impl PageEncoder {
         PageEncoder {
             archive: ArchiveEncoder::new(config),
             visits: *visits,
-            has_index: config.index,
         }
     }
 
@@ -69,7 +66,8 @@ impl PageEncoder {
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexLogEntry::Drop { .. }));
-        let has_new_fields = self.has_index && detected.has_new_indexing_fields;
+        // Also in a crawl without an index, since `crawl index` may build one later.
+        let has_new_fields = detected.has_new_indexing_fields;
         if is_out_of_index || detected.is_unreadable || has_new_fields {
             fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);
         }

@@ -8,7 +8,7 @@
 //! The rows at the end of `excluded.jsonl` are not committed: the next start cuts them off, and the
 //! end of its run lists the URLs that are still not fetched. Such a URL keeps its round.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::BuildHasher as _;
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::path::Path;
@@ -24,13 +24,16 @@ pub(crate) const EXCLUDED: &str = "excluded.jsonl";
 /// The file with the uncommitted rows of the last finished run.
 pub(crate) const EARLIER: &str = "state/excluded.jsonl";
 /// The temporary name of [`EARLIER`] while the file is written.
-const EARLIER_BESIDE: &str = "state/excluded.jsonl.new";
+pub(crate) const EARLIER_BESIDE: &str = "state/excluded.jsonl.new";
 
 /// Copies the rows of `excluded.jsonl` after the committed length, before they are cut off. If the
 /// last run was killed, the rows of the run before it are kept instead.
 pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
     let path = dir.join(EARLIER);
     let copy = || -> io::Result<()> {
+        // A copy that a killed start left behind.
+        let beside = dir.join(EARLIER_BESIDE);
+        remove_file(&beside)?;
         let mut rows = match open_regular(&dir.join(EXCLUDED)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
             rows => rows?,
@@ -39,11 +42,12 @@ pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
             return Ok(());
         }
         rows.seek(SeekFrom::Start(committed))?;
-        let beside = dir.join(EARLIER_BESIDE);
         let mut file = replace_file(&beside)?;
         io::copy(&mut rows, &mut file)?;
         file.sync_all()?;
-        fs::rename(&beside, &path)
+        fs::rename(&beside, &path)?;
+        // The rows must be in the copy before they are cut off.
+        File::open(dir.join("state"))?.sync_all()
     };
     copy().map_err(EngineError::disk(&path))
 }
@@ -86,8 +90,13 @@ impl EarlierExclusions {
 /// Removes the copied rows, once `excluded.jsonl` lists the URLs again.
 pub(crate) fn remove(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(EARLIER);
-    match fs::remove_file(&path) {
-        Err(why) if why.kind() != ErrorKind::NotFound => Err(EngineError::disk(&path)(why)),
+    remove_file(&path).map_err(EngineError::disk(&path))
+}
+
+/// Removes a file, if it is there.
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
         _ => Ok(()),
     }
 }

@@ -169,8 +169,8 @@ pub(crate) fn recover(dir: &Path) -> Result<bool, EngineError> {
 }
 
 /// Finishes the replacement whose list is in `dir`. Returns the list; `None` if `dir` has none.
-/// `is_ours` gets the signed bytes and the signature, and returns whether the user signed them. `may_change`
-/// returns whether the file with this name may be replaced or removed.
+/// `is_ours` gets the signed bytes and the signature, and returns whether the user signed them.
+/// `may_change` returns whether the file with this name may be replaced or removed.
 ///
 /// # Errors
 /// [`EngineError::ForeignForget`] for a list that is not the user's or that names another file;

@@ -230,6 +230,8 @@ struct FormReader {
     /// The control that is being read. It is the last one in `controls`.
     open_control: Option<OpenControl>,
     fieldsets: Vec<Fieldset>,
+    /// The number of open fieldsets within the [`MAX_FIELDSETS`] that are kept.
+    ignored_fieldsets: u32,
     /// Number of open `datalist` elements. Controls in them are not sent.
     datalists: u32,
 }
@@ -243,6 +245,7 @@ impl FormReader {
             controls: Vec::new(),
             open_control: None,
             fieldsets: Vec::new(),
+            ignored_fieldsets: 0,
             datalists: 0,
         }
     }
@@ -441,7 +444,10 @@ impl TagConsumer for FormReader {
             element_name::FORM if self.open_form.is_none() && self.forms.len() < MAX_FORMS => {
                 self.open_form(attributes);
             }
-            element_name::FIELDSET if self.fieldsets.len() < MAX_FIELDSETS => {
+            element_name::FIELDSET if self.fieldsets.len() == MAX_FIELDSETS => {
+                self.ignored_fieldsets = self.ignored_fieldsets.saturating_add(1);
+            }
+            element_name::FIELDSET => {
                 self.fieldsets.push(Fieldset {
                     is_disabled: attributes.get("disabled").is_some(),
                     has_legend: false,
@@ -479,6 +485,7 @@ impl TagConsumer for FormReader {
         }
         match tag.name {
             element_name::FORM => self.open_form = None,
+            element_name::FIELDSET if self.ignored_fieldsets > 0 => self.ignored_fieldsets -= 1,
             element_name::FIELDSET => drop(self.fieldsets.pop()),
             element_name::LEGEND => {
                 if let Some(set) = self.fieldsets.last_mut() {

@@ -16,6 +16,7 @@ use super::robots_exchanges::{RobotsExchange, RobotsExchangeLocator, key};
 use super::robots_responses::{MAX_HOPS, RobotsResponses, target};
 use super::settings_history::SettingsHistory;
 use super::text::undecided_words;
+use super::robots_freshness::MAX_WAIT;
 use super::{AuditReport, ROUNDING_MS, readable};
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped, size};
@@ -486,11 +487,8 @@ impl Conduct<'_> {
 /// restarted during a wait that the server demanded, the row of the later request has only the rest
 /// of the wait.
 fn required_pause(earlier: Option<&RequestRow>, row: &RequestRow) -> u64 {
-    let whole = earlier.and_then(|earlier| {
-        let pause = row.start.saturating_sub(earlier.end) + ROUNDING_MS;
-        earlier.wait_asked.filter(|wait| *wait <= pause)
-    });
-    row.gap_asked.max(whole.unwrap_or_default())
+    let whole = earlier.and_then(|earlier| earlier.wait_asked);
+    row.gap_asked.max(whole.unwrap_or_default().min(MAX_WAIT))
 }
 
 fn time(millis: u64) -> String {

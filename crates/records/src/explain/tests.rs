@@ -251,7 +251,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         "http://e.example/waits",
         expect![[r#"
             http://e.example/waits
-            pending, put aside or unknown: not fetched so far
+            not fetched so far; whether it is pending is not known, since the state can't be read
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               the crawl is running; only its rows were read

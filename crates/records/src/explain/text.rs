@@ -255,7 +255,10 @@ impl Explanation {
 
     /// Describes a URL that only the unread state may have.
     fn undetermined(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "pending, put aside or unknown: not fetched so far")?;
+        writeln!(
+            f,
+            "not fetched so far; whether it is pending is not known, since the state can't be read"
+        )?;
         self.named_by.iter().try_for_each(|named| mention(f, named))
     }
 

@@ -56,7 +56,7 @@ pub(super) fn import_crawl(
         crawl: crawl.clone(),
         worker: worker.to_owned(),
     };
-    forget::finish_interrupted(dir)?;
+    forget::finish_interrupted_and_rebuild(dir)?;
     let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
     let mut counts = object(&imported.moved, &crawl);
     counts["worker"] = json!(worker);

@@ -45,6 +45,8 @@ pub(super) struct PageToIndex {
 /// A later response for an archived body.
 #[derive(Clone, Debug)]
 pub(super) struct LaterHead {
+    /// When the response came, in seconds since 1970 UTC.
+    pub(super) at: i64,
     pub(super) place: WarcRecordLocation,
     /// Whether the response has all header fields of the page, unlike a 304.
     pub(super) replaces_all: bool,
@@ -172,6 +174,7 @@ impl LastAnswers<'_> {
         let dom = row.dom();
         let replaces_all = row.status != Some(304);
         let later_head = row.warc.clone().map(|place| LaterHead {
+            at: fetched_at(&row),
             place,
             replaces_all,
         });

@@ -46,17 +46,17 @@ class Search {
     const others = found.filter((hit) => hit.page !== pinned);
     const total = others.length + (pinned === undefined ? 0 : 1);
     const start = pinned === undefined ? offset : Math.max(0, offset - 1);
-    const shown = others.slice(start, start + limit);
+    const isAbove = pinned !== undefined && offset === 0 && limit > 0;
+    const shown = others.slice(start, start + limit - (isAbove ? 1 : 0));
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
     const results = shown.map((hit, n) => result(hit, texts[n], plan));
     // The pieces of the first screen are loaded anyway, so adjacent query words can be ranked up.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
-    if (pinned !== undefined && offset === 0 && limit > 0) {
+    if (isAbove) {
       const hit = found.find((hit) => hit.page === pinned) || new Hit(pinned, 0);
       const first = result(hit, await this.files.text(pinned, bestPiece(hit)), plan);
       first.score = results.length ? results[0].score : 0;
       results.unshift({ ...first, pinned: true });
-      results.length = Math.min(results.length, limit);
     }
     const answer = { query: text, total, results, did_you_mean: plan.meant && asWritten(plan.meant, results) };
     if (plan.unknown.length) answer.unknown = plan.unknown;
