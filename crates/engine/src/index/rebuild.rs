@@ -27,7 +27,7 @@ use crate::error::EngineError;
 use crate::index::archived_page_entry::{
     ArchivedPage, ArchivedPageRules, header_map, update_indexing_fields,
 };
-use crate::index::entry_creation::left_out;
+use crate::index::entry_creation::{indexing_fields_digest, left_out};
 use crate::index::indexing_log::{begin_log, mend_swap, note_of};
 use crate::index::indexing_log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
