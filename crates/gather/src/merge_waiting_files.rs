@@ -81,6 +81,7 @@ fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> Waitin
             urls,
             reason: "finished".to_owned(),
             detail: None,
+            round: None,
             listed: Vec::new(),
         })
     }

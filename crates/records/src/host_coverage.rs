@@ -367,6 +367,7 @@ mod tests {
             urls,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
+            round: None,
             listed: Vec::new(),
         }
     }

@@ -31,6 +31,7 @@ impl Coordinator {
             urls: self.frontier.counts().pending,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
+            round: Some(self.report.round().number),
             listed: Vec::new(),
         }];
         for (origin, urls) in self.frontier.origins() {
@@ -54,6 +55,7 @@ impl Coordinator {
                 urls,
                 reason: reason.to_owned(),
                 detail,
+                round: None,
                 listed: Vec::new(),
             });
         }

@@ -110,7 +110,7 @@ fn open(
     Ok(false)
 }
 
-/// Records that nothing remains to be done in a round.
+/// Records that a run of a round ended without being interrupted, so the next round may begin.
 pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
     let over = Round {
         is_over: true,

@@ -142,6 +142,7 @@ mod tests {
                     urls: *urls,
                     reason: (*reason).to_owned(),
                     detail: detail.map(str::to_owned),
+                    round: None,
                     listed: Vec::new(),
                 });
             }

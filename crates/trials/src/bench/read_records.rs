@@ -239,6 +239,7 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
         urls: 0,
         reason: "finished".to_owned(),
         detail: None,
+        round: None,
         listed: Vec::new(),
     })?;
     for file in [rows, requests, excluded, waiting] {
