@@ -455,9 +455,10 @@ fn listed(report: &SiteFaultReport) -> Vec<(FaultKind, &str, &str)> {
 #[test]
 fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
     let mut made = TestCrawlBuilder::new();
-    let urls = ["down", "busy", "later", "back"].map(|path| format!("https://o.example/{path}"));
+    let urls = ["down", "busy", "later", "back", "head"];
+    let urls = urls.map(|path| format!("https://o.example/{path}"));
     linking_page(&mut made, &urls.each_ref().map(String::as_str));
-    let [down, busy, _later, back] = &urls;
+    let [down, busy, _later, back, head] = &urls;
     let dir = made.finish();
     let detail = "it answered 429 or 503";
     let waiting = [
@@ -477,6 +478,12 @@ fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
         request(back, 500),
         request(down, 503),
     ];
+    // A GET follows this HEAD.
+    let mut checks = [request(head, 503), request(down, 429)];
+    checks
+        .iter_mut()
+        .for_each(|row| row["purpose"] = "check".into());
+    let requests = [&requests[..], &checks[..]].concat();
     write_rows(&dir, "requests.jsonl", &requests);
     let report = faults(dir.path(), &FaultKind::ALL).unwrap();
     let broken = (
@@ -488,7 +495,7 @@ fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
     let unchecked = report.unchecked.iter();
     let reasons: Vec<_> = unchecked.map(UncheckedLink::why).collect();
     let asked = "its server asked to wait (429 or 503)";
-    assert_eq!(reasons, [asked, "too many requests (429)", asked]);
+    assert_eq!(reasons, [asked, "too many requests (429)", asked, asked]);
 }
 
 #[test]
