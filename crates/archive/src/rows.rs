@@ -668,8 +668,13 @@ pub struct WaitingRow {
     /// Null in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Timestamp>,
-    /// The first 100 pending URLs, if the robots.txt of the origin is unreachable. They are listed
-    /// because their server doesn't respond, so the links to them may be broken.
+    /// In the first line, the round of the run, from 1. Null in other lines and in rows of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// The first 100 pending URLs, if the robots.txt of the origin is unreachable, or the first 100
+    /// pending seeds, if the origin is unreachable for another reason. They are listed because
+    /// their server doesn't respond, so they and the links to them may be broken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
 }

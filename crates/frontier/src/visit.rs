@@ -24,10 +24,10 @@ impl LastVisit {
     /// Returns whether the due time can't be right, as [`crate::Transaction::visit_misdated`]
     /// defines it.
     #[must_use]
-    pub fn is_misdated(&self, now: u32, longest: u32) -> bool {
+    pub fn is_misdated(&self, now: u32, longest: Option<u32>) -> bool {
         let is_dated_ahead = self.at > now;
-        let is_old = self.at.saturating_add(longest) <= now;
-        self.due > now.saturating_add(longest) && (is_dated_ahead || is_old)
+        let is_old = longest.is_some_and(|longest| self.at.saturating_add(longest) <= now);
+        self.due > now.saturating_add(longest.unwrap_or(0)) && (is_dated_ahead || is_old)
     }
 }
 

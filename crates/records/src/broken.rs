@@ -4,6 +4,7 @@ mod archived_links;
 mod broken_link_search;
 mod latest_rows;
 mod link_row_search;
+mod outages;
 mod redirect_targets;
 mod text;
 
@@ -14,15 +15,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
-use crate::row_file_reader::{pages, waiting};
+use crate::row_file_reader::{pages, round_of_last_run, waiting};
 pub(crate) use archived_links::ArchivedPageReader;
 use broken_link_search::BrokenLinkSearch;
 pub(crate) use broken_link_search::naming;
 pub(crate) use latest_rows::{LatestRows, key};
+use outages::Outages;
 use redirect_targets::RedirectTargets;
 pub use text::EveryLinkDisplay;
 
-/// The broken pages of a crawl, as of the last row of each URL.
+/// The broken pages of a crawl, as of the last row of each URL. If an origin was unreachable in the
+/// last round, pages of earlier rounds are listed too: each page outside the scope, and one page of
+/// an origin in scope.
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,10 +96,11 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     let latest = LatestRows::read(dir)?;
     let mut result = BrokenLinkReport {
         format: 1,
-        round: latest.round(),
+        round: latest.round().max(round_of_last_run(dir)?.unwrap_or(1)),
         ..BrokenLinkReport::default()
     };
     let mut redirects = RedirectTargets::default();
+    let mut outages = Outages::read(dir)?;
     let mut rows = pages(dir)?;
     let mut fetched_at = None;
     while let Some(row) = rows.next() {
@@ -115,6 +120,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
                 via: row.via,
                 links: Vec::new(),
             });
+        } else {
+            result.pages.extend(outages.page(&row));
         }
     }
     redirects.name_loops(&mut result.pages);
@@ -125,7 +132,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     let has_rows = dir.join("links.jsonl").is_file();
     result.source = match archived {
         _ if wanted.is_empty() => source_name(has_rows, archived.is_some()).to_owned(),
-        Some(archived) if !has_rows || result.round > 1 => {
+        Some(archived) if !has_rows || latest.round() > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
             // Add a link from the page that first led to a broken page (its `via`) only if the
@@ -149,6 +156,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     for (page, links) in result.pages.iter_mut().zip(wanted.into_links()) {
         page.links = links;
     }
+    result.pages.extend(outages.into_pages());
     result.links = result
         .pages
         .iter()

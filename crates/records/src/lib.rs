@@ -110,7 +110,7 @@ pub use round_changes::{RoundChanges, changes};
 pub use round_row_filter::{RoundRowFilter, RoundSelection};
 pub use row_file_reader::{
     GATHERED_DELAYS, RowFileReader, WORKERS, delays, excluded, extracts, links, pages, requests,
-    waiting, walk,
+    round_of_last_run, waiting, walk,
 };
 pub use row_token_wording::{
     answer_words, evidence_words, failure_words, outcome_words, status_words,

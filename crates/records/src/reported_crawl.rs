@@ -36,8 +36,9 @@ pub struct ReportedCrawlSummary {
     pub last_visit: Option<String>,
     /// Number of visited URLs.
     pub visited: u64,
-    /// Number of known URLs that the crawl has not visited yet. URLs of unreachable hosts are not
-    /// counted.
+    /// Number of known URLs that wait for a visit. URLs of an unreachable origin count only if pages
+    /// in scope were visited there, because links to other unreachable origins are faults
+    /// themselves.
     pub pending: u64,
     /// Whether the last run has ended.
     pub has_ended: bool,
@@ -79,21 +80,25 @@ impl ReportedCrawlSummary {
                 }
             }
         }
-        let most = origins.into_iter().rev().max_by_key(|(_, urls)| *urls);
-        crawl.site = most.map(|(origin, _)| origin);
-        crawl.first_visit = visits.map(|(first, _)| first.rfc3339_millis());
-        crawl.last_visit = visits.map(|(_, last)| last.rfc3339_millis());
         let mut rows = waiting(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
-            match row.origin {
-                Some(_) if unreachable_origin(&row).is_none() => crawl.pending += row.urls,
+            match &row.origin {
+                Some(origin)
+                    if unreachable_origin(&row).is_none() || origins.contains_key(origin) =>
+                {
+                    crawl.pending += row.urls;
+                }
                 Some(_) => {}
                 // The row without an origin is about the whole crawl, and is written when a run
                 // ends.
                 None => crawl.has_ended = true,
             }
         }
+        let most = origins.into_iter().rev().max_by_key(|(_, urls)| *urls);
+        crawl.site = most.map(|(origin, _)| origin);
+        crawl.first_visit = visits.map(|(first, _)| first.rfc3339_millis());
+        crawl.last_visit = visits.map(|(_, last)| last.rfc3339_millis());
         Ok(crawl)
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecordsError;
 use crate::number_format::grouped;
 use crate::recognize_directory::holds_any;
-use crate::row_file_reader::pages;
+use crate::row_file_reader::{pages, round_of_last_run};
 
 /// Pages that were new, changed or gone in the last round of a crawl.
 ///
@@ -29,8 +29,8 @@ pub struct RoundChanges {
     pub same: u64,
 }
 
-/// Lists the pages that were new, changed or gone in the last round of the crawl in `dir`. Memory
-/// is proportional to the number of listed pages.
+/// Lists the pages that were new, changed or gone in the last round of the crawl in `dir`. The lists
+/// are empty if that round visited no page. Memory is proportional to the number of listed pages.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line
@@ -42,7 +42,6 @@ pub fn changes(dir: &Path) -> Result<RoundChanges, RecordsError> {
         let row = row?;
         if row.round > changes.round {
             changes = RoundChanges {
-                format: 1,
                 round: row.round,
                 ..RoundChanges::default()
             };
@@ -58,7 +57,14 @@ pub fn changes(dir: &Path) -> Result<RoundChanges, RecordsError> {
             _ => {}
         }
     }
-    (changes.format, changes.round) = (1, changes.round.max(1));
+    let last = round_of_last_run(dir)?.unwrap_or(1).max(1);
+    if last > changes.round {
+        changes = RoundChanges {
+            round: last,
+            ..RoundChanges::default()
+        };
+    }
+    changes.format = 1;
     Ok(changes)
 }
 

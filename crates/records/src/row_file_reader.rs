@@ -50,6 +50,16 @@ pub fn waiting(dir: &Path) -> Result<RowFileReader<WaitingRow>, RecordsError> {
     RowFileReader::open(dir, "waiting.jsonl")
 }
 
+/// Returns the round of the last run, from 1. It may be later than the last round with a page. `None`
+/// if the last run has not ended, was killed, or was made by an older version.
+///
+/// # Errors
+/// File system errors. Malformed lines are skipped.
+pub fn round_of_last_run(dir: &Path) -> Result<Option<u32>, RecordsError> {
+    let first = waiting(dir)?.next_sound().transpose()?;
+    Ok(first.and_then(|row| row.round))
+}
+
 /// Returns the rows of `links.jsonl`: links of pages.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ use crate::broken::{ArchivedPageReader, LatestRows, naming};
 use crate::error::RecordsError;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
-use crate::row_file_reader::{excluded, pages};
+use crate::row_file_reader::{excluded, pages, round_of_last_run};
 use element_problems::ElementProblemCollector;
 pub use element_problems::{ImageOccurrences, NoindexPage, VagueLinkText};
 use page_resources::PageResourceCollector;
@@ -210,7 +210,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     };
     let mut report = SiteReport {
         format: 1,
-        round: latest.round(),
+        round: latest.round().max(round_of_last_run(dir)?.unwrap_or(1)),
         crawl: ReportedCrawlSummary::read(dir, &latest)?,
         max_clicks,
         times: vec![0; TIME_BINS.len() + 1],

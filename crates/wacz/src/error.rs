@@ -22,12 +22,15 @@ pub enum WaczError {
         /// The directory of the crawl.
         dir: PathBuf,
     },
-    /// The crawl has no pages in the requested round.
+    /// No page was visited in the requested round.
+    #[error("no page was visited in round {0}")]
+    EmptyRound(u32),
+    /// The crawl has no such round.
     #[error("there is no round {round}: the last one is round {last}")]
     NoRound {
         /// The requested round.
         round: u32,
-        /// The crawl's last round that has pages.
+        /// The crawl's last round.
         last: u32,
     },
     /// A file given as a package of earlier rounds is not such a package.

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crawl_archive::Timestamp;
-use crawl_records::{RecordsError, pages};
+use crawl_records::{RecordsError, pages, round_of_last_run};
 
 use crate::error::WaczError;
 
 /// The fetch time of each round's last page, in milliseconds since 1970 UTC.
 pub(crate) struct RoundEndTimes {
     ends: BTreeMap<u32, u64>,
+    /// The crawl's last round, even if no page was visited in it. 0 if no round has begun.
+    last: u32,
 }
 
 /// The time span whose captures are packaged.
@@ -36,7 +38,9 @@ impl RoundEndTimes {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(RoundEndTimes { ends })
+        let visited = ends.keys().last().copied().unwrap_or(0);
+        let last = round_of_last_run(dir)?.unwrap_or(0).max(visited);
+        Ok(RoundEndTimes { ends, last })
     }
 
     /// Returns the numbers of the packaged rounds: `wanted` if the crawl has this round, or all
@@ -49,9 +53,9 @@ impl RoundEndTimes {
     /// Returns the time span of a round. Requests after the round's last page, for example for a
     /// robots.txt, belong to the next round, if there is one.
     pub(crate) fn span(&self, round: u32) -> Result<PackagedTimeSpan, WaczError> {
-        let until = self.ends.get(&round).ok_or(WaczError::NoRound {
-            round,
-            last: self.ends.keys().last().copied().unwrap_or(0),
+        let until = self.ends.get(&round).ok_or(match self.last {
+            last if (1..=last).contains(&round) => WaczError::EmptyRound(round),
+            last => WaczError::NoRound { round, last },
         })?;
         let has_next = self.ends.range(round + 1..).next().is_some();
         Ok(PackagedTimeSpan {
@@ -95,6 +99,7 @@ mod tests {
     fn rounds_divide_the_time_of_a_crawl() {
         let rounds = RoundEndTimes {
             ends: BTreeMap::from([(1, 10), (3, 30), (4, 40)]),
+            last: 5,
         };
         let at = |millis: u64| Timestamp::from_micros(millis * 1000 + 999);
         let check = |millis: u64, round: Option<u32>| {
@@ -113,8 +118,14 @@ mod tests {
         check(40, Some(4));
         check(41, None);
         assert_eq!(rounds.numbers(None), [1, 3, 4]);
-        let refused = rounds.span(2).unwrap_err().to_string();
-        assert_eq!(refused, "there is no round 2: the last one is round 4");
+        for (round, expected) in [
+            (0, "there is no round 0: the last one is round 5"),
+            (2, "no page was visited in round 2"),
+            (5, "no page was visited in round 5"),
+            (6, "there is no round 6: the last one is round 5"),
+        ] {
+            assert_eq!(rounds.span(round).unwrap_err().to_string(), expected);
+        }
         assert!(!PackagedTimeSpan::default().is_limited() && rounds.span(1).unwrap().is_limited());
     }
 }

@@ -521,6 +521,52 @@ fn a_check_of_an_unreachable_site_reports_it_and_keeps_its_directory() {
 }
 
 #[test]
+fn a_site_that_went_down_before_a_later_round_is_unreachable() {
+    let (_dir, cmd) = setup("went-down");
+    let web = small_site();
+    check(&cmd, &web, &["--output", "c"]);
+    let seed = web.url(0, "/");
+    drop(web);
+    let again = ["--output", "c", "--recrawl", "--wait-unreachable", "0s"];
+    let ran = cmd.run(&[&["check"][..], &again].concat());
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let outage = format!("(a seed)\n  unreachable    {seed}  ");
+    assert!(ran.stdout.contains(&outage), "{}", ran.stdout);
+    let incomplete = "not visited, so there may be more faults\n";
+    assert!(ran.stdout.ends_with(incomplete), "{}", ran.stdout);
+    let faults = cmd.run(&["report", "c", "--faults", "--fail-on-faults"]);
+    assert_eq!((faults.code, &faults.stdout), (1, &ran.stdout));
+    let broken = cmd.run(&["report", "c", "--broken", "--fail-on-broken"]);
+    assert_eq!(broken.code, 1, "{}", broken.stdout);
+    // A plain crawl of the same directory fails too, and names the next round.
+    let ran = cmd.run(&again);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("can't reach any of 2 hosts\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("\n  round:    3: 0 new, "),
+        "{}",
+        ran.stderr
+    );
+    let changes = cmd.run(&["report", "c", "--changes"]).ok();
+    assert_eq!(changes, "round 3: 0 new, 0 changed, 0 same, 0 gone\n");
+    let export = [
+        "export", "c", "--to", "wacz", "--round", "3", "--out", "r3.wacz",
+    ];
+    let export = cmd.run(&export);
+    assert!(
+        export
+            .stderr
+            .starts_with("error: no page was visited in round 3\n"),
+        "{}",
+        export.stderr
+    );
+}
+
+#[test]
 fn a_limited_check_is_continued() {
     let (_dir, cmd) = setup("continued");
     let web = small_site();

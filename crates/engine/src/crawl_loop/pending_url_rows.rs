@@ -31,6 +31,7 @@ impl Coordinator {
             urls: self.frontier.counts().pending,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
+            round: Some(self.report.round().number),
             ..WaitingRow::default()
         }];
         for (origin, urls) in self.frontier.origins() {
@@ -59,6 +60,7 @@ impl Coordinator {
                 reason: reason.to_owned(),
                 detail,
                 next_try: next_try.map(|at| Timestamp::from_micros(at.as_micros())),
+                round: None,
                 listed: Vec::new(),
             });
         }

@@ -1,15 +1,20 @@
 //! Creates the summary of a run from the state of the crawl loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::iter;
 use std::time::Duration;
 
 use crawl_frontier::{Frontier, KnownState};
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, HostKey};
 
 use super::Coordinator;
 use crate::config::{Config, RunMode};
 use crate::frontier_meta_keys::META_SHARED_SEED;
+use crate::revisit::visit::PreviousVisit;
 use crate::summary::{EndReason, IndexSummary, RunSummary, SeedFailure, ServerReachability};
+
+/// Maximum number of redirects of a seed to follow to its host.
+const MAX_SEED_REDIRECTS: usize = 10;
 
 impl Coordinator {
     /// Returns the summary of a run that is over.
@@ -36,6 +41,8 @@ impl Coordinator {
         if totals.seeds_fetched + by_others == 0 && seeds_failed.is_empty() {
             seeds_failed = unfetched_seeds(&self.config, &*self.frontier);
         }
+        let are_seeds_unreachable =
+            are_seeds_unreachable(&self.config.seeds, &*self.frontier, &ended);
         RunSummary {
             ended,
             pages: of_round.pages,
@@ -55,6 +62,8 @@ impl Coordinator {
                 // Some pages were fetched, so count one seed as fetched: the round did not fail,
                 // even if no seed was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
+                // No page was fetched although pages of the seeds' hosts were due.
+                0 if are_seeds_unreachable => 0,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
                 // All pages of the round failed, but no seed was due, so report the seeds fetched
                 // in earlier rounds.
@@ -75,6 +84,28 @@ impl Coordinator {
             resumed,
         }
     }
+}
+
+/// Returns whether the run left URLs pending on the host of each seed, because it could not fetch
+/// from that host. If a seed redirected, the host of its target counts too.
+fn are_seeds_unreachable(
+    seeds: &[CanonicalUrl],
+    frontier: &dyn Frontier,
+    ended: &EndReason,
+) -> bool {
+    let EndReason::Unreachable(hosts) = ended else {
+        return false;
+    };
+    let hosts: HashSet<&HostKey> = hosts.iter().map(|host| &host.host).collect();
+    let target = |url: &CanonicalUrl| {
+        let visit = frontier.visit(url).ok()??;
+        PreviousVisit::read(&visit)?.redirect()
+    };
+    let is_unreachable = |seed: &CanonicalUrl| {
+        let mut chain = iter::successors(Some(seed.clone()), target).take(MAX_SEED_REDIRECTS);
+        chain.any(|url| hosts.contains(&url.host_key()))
+    };
+    !seeds.is_empty() && seeds.iter().all(is_unreachable)
 }
 
 /// Returns the seeds that led to no page, each with the reason.
@@ -103,12 +134,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_frontier::{LeaseOutcome, UrlToAdmit};
+    use crawl_frontier::{LastVisit, LeaseOutcome, UrlToAdmit};
+    use crawl_weburl::canonicalize;
 
-    use super::super::fixtures::{coordinator, leased, pages, run_report};
+    use super::super::fixtures::{at, coordinator, leased, pages, run_report};
     use crate::crawl_totals::CrawlTotals;
     use crate::run_counters::CommitStatistics;
-    use crate::summary::{EndReason, RunSummary, SeedFailure};
+    use crate::summary::{EndReason, RunSummary, SeedFailure, UnreachableHost};
 
     fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> CrawlTotals {
         CrawlTotals {
@@ -190,6 +222,52 @@ mod tests {
             let of = |(pages, failed, seeds)| totals(pages, failed, seeds);
             let summary = summary_of(None, round, of(before), of(now));
             assert_eq!(summary.seeds_fetched, fetched, "{round} {before:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_later_round_in_which_the_seeds_are_unreachable_fetched_no_seed() {
+        let before = totals(5, 0, 3);
+        // Each row has the name of the unreachable host, whether the seed redirected to it, the
+        // pages and failed pages of this round, and the expected number of fetched seeds.
+        for (host, is_target, pages, failed, fetched) in [
+            ("e.example", false, 0, 0, 0),
+            ("e.example", false, 2, 2, 0),
+            ("e.example", false, 2, 1, 1),
+            ("www.e.example", true, 0, 0, 0),
+            ("www.e.example", false, 0, 0, 3),
+        ] {
+            let mut coordinator = coordinator(|_| {});
+            let seed = canonicalize(None, "http://e.example/").unwrap();
+            Arc::make_mut(&mut coordinator.config).seeds = vec![seed.clone()];
+            let url = canonicalize(None, &format!("http://{host}/")).unwrap();
+            let frontier = Arc::clone(&coordinator.frontier);
+            let lease = leased(&*frontier, UrlToAdmit::seed(seed));
+            let mut transaction = frontier.begin().unwrap();
+            let visit = LastVisit {
+                at: 1,
+                due: 9,
+                bytes: match is_target {
+                    true => format!(r#"{{"r":1,"p":{{"s":301,"d":"","t":"{url}"}}}}"#).into_bytes(),
+                    false => Vec::new(),
+                },
+            };
+            let outcome = LeaseOutcome::Fetched { status: 301 };
+            transaction.settle_until(lease, outcome, visit).unwrap();
+            transaction.commit().unwrap();
+            let now = totals(5 + pages, failed, 3);
+            coordinator.report = run_report(2, before, before, now);
+            let ended = EndReason::Unreachable(vec![UnreachableHost {
+                host: url.host_key(),
+                why: "connect_refused".to_owned(),
+                next_try: Some(at(500)),
+            }]);
+            let elapsed = Duration::from_secs(1);
+            let summary = coordinator.into_summary(ended, elapsed, true, BTreeMap::new(), None);
+            assert_eq!(
+                summary.seeds_fetched, fetched,
+                "{host} {is_target} {pages} {failed}"
+            );
         }
     }
 

@@ -105,7 +105,7 @@ impl Coordinator {
             }
             if let Some(budget) = self.end.spent_budget(&self.spent()) {
                 if self.backlog.leases() == 0 {
-                    self.end.end(EndReason::Budget(budget));
+                    self.end_by_budget(budget);
                 }
                 break;
             }
@@ -123,6 +123,23 @@ impl Coordinator {
             }
         }
         wake
+    }
+
+    /// Ends a run whose budget is spent, once all leased URLs are committed. The run is finished if the
+    /// budget kept no URL from being fetched. It continues while requests in flight may find URLs.
+    fn end_by_budget(&mut self, budget: &'static str) {
+        let counts = self.frontier.counts();
+        // Other workers may still find URLs. Crash suspects stay leased until they are read.
+        let is_all_settled = !self.shared.is_shared() && counts.pending + counts.leased == 0;
+        if is_all_settled && !self.is_drained() {
+            return;
+        }
+        // A sample is not drawn in a run whose budget is spent.
+        self.end
+            .end(match is_all_settled && !self.lease_judge.is_to_draw() {
+                true => EndReason::Finished,
+                false => EndReason::Budget(budget),
+            });
     }
 
     /// Ends a run that can issue no more permits, with nothing in flight or uncommitted. The run

@@ -23,6 +23,8 @@ pub(crate) fn take_up(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
+    // The longest interval between visits. `None` if pages with a date in the future are due now.
+    let mut longest = Some(config.revisits.longest());
     let mut round = match stored(frontier)? {
         Some(last) if config.recrawl && last.is_over => {
             if last.was_begun_ahead_of(now) {
@@ -30,6 +32,7 @@ pub(crate) fn take_up(
                     round = last.number,
                     "the clock was ahead when the last round began: pages with a date in the future are due now"
                 );
+                longest = None;
             }
             *totals = totals.without_changes();
             let next = last.next(now, *totals);
@@ -53,7 +56,7 @@ pub(crate) fn take_up(
             first
         }
     };
-    if !round.is_open && open(frontier, &round, config.revisits.longest(), is_stopped)? {
+    if !round.is_open && open(frontier, &round, longest, is_stopped)? {
         round.is_open = true;
         keep(frontier, &round, None)?;
     }
@@ -87,7 +90,7 @@ fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierEr
 fn open(
     frontier: &dyn Frontier,
     round: &Round,
-    longest: u32,
+    longest: Option<u32>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, FrontierError> {
     let mut opened = 0;
@@ -107,7 +110,7 @@ fn open(
     Ok(false)
 }
 
-/// Records that nothing remains to be done in a round.
+/// Records that a run of a round ended without being interrupted, so the next round may begin.
 pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
     let over = Round {
         is_over: true,

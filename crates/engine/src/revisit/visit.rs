@@ -32,7 +32,8 @@ pub(crate) struct Round {
     pub(crate) began: u32,
     /// Whether all URLs that were due when the round began have been made pending.
     pub(crate) is_open: bool,
-    /// Whether nothing remained to be done in this round when a run ended.
+    /// Whether a run of this round ended without being interrupted. URLs of unreachable hosts, and
+    /// URLs that a budget left, may still be pending.
     pub(crate) is_over: bool,
     /// The totals of the crawl when the round began.
     pub(crate) before: CrawlTotals,

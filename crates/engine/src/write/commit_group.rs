@@ -268,7 +268,8 @@ impl CommitGroup<'_> {
             });
         }
         // The search index may contain the page from an earlier visit, so remove it there.
-        if past.is_some() && lease.kind == UrlKind::Page {
+        let was_fetched = past.as_ref().is_some_and(|past| past.page().is_some());
+        if was_fetched && lease.kind == UrlKind::Page {
             let reason = exclusion.reason.to_string();
             self.append_to_index_log(&left_out(&lease.url, reason))?;
         }

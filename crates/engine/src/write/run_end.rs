@@ -17,7 +17,7 @@ use crate::state::earlier_exclusions::EarlierExclusions;
 use crate::state::{crawl_directory, earlier_exclusions};
 use crate::summary::EndReason;
 
-/// Maximum number of URLs to list for each origin whose robots.txt is unreachable.
+/// Maximum number of URLs to list for each unreachable origin.
 const MAX_LISTED_URLS: usize = 100;
 
 /// The number of rows of `excluded.jsonl`, by reason.
@@ -101,14 +101,15 @@ pub(crate) fn write_derived(
     count_by_reason(config)
 }
 
-/// For each origin whose robots.txt is unreachable, adds its first pending URLs to `waiting`.
+/// For each unreachable origin, adds pending URLs to `waiting`: the first ones if its robots.txt is
+/// unreachable, otherwise only seeds, because links lead to the others.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],
 ) -> Result<(), EngineError> {
     let mut unreachable: HashMap<String, &mut WaitingRow> = waiting
         .iter_mut()
-        .filter(|row| row.reason == "robots")
+        .filter(|row| matches!(row.reason.as_str(), "robots" | "unreachable"))
         .filter_map(|row| Some((row.origin.clone()?, row)))
         .collect();
     if unreachable.is_empty() {
@@ -117,6 +118,7 @@ fn list_unreachable(
     frontier.each_pending(&mut |pending| {
         if let Some(row) = unreachable.get_mut(pending.url.origin().as_str())
             && row.listed.len() < MAX_LISTED_URLS
+            && (row.reason == "robots" || pending.via.is_none())
         {
             row.listed.push(ListedUrl {
                 url: pending.url.to_string(),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_engine::{EndReason, HostBudget, HostGroupBudget};
+use crawl_engine::{CrawlBudgets, EndReason, HostBudget, HostGroupBudget};
 use crawl_fetcher::ResolveOverride;
 use crawl_scheduler::PolitenessOverride;
 use crawl_scope::ScopeMode;
-use crawl_testweb::{AllowedHosts, ExclusionReason, HttpAnswer, LogEntry, TestWeb, gaps};
+use crawl_testweb::{AllowedHosts, ExclusionReason, HttpAnswer, LinkMix, LogEntry, TestWeb, gaps};
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
@@ -570,4 +570,39 @@ fn hosts_resolved_by_a_name_server_share_the_limit_of_their_address() {
         names = Some(server);
     });
     drop(names);
+}
+
+#[test]
+fn a_run_that_fetched_everything_is_finished_even_if_it_spent_a_budget() {
+    let web = TestWeb::builder()
+        .seed(3)
+        .pages(6)
+        .mix(LinkMix::plain())
+        .start();
+    let whole = Crawl::of(&web).run().unwrap();
+    assert_eq!(whole.ended, EndReason::Finished);
+    let budgets = [
+        CrawlBudgets {
+            max_pages: Some(whole.pages),
+            ..CrawlBudgets::default()
+        },
+        CrawlBudgets {
+            max_bytes: Some(whole.bytes),
+            ..CrawlBudgets::default()
+        },
+    ];
+    for budgets in budgets {
+        let mut crawl = Crawl::of(&web);
+        crawl.config.budgets = budgets;
+        let first = crawl.run().unwrap();
+        assert_eq!(
+            (first.ended, first.pages),
+            (EndReason::Finished, whole.pages)
+        );
+        let again = crawl.run().unwrap();
+        assert_eq!((again.ended, again.requests), (EndReason::Finished, 0));
+    }
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.max_pages = Some(whole.pages - 1);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
 }

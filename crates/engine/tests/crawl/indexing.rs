@@ -340,6 +340,32 @@ fn without_an_archive_new_header_fields_of_a_304_apply_at_the_next_visit() {
     assert_eq!(searchable(&crawl)[&web.url(0, "/a")].max_snippet, Some(0));
 }
 
+#[test]
+fn a_page_that_was_never_fetched_is_not_left_out_of_the_index() {
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .start();
+    web.script(
+        0,
+        "/robots.txt",
+        HttpAnswer::text("User-agent: *\nDisallow: /barred\n"),
+    );
+    web.script(
+        0,
+        "/",
+        HttpAnswer::html("<title>Home</title><a href=/barred>x</a>"),
+    );
+    let mut crawl = indexed_crawl(&web);
+    for round in [1, 2, 3] {
+        let summary = crawl.run().unwrap();
+        let left_out = summary.indexed.unwrap().left_out;
+        assert_eq!((summary.round, left_out), (round, BTreeMap::new()));
+        crawl.config.recrawl = true;
+    }
+}
+
 /// Checks that an index built from the archive equals the index that was updated during the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
     let grown = searchable(crawl);

@@ -272,16 +272,20 @@ clauses! {
             settle_until(bench.frontier(), lease(bench.frontier()), at, due);
         }
         bench.die();
-        let visit = |most| {
+        let visit = |longest, most| {
             let mut transaction = bench.frontier().begin().unwrap();
-            let count = transaction.visit_misdated(100, 10, most).unwrap();
+            let count = transaction.visit_misdated(100, longest, most).unwrap();
             transaction.commit().unwrap();
             count
         };
-        assert_eq!([visit(1), visit(9), visit(9)], [1, 1, 0]);
+        let longest = Some(10);
+        assert_eq!([visit(longest, 1), visit(longest, 9), visit(longest, 9)], [1, 1, 0]);
         assert_eq!(order(bench.frontier()), "/2 /1");
         assert_eq!(bench.frontier().next_due(0).unwrap(), Some(108));
-        assert_eq!(visit_due(bench.frontier(), u32::MAX, 9), 3);
+        // Without the longest interval, the visit dated 101 is wrong too.
+        assert_eq!([visit(None, 9), visit(None, 9)], [1, 0]);
+        assert_eq!(order(bench.frontier()), "/2 /1 /3");
+        assert_eq!(visit_due(bench.frontier(), u32::MAX, 9), 2);
     }
 
     fn a_visit_comes_again_as_far_off_the_scope_as_it_was(bench) {

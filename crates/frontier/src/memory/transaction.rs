@@ -202,7 +202,7 @@ impl Transaction for MemoryTransaction<'_> {
     fn visit_misdated(
         &mut self,
         now: u32,
-        longest: u32,
+        longest: Option<u32>,
         most: usize,
     ) -> Result<usize, FrontierError> {
         Ok(self.revisit_where(most, |visit| visit.is_misdated(now, longest), |_| true))

@@ -176,12 +176,12 @@ impl FjallTransaction<'_> {
         Ok(due)
     }
 
-    /// Returns up to `most` visits whose due time can't be right given that the current time is
-    /// `now` and that visits are due at most `longest` seconds after they are made.
+    /// Returns up to `most` visits whose due time can't be right, as
+    /// [`crate::Transaction::visit_misdated`] defines it.
     pub(super) fn misdated(
         &mut self,
         now: u32,
-        longest: u32,
+        longest: Option<u32>,
         most: usize,
     ) -> Result<Vec<(Fingerprint, StoredVisit)>, FrontierError> {
         let is_misdated =
@@ -189,7 +189,7 @@ impl FjallTransaction<'_> {
         let own = self.visits.iter().filter(|(_, kept)| is_misdated(kept));
         let mut misdated: Vec<_> = own.map(|(key, kept)| (*key, kept.clone())).collect();
         misdated.truncate(most);
-        let Some(first) = now.saturating_add(longest).checked_add(1) else {
+        let Some(first) = now.saturating_add(longest.unwrap_or(0)).checked_add(1) else {
             return Ok(misdated);
         };
         let rows = self

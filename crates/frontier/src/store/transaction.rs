@@ -331,7 +331,7 @@ impl Transaction for FjallTransaction<'_> {
     fn visit_misdated(
         &mut self,
         now: u32,
-        longest: u32,
+        longest: Option<u32>,
         most: usize,
     ) -> Result<usize, FrontierError> {
         let misdated = self.misdated(now, longest, most)?;

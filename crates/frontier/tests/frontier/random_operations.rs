@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Settle(usize, LeaseOutcome),
     SettleUntil(usize, LeaseOutcome, LastVisit),
     VisitDue(u32),
-    VisitMisdated(u32, u32),
+    VisitMisdated(u32, Option<u32>),
     VisitAgain(CanonicalUrl, u32),
     Lease(usize),
     Release(usize),
@@ -119,7 +119,8 @@ fn random_change() -> impl Strategy<Value = Change> {
         4 => (0_usize..8, random_outcome(), random_visit())
             .prop_map(|(held, outcome, visit)| Change::SettleUntil(held, outcome, visit)),
         2 => (0_u32..9).prop_map(Change::VisitDue),
-        1 => (0_u32..9, 0_u32..9).prop_map(|(now, longest)| Change::VisitMisdated(now, longest)),
+        1 => (0_u32..9, prop::option::of(0_u32..9))
+            .prop_map(|(now, longest)| Change::VisitMisdated(now, longest)),
         1 => (random_url(), 0_u32..9).prop_map(|(url, before)| Change::VisitAgain(url, before)),
         2 => (0..ORIGINS).prop_map(Change::Lease),
         1 => (0_usize..8).prop_map(Change::Release),

@@ -37,4 +37,15 @@ fn the_last_round_alone_is_listed() {
         gone     http://e.example/b
     "#]]
     .assert_eq(&changes(dir.path()).unwrap().to_string());
+    // The last run may be of a later round, in which no page was visited.
+    for (round, expected) in [
+        (2, "round 2: 1 new"),
+        (3, "round 3: 0 new, 0 changed, 0 same, 0 gone\n"),
+    ] {
+        let ended = json!({"origin": null, "urls": 3, "reason": "unreachable", "detail": null,
+            "round": round});
+        std::fs::write(dir.path().join("waiting.jsonl"), format!("{ended}\n")).unwrap();
+        let text = changes(dir.path()).unwrap().to_string();
+        assert!(text.starts_with(expected), "{text}");
+    }
 }

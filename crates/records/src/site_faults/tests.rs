@@ -387,6 +387,58 @@ fn each_link_to_an_unreachable_host_is_a_fault() {
     assert!(report.to_string().ends_with(last), "{report}");
 }
 
+#[test]
+fn an_origin_that_went_down_since_the_last_round_is_unreachable() {
+    let mut made = TestCrawlBuilder::new();
+    let friend = "https://friend.example/page";
+    linking_page(&mut made, &[&format!("{HOST}/a"), friend]);
+    let body = "<p>text</p>";
+    let deeper = json!({"depth": 1, "via": format!("{HOST}/")});
+    made.page_with(&format!("{HOST}/a"), "text/html", body, &deeper);
+    made.row(
+        friend,
+        &json!({"status": 200, "depth": 1, "hops_off_scope": 1, "round": 1}),
+    );
+    let dir = made.finish();
+    let down = |origin: &str, urls: u32| {
+        json!({"origin": origin, "urls": urls, "reason": "unreachable",
+            "detail": "3 requests failed in a row"})
+    };
+    let why = "3 requests failed in a row";
+    let home = format!("{HOST}/");
+    let outage = |round: u32, origins: &[Value]| {
+        let ended = json!({"origin": null, "urls": 3, "reason": "unreachable", "detail": null,
+            "round": round});
+        let rows: Vec<Value> = [ended].into_iter().chain(origins.iter().cloned()).collect();
+        write_rows(&dir, "waiting.jsonl", &rows);
+        faults(dir.path(), &FaultKind::ALL).unwrap()
+    };
+    // The site is one fault, although its pages link to each other.
+    let report = outage(2, &[down(HOST, 2)]);
+    assert_eq!(
+        listed(&report),
+        [(FaultKind::Unreachable, home.as_str(), why)]
+    );
+    assert_eq!(
+        (report.faults[0].page.as_ref(), report.pending, report.round),
+        (None, 2, 2)
+    );
+    // Another site is a fault of each link to it. Its pending URLs can't have faults of this site.
+    let report = outage(2, &[down("https://friend.example", 1)]);
+    assert_eq!(listed(&report), [(FaultKind::Unreachable, friend, why)]);
+    assert_eq!(
+        (report.faults[0].page.as_ref(), report.pending),
+        (Some(&home), 0)
+    );
+    // Pages that were visited in this round are not affected.
+    let report = outage(1, &[down(HOST, 2), down("https://friend.example", 1)]);
+    assert_eq!(listed(&report), []);
+    assert_eq!(report.pending, 2);
+    let parked = json!({"origin": HOST, "urls": 2, "reason": "unreachable",
+        "detail": "it has quiet hours"});
+    assert_eq!(listed(&outage(2, &[parked])), []);
+}
+
 /// Writes rows into the file `name` of a crawl's directory.
 fn write_rows(dir: &tempfile::TempDir, name: &str, rows: &[Value]) {
     let rows: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
@@ -403,9 +455,10 @@ fn listed(report: &SiteFaultReport) -> Vec<(FaultKind, &str, &str)> {
 #[test]
 fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
     let mut made = TestCrawlBuilder::new();
-    let urls = ["down", "busy", "later", "back"].map(|path| format!("https://o.example/{path}"));
+    let urls = ["down", "busy", "later", "back", "head"];
+    let urls = urls.map(|path| format!("https://o.example/{path}"));
     linking_page(&mut made, &urls.each_ref().map(String::as_str));
-    let [down, busy, _later, back] = &urls;
+    let [down, busy, _later, back, head] = &urls;
     let dir = made.finish();
     let detail = "it answered 429 or 503";
     let waiting = [
@@ -425,6 +478,12 @@ fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
         request(back, 500),
         request(down, 503),
     ];
+    // A GET follows this HEAD.
+    let mut checks = [request(head, 503), request(down, 429)];
+    checks
+        .iter_mut()
+        .for_each(|row| row["purpose"] = "check".into());
+    let requests = [&requests[..], &checks[..]].concat();
     write_rows(&dir, "requests.jsonl", &requests);
     let report = faults(dir.path(), &FaultKind::ALL).unwrap();
     let broken = (
@@ -436,7 +495,7 @@ fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
     let unchecked = report.unchecked.iter();
     let reasons: Vec<_> = unchecked.map(UncheckedLink::why).collect();
     let asked = "its server asked to wait (429 or 503)";
-    assert_eq!(reasons, [asked, "too many requests (429)", asked]);
+    assert_eq!(reasons, [asked, "too many requests (429)", asked, asked]);
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
 /// The [`UncheckedLink::reason`] of a link that was not requested, because its server demanded a
 /// wait.
 const ASKED_TO_WAIT: &str = "asked_to_wait";
+/// The [`RequestRow::purpose`](crawl_archive::rows::RequestRow::purpose) of a HEAD request.
+const HEAD_REQUEST: &str = "check";
 /// The statuses that demand a wait.
 const WAITS: [u16; 2] = [429, 503];
 
@@ -107,11 +109,15 @@ impl UnfetchedUrls {
         Ok(unfetched)
     }
 
-    /// Reads the URLs whose last response demanded a wait.
+    /// Reads the URLs whose last response demanded a wait. Skips responses to HEAD, because a GET
+    /// follows them.
     fn read_demands(&mut self, dir: &Path) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
+            if row.purpose == HEAD_REQUEST {
+                continue;
+            }
             match row.status {
                 Some(status) if WAITS.contains(&status) => {
                     self.demanded.insert(key(&row.url), status);

@@ -444,13 +444,17 @@ impl Transaction for SharedTransaction<'_> {
     fn visit_misdated(
         &mut self,
         now: u32,
-        longest: u32,
+        longest: Option<u32>,
         most: usize,
     ) -> Result<usize, FrontierError> {
         let owned = &self.frontier.tables.owned;
         let (buckets, limit) = (owned.buckets(), self.limit(most));
-        let latest = i64::from(now.saturating_add(longest));
-        let (from, term) = (i64::from(now), i64::from(longest));
+        let latest = i64::from(now.saturating_add(longest.unwrap_or(0)));
+        // No visit is dated so long ago that its due time counts as wrong without `longest`.
+        let (from, term) = (
+            i64::from(now),
+            longest.map_or(i64::from(u32::MAX), i64::from),
+        );
         let params = params![owned.crawl, buckets, latest, from, term, limit];
         self.revisit_all((Sql::VisitsMisdated, params), most, |visit| {
             visit.is_misdated(now, longest)

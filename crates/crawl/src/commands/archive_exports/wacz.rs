@@ -94,7 +94,7 @@ fn of_wacz(error: WaczError, args: &ExportArgs) -> CommandError {
             "only crawls with an archive (`--warc on`) and at least one fetched page can be \
                    exported",
         ),
-        WaczError::NoRound { .. } => {
+        WaczError::NoRound { .. } | WaczError::EmptyRound(_) => {
             CommandError::usage(message).hint("remove --round to export the whole crawl")
         }
         WaczError::NotEarlier { .. } => CommandError::usage(message)

@@ -124,7 +124,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
     fn visit_misdated(
         &mut self,
         now: u32,
-        longest: u32,
+        longest: Option<u32>,
         most: usize,
     ) -> Result<usize, FrontierError> {
         let is_own = self.worker.is_own();

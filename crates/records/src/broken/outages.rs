@@ -1,0 +1,89 @@
+//! Pages of earlier rounds whose origin was unreachable in the last round.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crawl_archive::rows::PageRow;
+use crawl_weburl::canonicalize;
+
+use super::{BrokenPage, is_wait};
+use crate::error::RecordsError;
+use crate::reported_crawl::unreachable_origin;
+use crate::row_file_reader::{round_of_last_run, waiting};
+
+/// The origins that were unreachable in the last round.
+///
+/// Pass the last row of each URL that isn't broken to [`page`](Self::page), and call
+/// [`into_pages`](Self::into_pages) at the end.
+#[derive(Debug, Default)]
+pub(super) struct Outages {
+    round: u32,
+    /// The unreachable origins.
+    origins: HashMap<String, Outage>,
+}
+
+#[derive(Debug)]
+struct Outage {
+    why: String,
+    /// The page of this origin that represents it, with its depth. `None` before the first page in
+    /// scope.
+    page: Option<(u32, BrokenPage)>,
+}
+
+impl Outages {
+    /// Reads `waiting.jsonl` in `dir`. Skips origins that the crawl only has to wait for.
+    pub(super) fn read(dir: &Path) -> Result<Outages, RecordsError> {
+        let Some(round) = round_of_last_run(dir)? else {
+            return Ok(Outages::default());
+        };
+        let mut origins = HashMap::new();
+        let mut rows = waiting(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            if let Some((origin, why)) = unreachable_origin(&row)
+                && !is_wait(why)
+            {
+                let why = why.to_owned();
+                origins.insert(origin.to_owned(), Outage { why, page: None });
+            }
+        }
+        Ok(Outages { round, origins })
+    }
+
+    /// Returns the page of `row` as a broken page if it is outside the scope, and its origin became
+    /// unreachable after its visit. Of the pages in scope, notes the one that represents its origin,
+    /// because a site that is down is one fault, not one for each of its links.
+    pub(super) fn page(&mut self, row: &PageRow) -> Option<BrokenPage> {
+        if self.origins.is_empty() || row.round >= self.round {
+            return None;
+        }
+        let url = canonicalize(None, &row.url).ok()?;
+        let outage = self.origins.get_mut(url.origin_text())?;
+        let page = BrokenPage {
+            url: row.url.clone(),
+            error: Some(outage.why.clone()),
+            fetched_at: row.fetched_at.rfc3339_millis(),
+            round: row.round,
+            via: row.via.clone(),
+            ..BrokenPage::default()
+        };
+        if row.hops_off_scope > 0 {
+            return Some(page);
+        }
+        let is_nearer = outage
+            .page
+            .as_ref()
+            .is_none_or(|(depth, nearest)| (row.depth, &page.url) < (*depth, &nearest.url));
+        if is_nearer {
+            outage.page = Some((row.depth, BrokenPage { via: None, ..page }));
+        }
+        None
+    }
+
+    /// Returns a page without links for each unreachable origin in scope: the page with the
+    /// smallest depth, and of several the first in URL order.
+    pub(super) fn into_pages(self) -> impl Iterator<Item = BrokenPage> {
+        let outages = self.origins.into_values();
+        outages.filter_map(|outage| outage.page.map(|(_, page)| page))
+    }
+}
