@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use super::robots_exchanges::{RobotsExchange, RobotsExchangeLocator, key};
 use super::robots_responses::{MAX_HOPS, target};
 use super::text::undecided_words;
-use super::{AuditReport, ROUNDING_MS, readable};
+use super::{AuditReport, ROUNDING_MS, read_settings, readable};
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped, size};
 use crate::row_file_reader::{excluded, pages, requests};
@@ -25,6 +25,9 @@ struct Conduct<'a> {
     audit: &'a AuditReport,
     /// The requests to the host, in the order in which they started.
     requests: Vec<RequestRow>,
+    /// For each request, the milliseconds to add to its times (see
+    /// [`ClockPeriods`](super::clock_periods::ClockPeriods)).
+    added: Vec<u64>,
     /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
     /// hash of the request's URL and start (see [`key`]).
     pages: HashMap<u64, KeptPage>,
@@ -68,8 +71,10 @@ pub fn conduct_page(
     audit: &AuditReport,
     unsigned: Option<&str>,
 ) -> Result<Option<String>, RecordsError> {
+    let (clock, ..) = read_settings(dir)?;
     let (mut own, mut hops) = (Vec::new(), Vec::new());
-    for row in requests(dir)? {
+    let mut rows = requests(dir)?;
+    while let Some(row) = rows.next() {
         let Some(row) = readable(row)? else {
             continue;
         };
@@ -77,19 +82,21 @@ pub fn conduct_page(
             hops.push(row.clone());
         }
         if row.host == host.as_str() {
-            own.push(row);
+            own.push((clock.added_at(rows.line()), row));
         }
     }
     if own.is_empty() {
         return Ok(None);
     }
-    own.sort_by_key(|row| row.start);
+    own.sort_by_key(|(added, row)| row.start.saturating_add(*added));
+    let (added, own): (Vec<u64>, Vec<RequestRow>) = own.into_iter().unzip();
     hops.sort_by_key(|row| row.start);
     let conduct = Conduct {
         pages: kept_pages(dir, &own)?,
         copies: copies(dir, &own, &hops)?,
         excluded: excluded_by_robots(dir, host)?,
         requests: own,
+        added,
         host,
         audit,
         unsigned,
@@ -327,16 +334,20 @@ impl Conduct<'_> {
     }
 
     fn table(&self) -> HtmlTable<'_> {
-        let mut last_end: Option<u64> = None;
-        let rows = self.requests.iter().map(|row| {
-            let pause = last_end.map(|end| row.start.saturating_sub(end));
-            last_end = last_end.max(Some(row.end));
+        let mut last: Option<(u64, u64)> = None;
+        let rows = self.requests.iter().zip(&self.added).map(|(row, added)| {
+            let is_comparable = last.is_none_or(|(of, _)| of == *added);
+            let pause = last.map(|(_, end)| row.start.saturating_sub(end));
+            last = last.max(Some((*added, row.end)));
             vec![
                 TableCell::text(&time(row.start)),
                 TableCell::link(&row.url),
                 TableCell::text(&row.purpose),
                 TableCell::text(&row.answer()),
                 match pause {
+                    Some(_) if !is_comparable => {
+                        TableCell::text("not known: the clock was set back")
+                    }
                     Some(pause) => TableCell::Words(
                         pause,
                         format!("{} ms, {} required", grouped(pause), grouped(row.gap_asked)),

@@ -4,6 +4,7 @@
     reason = "an expectation is written where it is used"
 )]
 
+mod clock_set_back;
 mod crawl_directory_fixture;
 mod lost_rows;
 
