@@ -334,11 +334,15 @@ impl Conduct<'_> {
     }
 
     fn table(&self) -> HtmlTable<'_> {
-        let mut last: Option<(u64, u64)> = None;
+        let mut last: Option<(u64, u64, Option<u64>)> = None;
         let rows = self.requests.iter().zip(&self.added).map(|(row, added)| {
-            let is_comparable = last.is_none_or(|(of, _)| of == *added);
-            let pause = last.map(|(_, end)| row.start.saturating_sub(end));
-            last = last.max(Some((*added, row.end)));
+            let is_comparable = last.is_none_or(|(of, ..)| of == *added);
+            let pause = last.map(|(_, end, _)| row.start.saturating_sub(end));
+            // After a restart, the row has only the rest of the wait that the last response
+            // demanded.
+            let wait = last.and_then(|(.., wait)| wait.filter(|_| row.why == "retry-after"));
+            let required = row.gap_asked.max(wait.unwrap_or(0));
+            last = last.max(Some((*added, row.end, row.wait_asked)));
             vec![
                 TableCell::text(&time(row.start)),
                 TableCell::link(&row.url),
@@ -350,7 +354,7 @@ impl Conduct<'_> {
                     }
                     Some(pause) => TableCell::Words(
                         pause,
-                        format!("{} ms, {} required", grouped(pause), grouped(row.gap_asked)),
+                        format!("{} ms, {} required", grouped(pause), grouped(required)),
                     ),
                     None => TableCell::text("first request"),
                 },
