@@ -80,6 +80,27 @@ pub struct ClauseRequestContext<'a> {
     pub authorities: &'a [String],
 }
 
+impl ClauseRequestContext<'_> {
+    /// Returns whether the request lists gzip as an acceptable content coding.
+    pub(crate) fn accepts_gzip(&self) -> bool {
+        accepts_gzip(self.request.header("accept-encoding").unwrap_or(""))
+    }
+}
+
+/// Returns whether a value of `Accept-Encoding` lists gzip. A weight of 0 means "not acceptable"
+/// (RFC 9110 section 12.5.3).
+fn accepts_gzip(codings: &str) -> bool {
+    codings.split(',').any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let name = name.trim();
+        let weight = weight
+            .split_once('=')
+            .map(|(_, weight)| weight.trim().parse::<f32>());
+        let is_gzip = name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip");
+        is_gzip && weight != Some(Ok(0.0))
+    })
+}
+
 /// A test case of the conformance check: a rule for crawlers with its source, the web that shows
 /// whether a crawler keeps it, and the function that judges.
 ///
@@ -177,5 +198,31 @@ impl Clause {
             (never, _) => format!("requested what is allowed, never {}", never.join(", ")),
         };
         ClauseVerdict::pass(summary, trace, &evidence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::accepts_gzip;
+
+    #[test]
+    fn gzip_with_a_weight_of_0_is_not_acceptable() {
+        for accepted in [
+            "gzip",
+            "br, GZIP",
+            "deflate;q=0, x-gzip ; q=0.001",
+            "gzip;q=1",
+        ] {
+            assert!(accepts_gzip(accepted), "{accepted}");
+        }
+        for refused in [
+            "",
+            "identity",
+            "identity, gzip;q=0",
+            "gzip ; Q=0.000",
+            "gzip-x",
+        ] {
+            assert!(!accepts_gzip(refused), "{refused}");
+        }
     }
 }

@@ -21,6 +21,15 @@ const ON_THE_WAY: Duration = Duration::from_millis(250);
 /// Maximum time until the server notices that a connection was closed.
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
+/// How much of an answer without an end a crawler may read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReadLimit {
+    /// Maximum bytes that the server sends.
+    Bytes(u64),
+    /// Maximum time from the start of the request.
+    Time(Duration),
+}
+
 /// Checks that every request to host 0 keeps the gap that the command's flags set.
 pub(crate) fn keeps_own_gap(trace: &CrawlTrace) -> ClauseVerdict {
     keeps_gap(trace, &trace.of_host(0), trace.gap)
@@ -263,27 +272,36 @@ fn has_ended(trace: &CrawlTrace, entry: &LogEntry) -> bool {
         .is_some_and(|end| run_end.is_none_or(|run_end| end + micros(NOTICED_WITHIN) < run_end))
 }
 
-/// Checks that the crawler gave up an endless answer: the exchange ended before the command was
-/// killed, and at most `most` bytes of the body were sent.
-pub(crate) fn gives_up(trace: &CrawlTrace, path: &str, most: Option<u64>) -> ClauseVerdict {
+/// Checks that the crawler gave up an endless answer within `limit`, before the command was killed.
+/// The outcome is `NotShown` if the command was killed before the limit was reached.
+pub(crate) fn gives_up(trace: &CrawlTrace, path: &str, limit: ReadLimit) -> ClauseVerdict {
     let requests = trace.requests_of(path);
     if requests.is_empty() {
         return ClauseVerdict::not_shown(&format!("{path} was not requested"));
     }
-    if let Some(most) = most
-        && let Some(long) = requests.iter().find(|entry| entry.sent > most)
-    {
-        let reason = format!("read {} MiB of {path}", long.sent >> 20);
-        return ClauseVerdict::fail(reason, trace, &[*long]);
+    let run_end = trace.runs.last().map_or(0, |run| run.end_us);
+    for entry in &requests {
+        let took = entry
+            .end_us
+            .unwrap_or(run_end)
+            .saturating_sub(entry.start_us);
+        let reason = match limit {
+            ReadLimit::Bytes(most) if entry.sent > most => {
+                format!("read {} MiB of {path}", entry.sent >> 20)
+            }
+            ReadLimit::Time(most) if took > micros(most + NOTICED_WITHIN) => {
+                format!("read {path} for {} s", took / 1_000_000)
+            }
+            _ => continue,
+        };
+        return ClauseVerdict::fail(reason, trace, &[*entry]);
     }
-    let open: Vec<&LogEntry> = requests
-        .iter()
-        .filter(|entry| trace.was_cut_off() && !has_ended(trace, entry))
-        .copied()
-        .collect();
-    match open.is_empty() {
-        true => ClauseVerdict::pass(format!("gave up {path}"), trace, &requests),
-        false => ClauseVerdict::fail(format!("still read {path} when time was up"), trace, &open),
+    let is_open = |entry: &&LogEntry| trace.was_cut_off() && !has_ended(trace, entry);
+    match requests.iter().any(is_open) {
+        true => ClauseVerdict::not_shown(&format!(
+            "still read {path} when time was up: allow more time"
+        )),
+        false => ClauseVerdict::pass(format!("gave up {path}"), trace, &requests),
     }
 }
 

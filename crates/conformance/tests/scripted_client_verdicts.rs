@@ -344,6 +344,7 @@ const PAIRS: &[Pair] = &[
         client.rules(clause);
         client.pages(clause);
         client.trace.log.last_mut().unwrap().end_us = None;
+        client.now += 123 * SECOND;
         client.end(RunEnd::TimeLimit);
     }),
     broken_by("gap", HURRIES),
@@ -515,6 +516,23 @@ fn the_time_limit_turns_missing_requests_into_not_shown() {
             "{}",
             clause.id
         );
+    }
+}
+
+/// The crawler may have given up just before the time limit, or may give up later.
+#[test]
+fn a_slow_body_that_is_read_until_time_is_up_shows_nothing() {
+    let clause = clauses().find(|clause| clause.id == "slow-body").unwrap();
+    for end in [None, Some(60 * SECOND)] {
+        let mut client = Client::of(&clause);
+        client.rules(&clause);
+        client.pages(&clause);
+        client.trace.log.last_mut().unwrap().end_us = end;
+        client.now = 61 * SECOND;
+        client.end(RunEnd::TimeLimit);
+        let verdict = clause.verdict(&client.trace);
+        assert_eq!(verdict.outcome, ClauseOutcome::NotShown, "{verdict:?}");
+        assert!(verdict.reason.ends_with("allow more time"), "{verdict:?}");
     }
 }
 

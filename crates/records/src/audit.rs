@@ -6,6 +6,7 @@
 
 mod audit_findings;
 mod audited_settings;
+mod clock_periods;
 mod compiled_robots_cache;
 mod host_conduct_page;
 mod host_pace;
@@ -33,6 +34,7 @@ use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{RowFileReader, excluded, pages, requests};
 use audit_findings::{AuditFindings, CitedRowFile};
+use clock_periods::ClockPeriods;
 use host_pace::HostRequestTrackers;
 use operator_delays::OperatorDelayLog;
 use robots_exchanges::RobotsExchangeLocator;
@@ -61,6 +63,7 @@ const PACE_BEFORE_RESTART: &str =
     "a pace that another origin of the host asked for before a restart";
 const WAIT_JUST_THEN: &str = "waits that were answered just then";
 const WAIT_TAKEN_BACK: &str = "waits that another answer may have taken back";
+const CLOCK_SET_BACK: &str = "a clock that was set back between two runs";
 
 /// The findings of an audit.
 ///
@@ -155,6 +158,7 @@ impl CitedRow {
 struct AuditRun<'a> {
     settings: &'a SettingsHistory,
     delays: OperatorDelayLog,
+    clock: &'a ClockPeriods,
     /// The copies of robots.txt. `None` if there is no archive.
     copies: Option<RobotsResponses>,
     hosts: HostRequestTrackers,
@@ -167,7 +171,7 @@ struct AuditRun<'a> {
 /// `keys` are the published keys of the crawl's signatures. If it is empty, signatures are not
 /// verified.
 ///
-/// Reads each row file once or twice. If no request was signed, reads only the responses to
+/// Reads each row file once or twice, and `requests.jsonl` up to four times. If no request was signed, reads only the responses to
 /// robots.txt requests from the archive. Memory: about 1,500 bytes per host with its robots.txt,
 /// 200 bytes for each further robots.txt request, and 64 MiB of compiled rules.
 ///
@@ -178,8 +182,7 @@ struct AuditRun<'a> {
 /// apparent breach of robots.txt is undecided.
 pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
-    let delays = OperatorDelayLog::read(dir)?;
-    let settings = SettingsHistory::read(dir, &delays)?;
+    let (clock, delays, settings) = read_settings(dir)?;
     let mut audit = AuditReport {
         format: 1,
         ..AuditReport::default()
@@ -196,6 +199,7 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsEr
         copies: exchanges.map(RobotsResponses::new),
         settings: &settings,
         delays,
+        clock: &clock,
         hosts: HostRequestTrackers::default(),
         shared: SharedLimitTracker::default(),
         findings: AuditFindings::default(),
@@ -205,16 +209,22 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsEr
         &mut audit.signed,
         &mut audit.unmet_signatures,
     );
-    let (mut last_end, mut end_before) = (0, 0);
+    let (mut last_end, mut end_before, mut added) = (0, 0, 0);
     each(requests(dir)?, "requests.jsonl", flaws, |row, line| {
-        let Some(row) = row else {
+        let Some(mut row) = row else {
             trial.findings.lose(line, end_before);
             return Ok(());
         };
+        last_end = last_end.max(row.end);
+        if clock.added_at(line) > added {
+            added = clock.added_at(line);
+            trial.clock_was_set_back(added)?;
+        }
+        row.start = row.start.saturating_add(added);
+        row.end = row.end.saturating_add(added);
         end_before = row.end;
         *signed += u64::from(row.signed);
         *unmet += u64::from(row.unmet_signature.is_some());
-        last_end = last_end.max(row.end);
         (trial.shared).request(&row, line, trial.settings, &mut trial.findings);
         trial.request(&row, line)
     })?;
@@ -228,7 +238,9 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsEr
             // Every page has a request. So if a page is later than all requests, the end of the
             // request log is missing.
             if row.fetched_at.as_millis() > last_end {
-                trial.findings.lose(u64::MAX, last_end);
+                trial
+                    .findings
+                    .lose(u64::MAX, last_end.saturating_add(added));
             }
             trial.page_row(&row, line)
         })?;
@@ -260,6 +272,24 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsEr
     audit.breaches = findings.breaches;
     cite(dir, &mut audit.breaches)?;
     Ok(audit)
+}
+
+/// Reads the settings of each run, and finds out whether the clock was set back between two runs.
+fn read_settings(
+    dir: &Path,
+) -> Result<(ClockPeriods, OperatorDelayLog, SettingsHistory), RecordsError> {
+    let mut rows = operator_delays::read_rows(dir)?;
+    let delays = OperatorDelayLog::of(rows.clone());
+    let settings = SettingsHistory::read(dir, &delays)?;
+    let is_single = |host: &str| settings.most_per_host(host) == 1;
+    let clock = ClockPeriods::find(requests(dir)?, &rows, is_single)?;
+    if !clock.are_several() {
+        return Ok((clock, delays, settings));
+    }
+    clock.correct(&mut rows);
+    let delays = OperatorDelayLog::of(rows);
+    let settings = SettingsHistory::read(dir, &delays)?;
+    Ok((clock, delays, settings))
 }
 
 /// Finds the archived robots.txt exchanges; `None` if there is no archive.

@@ -8,7 +8,9 @@ use crawl_testweb::{HttpAnswer, LogEntry, RawReplyStep, ScriptedReply};
 use super::{html, rule};
 use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
 use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
-use crate::judges::{every_request, gives_up, leaves_after, repeats_at_most, waits_after};
+use crate::judges::{
+    ReadLimit, every_request, gives_up, leaves_after, repeats_at_most, waits_after,
+};
 
 const ETAG: &str = "\"first-edition\"";
 const LAST_MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -16,6 +18,9 @@ const RETRY_AFTER: &str = "RFC 9110 section 10.2.3";
 
 /// Maximum bytes of an endless body that a crawler may read.
 const MAX_BODY_BYTES: u64 = 256 << 20;
+/// Maximum time that a crawler may read a body that comes a byte at a time. Twice the usual timeout
+/// of a minute, so that it doesn't fail a crawler with such a timeout.
+const MAX_BODY_TIME: Duration = Duration::from_secs(120);
 
 pub(super) const CLAUSES: &[Clause] = &[
     simple("user-agent", "sends User-Agent", "RFC 9110 section 10.1.5")
@@ -166,9 +171,8 @@ pub(super) const CLAUSES: &[Clause] = &[
     .with(&[html("/list", "<title>List</title><a href='/other'>other</a>")])
     .special(|ask| {
         let page = HttpAnswer::html("<title>Coded</title><p><a href='/behind-gzip'>on</a> and on</p>");
-        let accepts = ask.request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
         match ask.request.path == "/coded" {
-            true if accepts => Some(page.gzip().into()),
+            true if ask.accepts_gzip() => Some(page.gzip().into()),
             true => Some(page.into()),
             false => None,
         }
@@ -177,8 +181,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/endless"])
         .special(|ask| (ask.request.path == "/endless").then(endless))
-        .judged_by(|trace| gives_up(trace, "/endless", Some(MAX_BODY_BYTES))),
-    simple("slow-body", "gives up a body that comes a byte at a time", "convention")
+        .judged_by(|trace| gives_up(trace, "/endless", ReadLimit::Bytes(MAX_BODY_BYTES))),
+    simple("slow-body", "gives up a body that comes a byte at a time within two minutes", "convention")
         .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/slow"])
         .special(|ask| {
@@ -186,7 +190,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             let drip = || ScriptedReply::drip(page, 1, Duration::from_millis(500));
             (ask.request.path == "/slow").then(drip)
         })
-        .judged_by(|trace| gives_up(trace, "/slow", None)),
+        .judged_by(|trace| gives_up(trace, "/slow", ReadLimit::Time(MAX_BODY_TIME))),
 ];
 
 /// Returns a clause whose paths are ordinary pages. The caller can add other pages.

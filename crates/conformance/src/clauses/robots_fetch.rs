@@ -195,9 +195,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
     )
     .special(|ask| {
-        let accepted = ask.request.header("accept-encoding").unwrap_or("");
         let rules = || HttpAnswer::text("User-agent: *\nDisallow: /closed\n");
-        match accepted.contains("gzip") {
+        match ask.accepts_gzip() {
             true => at_robots(ask, || rules().gzip().into()),
             false => at_robots(ask, || rules().into()),
         }

@@ -11,13 +11,12 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
 use super::audited_settings::AuditedSettings;
-use super::operator_delays::OperatorDelayLog;
 use super::robots_exchanges::{RobotsExchange, RobotsExchangeLocator, key};
 use super::robots_freshness::MAX_WAIT;
 use super::robots_responses::{MAX_HOPS, RobotsResponses, target};
 use super::settings_history::SettingsHistory;
 use super::text::undecided_words;
-use super::{AuditReport, ROUNDING_MS, readable};
+use super::{AuditReport, ROUNDING_MS, read_settings, readable};
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped, size};
 use crate::row_file_reader::{excluded, pages, requests};
@@ -29,6 +28,9 @@ struct Conduct<'a> {
     audit: &'a AuditReport,
     /// The requests to the host, in the order in which they started.
     requests: Vec<RequestRow>,
+    /// For each request, the milliseconds to add to its times (see
+    /// [`ClockPeriods`](super::clock_periods::ClockPeriods)).
+    added: Vec<u64>,
     /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
     /// hash of the request's URL and start (see [`key`]).
     pages: HashMap<u64, KeptPage>,
@@ -82,6 +84,7 @@ pub fn conduct_page(
     audit: &AuditReport,
     unsigned: Option<&str>,
 ) -> Result<Option<String>, RecordsError> {
+    let (clock, _, settings) = read_settings(dir)?;
     let (mut own, mut rules) = (Vec::new(), Vec::new());
     let mut rows = requests(dir)?;
     while let Some(row) = rows.next() {
@@ -93,14 +96,14 @@ pub fn conduct_page(
             rules.push((row.clone(), rows.line()));
         }
         if is_own {
-            own.push(row);
+            own.push((clock.added_at(rows.line()), row));
         }
     }
     if own.is_empty() {
         return Ok(None);
     }
-    own.sort_by_key(|row| row.start);
-    let settings = SettingsHistory::read(dir, &OperatorDelayLog::read(dir)?)?;
+    own.sort_by_key(|(added, row)| row.start.saturating_add(*added));
+    let (added, own): (Vec<u64>, Vec<RequestRow>) = own.into_iter().unzip();
     let mut responses = responses(dir, &rules, &settings)?;
     let hops = rules.into_iter().map(|(row, _)| row);
     let mut hops: Vec<RequestRow> = hops.filter(|row| row.purpose == "hop").collect();
@@ -112,6 +115,7 @@ pub fn conduct_page(
         settings,
         excluded: excluded_by_robots(dir, host)?,
         requests: own,
+        added,
         host,
         audit,
         unsigned,
@@ -362,12 +366,13 @@ impl Conduct<'_> {
     }
 
     fn table(&self) -> HtmlTable<'_> {
-        let mut last: Option<&RequestRow> = None;
-        let rows = self.requests.iter().map(|row| {
-            let pause = last.map(|last| row.start.saturating_sub(last.end));
-            let required = required_pause(last, row);
-            if last.is_none_or(|last| last.end <= row.end) {
-                last = Some(row);
+        let mut last: Option<(u64, u64, &RequestRow)> = None;
+        let rows = self.requests.iter().zip(&self.added).map(|(row, added)| {
+            let is_comparable = last.is_none_or(|(of, ..)| of == *added);
+            let pause = last.map(|(_, end, _)| row.start.saturating_sub(end));
+            let required = required_pause(last.map(|(.., last)| last), row);
+            if last.is_none_or(|(of, end, _)| (of, end) <= (*added, row.end)) {
+                last = Some((*added, row.end, row));
             }
             vec![
                 TableCell::text(&time(row.start)),
@@ -375,6 +380,9 @@ impl Conduct<'_> {
                 TableCell::text(&row.purpose),
                 TableCell::text(&row.answer()),
                 match pause {
+                    Some(_) if !is_comparable => {
+                        TableCell::text("not known: the clock was set back")
+                    }
                     Some(pause) => TableCell::Words(
                         pause,
                         format!("{} ms, {} required", grouped(pause), grouped(required)),
@@ -483,12 +491,16 @@ impl Conduct<'_> {
     }
 }
 
-/// Returns the pause in milliseconds that was required between two requests. If the crawl was
-/// restarted during a wait that the server demanded, the row of the later request has only the rest
-/// of the wait.
+/// Returns the pause in milliseconds that was required between two requests. After a restart, the
+/// row of the later request has only the rest of the wait that the earlier response demanded.
 fn required_pause(earlier: Option<&RequestRow>, row: &RequestRow) -> u64 {
-    let whole = earlier.and_then(|earlier| earlier.wait_asked);
-    row.gap_asked.max(whole.unwrap_or_default().min(MAX_WAIT))
+    let demands = |earlier: &&RequestRow| {
+        matches!(earlier.status, Some(429 | 503)) || row.why == "retry-after"
+    };
+    let wait = earlier
+        .filter(demands)
+        .and_then(|earlier| earlier.wait_asked);
+    row.gap_asked.max(wait.unwrap_or_default().min(MAX_WAIT))
 }
 
 fn time(millis: u64) -> String {

@@ -10,9 +10,10 @@ use crawl_weburl::{Origin, canonicalize};
 use super::audit_findings::{CitedRowFile::Requests, ROW_LOST};
 use super::robots_freshness::MAX_WAIT;
 use super::robots_responses::RobotsRulesInForce;
+use super::settings_history::SettingsHistory;
 use super::{
-    AuditRun, BEYOND_TIMEOUT, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS,
-    SETTLING_MS, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
+    AuditRun, BEYOND_TIMEOUT, CLOCK_SET_BACK, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART,
+    ROUNDING_MS, SETTLING_MS, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 use crate::error::RecordsError;
 
@@ -39,6 +40,9 @@ pub(super) struct HostRequestTracker {
     /// The latest start of all judged requests.
     judged: u64,
     owed: Vec<WaitOwed>,
+    /// Whether the clock was set back since the last request, so that the gap since then is not
+    /// known.
+    is_gap_unknown: bool,
 }
 
 /// A request to be judged, ordered by its start.
@@ -70,6 +74,7 @@ pub(super) enum SentRequestPurpose {
 
 #[derive(Clone, Copy, Debug)]
 struct Ended {
+    start: u64,
     end: u64,
     line: u64,
 }
@@ -120,6 +125,7 @@ impl HostRequestTrackers {
             latest: None,
             judged: 0,
             owed: Vec::new(),
+            is_gap_unknown: false,
         });
         number
     }
@@ -193,6 +199,24 @@ impl AuditRun<'_> {
         Ok(())
     }
 
+    /// Judges the requests so far. `added` are the milliseconds that are added to the times of later
+    /// rows, because the clock was set back before them. The time since earlier requests is then
+    /// not known.
+    pub(super) fn clock_was_set_back(&mut self, added: u64) -> Result<(), RecordsError> {
+        self.judge_rest()?;
+        (self.shared).clock_was_set_back(self.settings, &mut self.findings);
+        if let Some(copies) = &mut self.copies {
+            copies.clock_was_set_back(added);
+        }
+        for host in &mut self.hosts.all {
+            host.is_gap_unknown |= !host.places.is_empty();
+            host.places.clear();
+            host.latest = None;
+            host.owed.clear();
+        }
+        Ok(())
+    }
+
     /// Processes a request for a robots.txt or a related file, which may change the rules of
     /// origins.
     fn rules(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
@@ -251,6 +275,9 @@ impl AuditRun<'_> {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
+        if std::mem::take(&mut host.is_gap_unknown) {
+            return self.findings.undecided(CLOCK_SET_BACK);
+        }
         let per_host = self.settings.per_host(&host.key, sent.worker(), sent.start);
         // Reread settings may allow fewer requests in flight. Keep the slots with the latest
         // requests.
@@ -296,6 +323,9 @@ impl AuditRun<'_> {
         }
         if per_host > 1 && sent.start < host.judged {
             return self.findings.undecided(BEYOND_TIMEOUT);
+        }
+        if self.settings.began_during(&first, sent) {
+            return self.findings.undecided(CLOCK_SET_BACK);
         }
         self.findings.checked("gaps");
         let rows = [(Requests, first.line), (Requests, sent.line)];
@@ -343,6 +373,8 @@ impl AuditRun<'_> {
             Some(EARLIER_RUN)
         } else if !asked.is_own && self.settings.restarted_between(asked.known_at, sent.start) {
             Some(PACE_BEFORE_RESTART)
+        } else if self.settings.began_during(&latest, sent) {
+            Some(CLOCK_SET_BACK)
         } else if self.findings.lacks_answer(Some(asked.line), sent.start) {
             Some(ROW_LOST)
         } else if elsewhere && sent.start < asked.known_at + SETTLING_MS {
@@ -460,9 +492,20 @@ impl AuditRun<'_> {
     }
 }
 
+impl SettingsHistory {
+    /// Returns whether a run began, by its clock, while `earlier` was in flight and before `sent`
+    /// started. No request is in flight when a run begins, so the clock was set back. False for the
+    /// rows of gathered workers: another worker may have sent the earlier request.
+    fn began_during(&self, earlier: &Ended, sent: &SentRequest) -> bool {
+        let until = earlier.end.min(sent.start);
+        sent.worker().is_none() && self.began_between(earlier.start, until)
+    }
+}
+
 impl HostRequestTracker {
     fn note(&mut self, sent: &SentRequest) {
         let ended = Ended {
+            start: sent.start,
             end: sent.end,
             line: sent.line,
         };

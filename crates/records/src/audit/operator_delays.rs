@@ -13,17 +13,21 @@ use crate::row_file_reader::{RowFileReader, delays};
 #[derive(Debug, Default)]
 pub(super) struct OperatorDelayLog(Vec<DelayRow>);
 
-impl OperatorDelayLog {
-    /// Reads `state/delays.jsonl`, or the rows of all workers after `crawl gather`. Empty if there
-    /// is no such file.
-    pub(super) fn read(dir: &Path) -> Result<OperatorDelayLog, RecordsError> {
-        let rows: RowFileReader<DelayRow> = delays(dir)?;
-        // Skip malformed lines. Such a line was never completely on disk, and the crawl sent no
-        // request after it.
-        let rows = rows.filter_map(|row| readable(row).transpose());
-        Ok(OperatorDelayLog::of(rows.collect::<Result<_, _>>()?))
-    }
+/// Reads the rows of `state/delays.jsonl`, or those of all workers after `crawl gather`, in the
+/// order of the file. Empty if there is no such file.
+pub(super) fn read_rows(dir: &Path) -> Result<Vec<DelayRow>, RecordsError> {
+    let rows: RowFileReader<DelayRow> = delays(dir)?;
+    // Skip malformed lines. Such a line was never completely on disk, and the crawl sent no
+    // request after it.
+    rows.filter_map(|row| readable(row).transpose()).collect()
+}
 
+/// Returns whether a row is for the start of a run.
+pub(super) fn is_start(row: &DelayRow) -> bool {
+    row.host.is_none() && row.delay.is_none() && row.reread.is_none()
+}
+
+impl OperatorDelayLog {
     pub(super) fn of(mut rows: Vec<DelayRow>) -> OperatorDelayLog {
         rows.sort_by_key(|row| row.at);
         OperatorDelayLog(rows)
@@ -34,13 +38,10 @@ impl OperatorDelayLog {
         &self.0
     }
 
-    /// Returns the start times of runs, in order.
-    pub(super) fn starts(&self) -> impl Iterator<Item = u64> {
-        let starts = self
-            .0
-            .iter()
-            .filter(|row| row.host.is_none() && row.delay.is_none() && row.reread.is_none());
-        starts.map(|row| row.at)
+    /// Returns the start times of runs with their workers, in order.
+    pub(super) fn starts(&self) -> impl Iterator<Item = (u64, Option<String>)> {
+        let starts = self.0.iter().filter(|row| is_start(row));
+        starts.map(|row| (row.at, row.worker.clone()))
     }
 
     /// Returns the shortest delay, in milliseconds, that a worker applied to a host at some time

@@ -9,12 +9,14 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::audit_findings::{
     AuditCheckResult,
-    CitedRowFile::{Excluded, Pages, Requests},
+    CitedRowFile::{self, Excluded, Pages, Requests},
 };
 use super::audited_settings::AuditedSettings;
 use super::robots_obedience::words;
 use super::robots_responses::{RobotsResponse, RobotsRulesInForce};
-use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS};
+use super::{
+    AuditRun, CLOCK_SET_BACK, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS,
+};
 use crate::error::RecordsError;
 
 impl AuditRun<'_> {
@@ -24,28 +26,48 @@ impl AuditRun<'_> {
         let (Some(recorded), Ok(url)) = (&row.robots, canonicalize(None, &row.url)) else {
             return Ok(());
         };
-        let started = row.fetched_at.as_millis();
-        let Some(copies) = &self.copies else {
-            return Ok(());
-        };
-        let origin = copies.number(&url.origin());
-        let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
-        let (mut rows, mut rests_on) = (vec![(Pages, line)], None);
-        let judged = match last {
-            None => AuditCheckResult::Undecided(NO_ROBOTS_BEFORE),
-            Some((origin, last)) => {
-                if let Some(answer) = copies.answers(origin).get(last) {
-                    rows.insert(0, (Requests, answer.line));
-                    rests_on = answer.rests_on;
-                }
-                self.page_judged(origin, last, &url, recorded, started)?
+        let (mut judged, mut rows) = (AuditCheckResult::Undecided(NO_ROBOTS_BEFORE), Vec::new());
+        let mut is_undecided = false;
+        for started in self.clock.meanings(row.fetched_at.as_millis()) {
+            (judged, rows) = self.page_row_at(&url, recorded, started)?;
+            match judged {
+                AuditCheckResult::Kept => break,
+                AuditCheckResult::Undecided(_) => is_undecided = true,
+                AuditCheckResult::Broke(..) => {}
             }
-        };
+        }
+        if is_undecided && matches!(judged, AuditCheckResult::Broke(..)) {
+            judged = AuditCheckResult::Undecided(CLOCK_SET_BACK);
+        }
+        rows.push((Pages, line));
         let host = url.host_key();
-        let judged = self.findings.unless_lost(judged, rests_on, started);
         self.findings
             .settle("page_rows", host.as_str(), judged, &rows);
         Ok(())
+    }
+
+    /// Checks the robots.txt verdict on a page whose request started at `started`. Also returns the
+    /// row of the robots.txt response in force, if there was one.
+    fn page_row_at(
+        &mut self,
+        url: &CanonicalUrl,
+        recorded: &RobotsVerdict,
+        started: u64,
+    ) -> Result<(AuditCheckResult, Vec<(CitedRowFile, u64)>), RecordsError> {
+        let origin = self.copies.as_ref().and_then(|copies| {
+            let origin = copies.number(&url.origin())?;
+            Some((origin, copies.last_at(origin, started)?))
+        });
+        let Some((origin, last)) = origin else {
+            let judged = AuditCheckResult::Undecided(NO_ROBOTS_BEFORE);
+            return Ok((judged, Vec::new()));
+        };
+        let answer = self.answer(origin, last);
+        let rows = answer.map(|answer| (Requests, answer.line));
+        let rests_on = answer.and_then(|answer| answer.rests_on);
+        let judged = self.page_judged(origin, last, url, recorded, started)?;
+        let judged = self.findings.unless_lost(judged, rests_on, started);
+        Ok((judged, rows.into_iter().collect()))
     }
 
     fn page_judged(

@@ -29,6 +29,9 @@ pub(super) struct RobotsResponses {
     /// The unfinished redirect of each origin's robots.txt, by origin index: the target, which was
     /// not requested yet, and the number of redirects so far.
     chains: HashMap<usize, (CanonicalUrl, u8)>,
+    /// The milliseconds that were added to the times of the rows, because the clock was set back
+    /// before them.
+    added: u64,
 }
 
 /// A response to a request for robots.txt (or the failure of the request), and the rules in force
@@ -127,6 +130,7 @@ impl RobotsResponses {
             origins: Vec::new(),
             answers: Vec::new(),
             chains: HashMap::new(),
+            added: 0,
         }
     }
 
@@ -177,6 +181,20 @@ impl RobotsResponses {
         row: &RequestRow,
     ) -> Result<Option<RobotsExchange>, RecordsError> {
         self.exchanges.read(&row.url, row.start)
+    }
+
+    /// Takes the copies in force into a period whose times have `added` milliseconds added, because
+    /// the clock was set back. The crawl compares the times of a copy with its new clock, so the
+    /// times of the copies move as well.
+    pub(super) fn clock_was_set_back(&mut self, added: u64) {
+        let more = added - self.added;
+        self.added = added;
+        for answer in self.answers.iter_mut().filter_map(|all| all.last_mut()) {
+            answer.until = answer.until.saturating_add(more);
+            if let Good::Copy { at, .. } = &mut answer.good {
+                *at = at.saturating_add(more);
+            }
+        }
     }
 
     pub(super) fn note_page(&mut self, origin: usize, answer: usize) {
@@ -247,7 +265,7 @@ impl RobotsResponses {
             return Ok(Vec::new());
         };
         let exchange = match row.status {
-            Some(_) => self.exchanges.read(&row.url, row.start)?,
+            Some(_) => self.exchanges.read(&row.url, row.start - self.added)?,
             None => None,
         };
         let mut of: Vec<usize> = match (row.purpose.as_str(), &exchange) {
@@ -326,7 +344,7 @@ impl RobotsResponses {
         // If the exchange is not archived, assume the maximum lifetime, because its header fields
         // may have allowed that.
         let lasts = exchange.map_or(settings.most, |found| {
-            life(&found.fields, end, settings.most)
+            life(&found.fields, end - self.added, settings.most)
         });
         let mut answer = RobotsResponse::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
@@ -354,7 +372,8 @@ impl RobotsResponses {
             (AnswerMeaning::Unreachable, held) => {
                 let doubled = settings.retry.saturating_mul(1 << (tries - 1).min(16));
                 let wait = doubled.min(settings.retry_most);
-                let demanded = exchange.map_or(0, |found| retry_after(&found.fields, end));
+                let demanded =
+                    exchange.map_or(0, |found| retry_after(&found.fields, end - self.added));
                 answer.state = State::Unreachable;
                 answer.until = end.saturating_add(wait.max(demanded));
                 answer.good = held;

@@ -20,8 +20,8 @@ pub(super) struct SettingsHistory {
     file: AuditedSettings,
     /// The settings recorded in `state/delays.jsonl`, in time order.
     recorded: Vec<RecordedSettings>,
-    /// The recorded starts of runs, in time order.
-    starts: Vec<u64>,
+    /// The recorded starts of runs with their workers, in time order.
+    starts: Vec<(u64, Option<String>)>,
     /// Settings before this time are unknown unless they are recorded. The time is the start of the
     /// last of several runs, or the last time that an older version of the program reread settings,
     /// because older versions recorded none.
@@ -216,10 +216,20 @@ impl SettingsHistory {
         self.until(moment).next().is_some() || moment >= self.unknown_until
     }
 
+    /// Returns whether a run is recorded to have begun after `from`, up to `to`. Ignores the runs of
+    /// gathered workers.
+    pub(super) fn began_between(&self, from: u64, to: u64) -> bool {
+        let first = self.starts.partition_point(|(start, _)| *start <= from);
+        let starts = self.starts.iter().skip(first);
+        let mut starts = starts.take_while(|(start, _)| *start <= to);
+        starts.any(|(_, worker)| worker.is_none())
+    }
+
     /// Returns whether the program was, or may have been, restarted between two moments.
     pub(super) fn restarted_between(&self, from: u64, to: u64) -> bool {
-        let first = self.starts.partition_point(|start| *start <= from);
-        self.starts.get(first).is_some_and(|start| *start <= to) || !self.is_any_known_at(from)
+        let first = self.starts.partition_point(|(start, _)| *start <= from);
+        (self.starts.get(first)).is_some_and(|(start, _)| *start <= to)
+            || !self.is_any_known_at(from)
     }
 
     /// Returns the settings recorded for a worker up to `moment`, the latest first.

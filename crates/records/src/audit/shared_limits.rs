@@ -95,6 +95,17 @@ impl SharedLimitTracker {
         }
     }
 
+    /// Checks the requests so far, and forgets them: the time since then is not known.
+    pub(super) fn clock_was_set_back(
+        &mut self,
+        settings: &SettingsHistory,
+        findings: &mut AuditFindings,
+    ) {
+        self.finish(settings, findings);
+        self.all.clear();
+        self.gates.clear();
+    }
+
     fn judge_next(&mut self, settings: &SettingsHistory, findings: &mut AuditFindings) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;

@@ -4,6 +4,7 @@
     reason = "an expectation is written where it is used"
 )]
 
+mod clock_set_back;
 mod crawl_directory_fixture;
 mod lost_rows;
 
@@ -595,6 +596,36 @@ fn the_conduct_page_shows_the_copy_at_the_end_of_redirects() {
         assert!(html.contains(part), "{part}: {html}");
     }
     assert!(!html.contains("so there are no rules"), "{html}");
+}
+
+/// After a restart, the row of a request has only the rest of the wait.
+#[test]
+fn the_conduct_page_shows_the_whole_wait_before_a_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let busy = Sent {
+        status: 503,
+        wait_asked: Some(8_000),
+        ..page((1_100, 1_200), "/")
+    };
+    let after = |start, gap_asked, path| Sent {
+        gap_asked,
+        why: "retry-after",
+        ..page((start, start + 10), path)
+    };
+    let sent = [
+        robots((0, 100), 404, ""),
+        busy,
+        after(9_202, 5_629, "/"),
+        after(10_212, 1_000, "/a"),
+    ];
+    write(dir.path(), &sent, &More::default());
+    let html = conduct(dir.path());
+    assert!(html.contains("8,002 ms, 8,000 required"), "{html}");
+    assert_eq!(
+        html.matches("1,000 ms, 1,000 required").count(),
+        2,
+        "{html}"
+    );
 }
 
 #[test]

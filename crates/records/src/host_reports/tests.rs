@@ -136,6 +136,23 @@ fn gaps_are_from_end_to_start() {
 }
 
 #[test]
+fn gaps_and_waits_end_where_the_clock_was_set_back() {
+    check(
+        1,
+        &[
+            (0, 100, 0, None),
+            (1100, 5200, 1000, Some(8000)),
+            (500, 600, 1000, None),
+            (1600, 1700, 1000, None),
+            (6000, 6100, 1000, None),
+        ],
+        expect![
+            "3 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 1 waits, longest 8000, asked 8000, given 0, short 0"
+        ],
+    );
+}
+
+#[test]
 fn places_in_flight_have_gaps_of_their_own() {
     // The rows are not in the order in which the requests ended: the request of the first row ended
     // last.

@@ -23,6 +23,8 @@ pub(super) struct Sent {
     /// The status of the response; 0 for a failure.
     pub(super) status: u16,
     pub(super) gap_asked: u64,
+    /// The rule that sets the gap.
+    pub(super) why: &'static str,
     pub(super) wait_asked: Option<u64>,
     pub(super) fields: &'static [(&'static str, &'static str)],
     pub(super) body: &'static str,
@@ -35,6 +37,7 @@ pub(super) fn robots(span: (u64, u64), status: u16, body: &'static str) -> Sent 
         span,
         status,
         gap_asked: 0,
+        why: "delay",
         wait_asked: None,
         fields: &[],
         body,
@@ -66,7 +69,7 @@ impl Sent {
         let failure = status.is_none().then_some("timeout");
         serde_json::json!({"url": url, "host": host.as_str(), "address": null,
             "purpose": self.purpose, "start": start, "end": end, "status": status,
-            "failure": failure, "gap_asked": self.gap_asked, "why": "delay",
+            "failure": failure, "gap_asked": self.gap_asked, "why": self.why,
             "wait_asked": self.wait_asked})
         .to_string()
     }
