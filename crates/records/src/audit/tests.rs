@@ -662,27 +662,6 @@ fn the_conduct_page_names_the_last_good_copy_of_an_unreachable_robots_txt() {
 }
 
 #[test]
-fn the_conduct_page_names_a_wait_in_full_after_a_restart() {
-    let dir = tempfile::tempdir().unwrap();
-    let sent = [
-        robots((0, 100), 404, ""),
-        Sent {
-            status: 503,
-            wait_asked: Some(8000),
-            ..page((1100, 1200), "/")
-        },
-        // The crawl was restarted during the wait.
-        Sent {
-            gap_asked: 5629,
-            ..page((9202, 9300), "/")
-        },
-    ];
-    write(dir.path(), &sent, &More::default());
-    let html = conduct(dir.path());
-    assert!(html.contains("8,002 ms, 8,000 required"), "{html}");
-}
-
-#[test]
 fn the_conduct_page_says_what_could_not_be_judged() {
     let dir = tempfile::tempdir().unwrap();
     write(
