@@ -60,7 +60,7 @@ fn on_loopback_other_names_are_refused() {
     ] {
         assert_eq!(
             server.get_with("/", &[("host", host)]).status,
-            421,
+            400,
             "{host}"
         );
     }
