@@ -13,6 +13,7 @@ use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, reference_from_bytes};
 use http::{HeaderMap, HeaderName};
 
+#[cfg(feature = "search")]
 use crate::content_type::content_type;
 
 /// The header field with robots directives.
