@@ -76,13 +76,13 @@ impl FolderBefore {
         let files = files_below(dir, &prefix)?;
         let rows = list.rows.into_iter();
         let rows = rows.filter(|row| files.contains(&row.file));
-        let (write_once, others): (Vec<_>, Vec<_>) =
+        let (write_once, rewritable): (Vec<_>, Vec<_>) =
             rows.partition(|row: &FileDigestRow| is_write_once(&row.file));
         let has_length = |row: &FileDigestRow| {
             let metadata = fs::symlink_metadata(dir.join(&row.file));
             metadata.is_ok_and(|metadata| metadata.len() == row.bytes)
         };
-        let paths: Vec<_> = others.iter().map(|row| dir.join(&row.file)).collect();
+        let paths: Vec<_> = rewritable.iter().map(|row| dir.join(&row.file)).collect();
         let digests = sha256_of_all(&paths);
         let matching_file = |(row, digest): (FileDigestRow, io::Result<(String, u64)>)| {
             let is_same = digest.is_ok_and(|digest| digest == (row.sha256, row.bytes));
@@ -90,12 +90,13 @@ impl FolderBefore {
         };
         let write_once = write_once.into_iter().filter(has_length);
         let write_once = write_once.map(|row| row.file);
-        let others = others.into_iter().zip(digests).filter_map(matching_file);
+        let rewritable = rewritable.into_iter().zip(digests);
+        let rewritable = rewritable.filter_map(matching_file);
         Ok(Some(FolderBefore {
             dir: dir.to_owned(),
             prefix,
             is_write_once,
-            matching: write_once.chain(others).collect(),
+            matching: write_once.chain(rewritable).collect(),
             files,
         }))
     }
@@ -110,9 +111,9 @@ impl FolderBefore {
         let is_unchanged = |row: &&FileDigestRow| (self.is_write_once)(&row.file);
         let unchanged: Vec<_> = list.rows.iter().filter(is_unchanged).cloned().collect();
         let read = digest_rows(&self.dir, files, &unchanged, FilesToRehash::Named(&[]))?;
-        let kept = list.rows.iter();
-        let kept = kept.filter(|row| !self.matching.contains(&row.file));
-        let rows = read.into_iter().chain(kept.cloned());
+        let listed = list.rows.iter();
+        let unread = listed.filter(|row| !self.matching.contains(&row.file));
+        let rows = read.into_iter().chain(unread.cloned());
         let rows: BTreeMap<_, _> = rows.map(|row| (row.file.clone(), row)).collect();
         let rows: Vec<_> = rows.into_values().collect();
         // A run that began while the files were read has marked the list as incomplete.

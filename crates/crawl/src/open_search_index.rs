@@ -112,30 +112,30 @@ mod tests {
     #[test]
     fn the_presence_of_a_page_has_its_reason() {
         let some = |text: &str| Some(text.to_owned());
-        let found = IndexedPage::default();
-        let kept = IndexedPage {
+        let indexed = IndexedPage::default();
+        let soft_404 = IndexedPage {
             leaving: some("soft_404"),
-            ..found.clone()
+            ..indexed.clone()
         };
         let lead = IndexedPage {
             gives_way_to: some("http://e.example/gone"),
-            ..found.clone()
+            ..indexed.clone()
         };
         let replaced = IndexedPage {
             same_as: some("http://e.example/twin"),
-            ..found.clone()
+            ..indexed.clone()
         };
         let expired = IndexedPage {
             until: Some(9),
-            ..found.clone()
+            ..indexed.clone()
         };
         let presence = |kept_despite, canonical| IndexPresence::Found {
             kept_despite,
             canonical,
         };
         for (page, expected) in [
-            (found, presence(None, None)),
-            (kept, presence(some("soft_404"), None)),
+            (indexed, presence(None, None)),
+            (soft_404, presence(some("soft_404"), None)),
             (lead, presence(None, some("http://e.example/gone"))),
             (
                 replaced,

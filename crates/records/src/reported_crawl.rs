@@ -95,8 +95,8 @@ impl ReportedCrawlSummary {
                 None => crawl.has_ended = true,
             }
         }
-        let most = origins.into_iter().rev().max_by_key(|(_, urls)| *urls);
-        crawl.site = most.map(|(origin, _)| origin);
+        let largest = origins.into_iter().rev().max_by_key(|(_, urls)| *urls);
+        crawl.site = largest.map(|(origin, _)| origin);
         crawl.first_visit = visits.map(|(first, _)| first.rfc3339_millis());
         crawl.last_visit = visits.map(|(_, last)| last.rfc3339_millis());
         Ok(crawl)

@@ -50,8 +50,8 @@ pub fn waiting(dir: &Path) -> Result<RowFileReader<WaitingRow>, RecordsError> {
     RowFileReader::open(dir, "waiting.jsonl")
 }
 
-/// Returns the round of the last run, from 1. It may be later than the last round with a page. `None`
-/// if the last run has not ended, was killed, or was made by an older version.
+/// Returns the round of the last run, from 1. It may be later than the last round with a page.
+/// `None` if the last run has not ended, was killed, or was made by an older version.
 ///
 /// # Errors
 /// File system errors. Malformed lines are skipped.

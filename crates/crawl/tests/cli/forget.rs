@@ -536,7 +536,7 @@ fn a_running_crawl_can_t_forget() {
 }
 
 #[test]
-fn reading_leaves_an_erased_crawl_undamaged() {
+fn commands_that_only_read_leave_an_erased_crawl_undamaged() {
     let (dir, cmd) = setup("read-only");
     let web = web(1);
     let (seed, gone, kept) = (

@@ -43,8 +43,11 @@ impl Outages {
             if let Some((origin, why)) = unreachable_origin(&row)
                 && !is_wait(why)
             {
-                let why = why.to_owned();
-                origins.insert(origin.to_owned(), Outage { why, page: None });
+                let outage = Outage {
+                    why: why.to_owned(),
+                    page: None,
+                };
+                origins.insert(origin.to_owned(), outage);
             }
         }
         Ok(Outages { round, origins })

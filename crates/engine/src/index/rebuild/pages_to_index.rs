@@ -296,8 +296,8 @@ mod tests {
                 "content_type": "text/html", "digest": null, "depth": 0, "via": null,
                 "title": null, "robots": null, "warc": null, "error": null});
             answers.note(serde_json::from_value::<PageRow>(row).unwrap());
-            let kept = &answers.kept[url];
-            times.push((kept.visited_at, kept.at, kept.in_full_at));
+            let page = &answers.kept[url];
+            times.push((page.visited_at, page.at, page.in_full_at));
         }
         assert_eq!(times, [(1, 1, 1), (2, 2, 1), (3, 2, 1)]);
     }
