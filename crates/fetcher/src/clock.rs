@@ -1,20 +1,31 @@
-//! The crawler's only clock: reads UTC once at the start, and measures elapsed time with the
-//! monotonic clock.
+//! The crawler's only clock: reads UTC once at the start, and measures elapsed time with a clock
+//! that is never set and that continues while the machine is suspended.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use crawl_scheduler::Tick;
+use nix::time::{ClockId, clock_gettime};
+
+/// A monotonic clock that includes the time for which the machine was suspended, unlike
+/// [`std::time::Instant`].
+#[cfg(target_os = "linux")]
+const ELAPSED: ClockId = ClockId::CLOCK_BOOTTIME;
+/// Continues while suspended on macOS.
+#[cfg(not(target_os = "linux"))]
+const ELAPSED: ClockId = ClockId::CLOCK_MONOTONIC;
 
 /// How many times to read both clocks; the quickest reading is used. An interruption between the
 /// two reads would make this process's time lag behind that of other processes for the whole run.
 const READINGS: usize = 5;
 
 /// Produces [`Tick`]s that never go backwards. The time of day is read once, and elapsed time comes
-/// from the monotonic clock. So setting the system clock during a run does not affect politeness.
+/// from a monotonic clock. So setting the system clock during a run does not affect politeness. Time
+/// for which the machine is suspended counts as elapsed.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     utc: Duration,
-    since: Instant,
+    /// [`monotonic_time`] at `utc`.
+    since: Duration,
 }
 
 impl MonotonicClock {
@@ -30,28 +41,37 @@ impl MonotonicClock {
     /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Tick {
-        let micros = (self.utc + self.since.elapsed()).as_micros();
+        let elapsed = monotonic_time().saturating_sub(self.since);
+        let micros = (self.utc + elapsed).as_micros();
         Tick::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
+}
+
+/// Reads [`ELAPSED`]. It counts from an arbitrary time, so only differences have a meaning.
+fn monotonic_time() -> Duration {
+    // Fails only if the system doesn't have the clock. Linux has had it since 2.6.39.
+    clock_gettime(ELAPSED)
+        .map(Duration::from)
+        .unwrap_or_default()
 }
 
 /// A reading of the time of day, and of the monotonic clock just before it.
 #[derive(Clone, Copy)]
 struct Reading {
     utc: Duration,
-    since: Instant,
+    since: Duration,
     /// How long it took to read both clocks.
     took: Duration,
 }
 
 impl Reading {
     fn take() -> Reading {
-        let since = Instant::now();
+        let since = monotonic_time();
         let utc = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Reading {
             utc: utc.unwrap_or_default(),
             since,
-            took: since.elapsed(),
+            took: monotonic_time().saturating_sub(since),
         }
     }
 
@@ -66,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_least_interrupted_reading_wins() {
-        let since = Instant::now();
+        let since = monotonic_time();
         let readings = [40, 2, 900, 3].map(|micros| Reading {
             utc: Duration::from_micros(micros),
             since,

@@ -119,7 +119,7 @@ impl RequestSigner for RotatingSigner {
 }
 
 /// Returns the system clock's time in seconds since 1970. Verifiers compare a signature's times
-/// with their own clocks. The crawl's own clock would be wrong after the machine was suspended.
+/// with their own clocks. The crawl's own clock would be wrong after the system clock was set.
 fn wall_seconds() -> u64 {
     u64::try_from(clock::now().as_second()).unwrap_or_default()
 }

@@ -147,8 +147,7 @@ fn judge(verdicts: &[SignatureVerdict]) -> AuditCheckResult {
         (_, Some(SignatureFault::UnknownAgent(_) | SignatureFault::UnknownKey { .. })) => {
             AuditCheckResult::Undecided(UNKNOWN_SIGNER)
         }
-        // After a machine was suspended, its system clock is set forward, but the clock that the
-        // crawl's rows use isn't.
+        // If the system clock is set during a run, the clock that the crawl's rows use isn't.
         (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => {
             AuditCheckResult::Undecided(CLOCK_STEP)
         }
