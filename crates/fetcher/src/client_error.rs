@@ -40,7 +40,12 @@ impl ClassifiedError {
 /// Returns whether the error is [`ProbeConnectedError`]: the connection was established, but no
 /// request was sent.
 pub(crate) fn is_established(error: &reqwest::Error) -> bool {
-    find::<ProbeConnectedError>(&causes(error)).is_some()
+    cause::<ProbeConnectedError>(error).is_some()
+}
+
+/// Returns the first of the error's causes that has this type.
+pub(crate) fn cause<E: Error + 'static>(error: &reqwest::Error) -> Option<&E> {
+    find(&causes(error))
 }
 
 /// Classifies an error of `execute`: either no connection was made, or no complete head arrived.

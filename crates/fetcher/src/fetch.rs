@@ -37,6 +37,8 @@ use crate::host_request_headers::RequestHeadersByHost;
 use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
+use crate::http1_only_hosts::Http1OnlyHosts;
+use crate::http2::requires_http1;
 use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequestGuard};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
@@ -59,6 +61,7 @@ pub struct Fetcher {
     is_given_up: watch::Sender<bool>,
     guard: Option<Arc<dyn SendDeadlineSource>>,
     challenges: HostSignatureDemands,
+    http1_only: Http1OnlyHosts,
     headers: HeaderMap,
     kept: KeepAliveLimiter,
     /// The trusted certificates, and sessions that all clients can resume.
@@ -72,12 +75,23 @@ pub struct Fetcher {
     overridden: HashMap<(String, u16), Clients>,
 }
 
-/// Two clients that resolve names the same way.
+/// Clients that resolve names the same way.
 struct Clients {
-    /// The client that keeps connections alive between requests.
     keeping: Client,
-    /// The client that closes its connection after each request. Created on first use.
+    /// Created on first use.
     closing: OnceLock<Client>,
+    /// Created on first use.
+    http1: OnceLock<Client>,
+}
+
+#[derive(Clone, Copy)]
+enum ClientKind {
+    /// Keeps connections alive between requests.
+    Keeping,
+    /// Closes its connection after each request.
+    Closing,
+    /// Offers only HTTP/1.1, and closes its connection after each request.
+    Http1,
 }
 
 impl Clients {
@@ -89,23 +103,32 @@ impl Clients {
         Ok(Clients {
             keeping: client(config, tls, names)?,
             closing: OnceLock::new(),
+            http1: OnceLock::new(),
         })
     }
 
-    fn closing<R: Resolve + 'static>(
+    fn get<R: Resolve + 'static>(
         &self,
+        kind: ClientKind,
         config: &FetchConfig,
         tls: &ClientConfig,
         names: impl FnOnce() -> R,
     ) -> &Client {
-        self.closing.get_or_init(|| {
+        let (client_on_use, protocols) = match kind {
+            ClientKind::Keeping => return &self.keeping,
+            ClientKind::Closing => (&self.closing, tls.alpn_protocols.clone()),
+            ClientKind::Http1 => (&self.http1, vec![b"http/1.1".to_vec()]),
+        };
+        client_on_use.get_or_init(|| {
             let config = FetchConfig {
                 keep_alive: Duration::ZERO,
                 ..config.clone()
             };
+            let mut tls = tls.clone();
+            tls.alpn_protocols = protocols;
             // Creating the client can't fail here: a client with the same settings was created
             // before.
-            client(&config, tls, names()).unwrap_or_else(|_| self.keeping.clone())
+            client(&config, &tls, names()).unwrap_or_else(|_| self.keeping.clone())
         })
     }
 }
@@ -155,6 +178,7 @@ impl Fetcher {
             is_given_up: watch::Sender::new(false),
             guard: None,
             challenges: HostSignatureDemands::default(),
+            http1_only: Http1OnlyHosts::default(),
             names,
             rules,
             clock,
@@ -482,23 +506,20 @@ impl Fetcher {
     }
 
     fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequestGuard<'_>>) -> &Client {
-        if let Some(clients) = self.overridden(url) {
-            if kept.is_none()
-                && let Some(known) = self.resolve_override(url)
-            {
-                return clients.closing(&self.config, &self.tls, || fixed(known, &self.names));
-            }
-            return &clients.keeping;
+        let kind = match kept {
+            _ if self.http1_only.contains(url) => ClientKind::Http1,
+            Some(_) => ClientKind::Keeping,
+            None => ClientKind::Closing,
+        };
+        let (config, tls) = (&self.config, &self.tls);
+        if let (Some(clients), Some(known)) = (self.overridden(url), self.resolve_override(url)) {
+            return clients.get(kind, config, tls, || fixed(known, &self.names));
         }
-        let typed = self.typed.as_ref().filter(|_| self.rules.is_typed(url));
-        match (kept, typed) {
-            (Some(_), clients) => &clients.unwrap_or(&self.client).keeping,
-            (None, Some(typed)) => {
-                typed.closing(&self.config, &self.tls, || self.names.for_typed())
+        match &self.typed {
+            Some(typed) if self.rules.is_typed(url) => {
+                typed.get(kind, config, tls, || self.names.for_typed())
             }
-            (None, None) => self
-                .client
-                .closing(&self.config, &self.tls, || self.names.clone()),
+            _ => self.client.get(kind, config, tls, || self.names.clone()),
         }
     }
 
@@ -634,6 +655,9 @@ impl Fetcher {
         // No connection could be made to the cached addresses, which may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host());
+        }
+        if requires_http1(error) {
+            self.http1_only.add(url);
         }
         finding
     }

@@ -10,7 +10,7 @@ use tower::util::MapFutureLayer;
 
 use crate::config::{FetchConfig, FetcherSetupError};
 use crate::connection_probe::connect_only;
-use crate::http2_limits::limits_of_http2;
+use crate::http2::limits_of_http2;
 use crate::request_timeout::noted;
 
 /// The `Accept` field: types that the crawler reads are preferred, but any type is accepted.

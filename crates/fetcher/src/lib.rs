@@ -29,8 +29,9 @@ mod fetch;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
 mod host_request_headers;
-#[cfg_attr(not(feature = "http2"), path = "http2_limits_left_out.rs")]
-mod http2_limits;
+mod http1_only_hosts;
+#[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
+mod http2;
 mod http_client_setup;
 mod interstitial;
 mod keep_alive_limit;

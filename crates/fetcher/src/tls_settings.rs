@@ -14,7 +14,7 @@ use rustls::{ClientConfig, NamedGroup, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
 use crate::config::{FetcherSetupError, RootCertificatesError};
-use crate::http2_limits::PROTOCOLS;
+use crate::http2::PROTOCOLS;
 
 /// Maximum hosts whose last TLS session is kept, so that the next connection needs no certificates.
 /// Each holds the certificates of the server.

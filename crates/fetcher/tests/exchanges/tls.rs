@@ -1,6 +1,5 @@
 //! TLS, and HTTP/2 by ALPN.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,8 +26,12 @@ use crate::scripted_server::{Server, config, fetch, fetcher, resolve_to_loopback
 const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");
 const KEY: &[u8] = include_bytes!("fixtures/a.test.key.pem");
 
-/// Serves HTTP/2 or HTTP/1.1 over TLS as `a.test`. The body names the protocol.
-async fn serve(alpn: &'static str) -> SocketAddr {
+/// The path that is served over HTTP/1.1 only.
+const HTTP1_ONLY: &str = "/http1-only";
+
+/// Serves over TLS as `a.test`, by the first of these protocols that the client speaks. The body
+/// names the protocol.
+async fn serve(alpn: &[&str]) -> SocketAddr {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
     serve_with(alpn, certificate, key).await.0
@@ -37,7 +40,7 @@ async fn serve(alpn: &'static str) -> SocketAddr {
 /// Serves like [`serve`], with this certificate. Also returns the number of connections whose TLS
 /// session was resumed.
 async fn serve_with(
-    alpn: &'static str,
+    alpn: &[&str],
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -48,7 +51,7 @@ async fn serve_with(
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
-    tls.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+    tls.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -61,12 +64,14 @@ async fn serve_with(
                 let Ok(stream) = acceptor.accept(stream).await else {
                     return;
                 };
-                if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                let session = stream.get_ref().1;
+                if session.handshake_kind() == Some(HandshakeKind::Resumed) {
                     counted.fetch_add(1, Ordering::SeqCst);
                 }
+                let is_http2 = session.alpn_protocol() == Some(b"h2");
                 let io = TokioIo::new(stream);
                 let service = service_fn(answer);
-                if alpn == "h2" {
+                if is_http2 {
                     let http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     let _ = http.serve_connection(io, service).await;
                 } else {
@@ -81,7 +86,10 @@ async fn serve_with(
 
 async fn answer(
     request: hyper::Request<Incoming>,
-) -> Result<hyper::Response<Full<Bytes>>, Infallible> {
+) -> Result<hyper::Response<Full<Bytes>>, h2::Error> {
+    if request.version() == Version::HTTP_2 && request.uri().path() == HTTP1_ONLY {
+        return Err(h2::Reason::HTTP_1_1_REQUIRED.into());
+    }
     let agent = request.headers()["user-agent"].to_str().unwrap();
     let mut body = format!("{:?} {} {agent}", request.version(), request.uri().path());
     if let Some(credentials) = request.headers().get("authorization") {
@@ -108,7 +116,7 @@ async fn the_server_chooses_the_protocol() {
         ("h2", Version::HTTP_2, "HTTP/2.0 /p crawl/0.1"),
         ("http/1.1", Version::HTTP_11, "HTTP/1.1 /p crawl/0.1"),
     ] {
-        let address = serve(alpn).await;
+        let address = serve(&[alpn]).await;
         let fetcher = fetcher(trusting(address, true));
         let url = format!("https://a.test:{}/p", address.port());
         let exchange = fetch(&fetcher, &canonicalize(None, &url).unwrap())
@@ -124,7 +132,7 @@ async fn the_server_chooses_the_protocol() {
 #[tokio::test]
 async fn credentials_go_over_tls() {
     for alpn in ["h2", "http/1.1"] {
-        let address = serve(alpn).await;
+        let address = serve(&[alpn]).await;
         let access = HostRequestHeaders::new("a.test")
             .basic_auth("me:pass")
             .unwrap();
@@ -144,7 +152,7 @@ async fn credentials_go_over_tls() {
 
 #[tokio::test]
 async fn a_certificate_that_does_not_verify_is_no_connection() {
-    let address = serve("h2").await;
+    let address = serve(&["h2"]).await;
     for (host, trusted, why) in [
         ("a.test", false, "unknown issuer"),
         ("b.test", true, "certificate"),
@@ -165,12 +173,30 @@ async fn a_certificate_that_does_not_verify_is_no_connection() {
     }
 }
 
+/// RFC 9113 section 7, `HTTP_1_1_REQUIRED`.
+#[tokio::test]
+async fn a_host_that_refuses_http2_is_requested_over_http1() {
+    let address = serve(&["h2", "http/1.1"]).await;
+    for keep_alive in [Duration::ZERO, Duration::from_secs(5)] {
+        let fetcher = fetcher(FetchConfig {
+            keep_alive,
+            ..trusting(address, true)
+        });
+        let url = format!("https://a.test:{}{HTTP1_ONLY}", address.port());
+        let url = canonicalize(None, &url).unwrap();
+        let failure = fetch(&fetcher, &url).await.unwrap_err();
+        assert!(failure.retry, "{failure}");
+        let exchange = fetch(&fetcher, &url).await.unwrap();
+        assert_eq!(exchange.version, Version::HTTP_11);
+    }
+}
+
 #[tokio::test]
 async fn each_host_has_a_session_to_resume() {
     let hosts: Vec<String> = (0..60).map(|number| format!("h{number}.test")).collect();
     let certified = rcgen::generate_simple_self_signed(hosts.clone()).unwrap();
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
-    let (address, resumed) = serve_with("http/1.1", certified.cert.der().clone(), key).await;
+    let (address, resumed) = serve_with(&["http/1.1"], certified.cert.der().clone(), key).await;
     let names =
         NameServer::start(move |_| ScriptedAnswer::Addresses(vec![address.ip()], 300)).await;
     let fetcher = fetcher(FetchConfig {
@@ -218,7 +244,7 @@ async fn a_server_without_tls_is_no_connection() {
 
 #[tokio::test]
 async fn a_connection_is_tried_without_a_request() {
-    let address = serve("http/1.1").await;
+    let address = serve(&["http/1.1"]).await;
     let port = address.port();
     let connect = async |config: FetchConfig, url: &str| {
         let (fetcher, url) = (fetcher(config), canonicalize(None, url).unwrap());

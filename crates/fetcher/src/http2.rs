@@ -1,6 +1,10 @@
-//! Limits what an HTTP/2 server may send before we read it.
+//! What the crate needs to know of HTTP/2: limits on what a server may send before we read it, and
+//! how a server refuses HTTP/2.
 
+use h2::Reason;
 use reqwest::ClientBuilder;
+
+use crate::client_error::cause;
 
 /// Maximum bytes of one body that an HTTP/2 server may send before we read them. With the client's
 /// defaults, a server could fill buffers with 5 MiB that nobody has read.
@@ -17,4 +21,11 @@ pub(crate) fn limits_of_http2(builder: ClientBuilder, max_header_bytes: u32) -> 
         .http2_max_header_list_size(max_header_bytes)
         .http2_initial_stream_window_size(MAX_STREAM_AHEAD)
         .http2_initial_connection_window_size(MAX_CONNECTION_AHEAD)
+}
+
+/// Returns whether the server refused a request because it came over HTTP/2, with the error
+/// `HTTP_1_1_REQUIRED` (RFC 9113 section 7).
+pub(crate) fn requires_http1(error: &reqwest::Error) -> bool {
+    let refusal = cause::<h2::Error>(error).and_then(h2::Error::reason);
+    refusal == Some(Reason::HTTP_1_1_REQUIRED)
 }

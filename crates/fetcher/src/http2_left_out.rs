@@ -1,4 +1,4 @@
-//! Replaces the limits of `http2_limits.rs` in a build without the feature `http2`, whose client
+//! Replaces `http2.rs` in a build without the feature `http2`, whose client
 //! speaks only HTTP/1.1.
 
 use reqwest::ClientBuilder;
@@ -8,4 +8,8 @@ pub(crate) const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 
 pub(crate) fn limits_of_http2(builder: ClientBuilder, _max_header_bytes: u32) -> ClientBuilder {
     builder
+}
+
+pub(crate) fn requires_http1(_error: &reqwest::Error) -> bool {
+    false
 }

@@ -1,0 +1,31 @@
+//! The hosts that refuse HTTP/2.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use crawl_weburl::{CanonicalUrl, HostKey};
+
+/// Maximum hosts that refuse HTTP/2 and are remembered.
+/// Beyond the limit: requests to further such hosts keep failing.
+const MAX_HOSTS: usize = 10_000;
+
+/// The hosts that refused a request over HTTP/2, so that the next one uses HTTP/1.1.
+#[derive(Debug, Default)]
+pub(crate) struct Http1OnlyHosts {
+    hosts: RwLock<HashSet<HostKey>>,
+}
+
+impl Http1OnlyHosts {
+    pub(crate) fn contains(&self, url: &CanonicalUrl) -> bool {
+        let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
+        !hosts.is_empty() && hosts.contains(&url.host_key())
+    }
+
+    /// Adds the host of a URL.
+    pub(crate) fn add(&self, url: &CanonicalUrl) {
+        let mut hosts = self.hosts.write().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() < MAX_HOSTS {
+            hosts.insert(url.host_key());
+        }
+    }
+}
