@@ -20,6 +20,10 @@ pub(super) const FIELDS: [&str; 6] = [
     "quiet_hours",
 ];
 
+/// Maximum delay as a multiple of the response time. With a larger one, a host could get no second
+/// request within the life of a crawl.
+pub(super) const MAX_DELAY_FACTOR: f64 = 1_000_000.0;
+
 /// Overrides of `[politeness]` for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
@@ -47,12 +51,22 @@ impl HostPolitenessOverrides {
 
     /// Rejects settings that would block every request; `table` names the table in messages.
     pub(super) fn check(&self, table: &str) -> Result<(), CommandError> {
-        match self.per_host {
-            Some(0) => Err(CommandError::usage(format!(
-                "per-host is 0 in {table}, so nothing could be fetched"
-            ))
-            .hint("remove the key to use the crawl's value")
-            .about("per-host")),
+        let refuse = |key, message: String| {
+            let problem = CommandError::usage(message).about(key);
+            Err(problem.hint("remove the key to use the crawl's value"))
+        };
+        for (key, most) in [("per-host", self.per_host), ("per-site", self.per_site)] {
+            if most == Some(0) {
+                let message = format!("{key} is 0 in {table}, so nothing could be fetched");
+                return refuse(key, message);
+            }
+        }
+        match self.delay_factor {
+            Some(factor) if factor.0 > MAX_DELAY_FACTOR => {
+                let message =
+                    format!("delay-factor {factor} in {table} is more than {MAX_DELAY_FACTOR}");
+                refuse("delay-factor", message)
+            }
             _ => Ok(()),
         }
     }
@@ -124,7 +138,31 @@ mod tests {
     use super::super::config_file::parse;
     use super::super::host_groups::terms_by_host;
     use super::super::sites::by_name;
-    use super::overrides;
+    use super::{HostPolitenessOverrides, overrides};
+
+    #[test]
+    fn settings_that_would_block_a_host_are_refused() {
+        for (key, message) in [
+            (
+                "per-host = 0",
+                "per-host is 0 in [x], so nothing could be fetched",
+            ),
+            (
+                "per-site = 0",
+                "per-site is 0 in [x], so nothing could be fetched",
+            ),
+            (
+                "delay-factor = 1000001",
+                "delay-factor 1000001 in [x] is more than 1000000",
+            ),
+        ] {
+            let terms: HostPolitenessOverrides = toml::from_str(key).unwrap();
+            let error = terms.check("[x]").unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+        let terms: HostPolitenessOverrides = toml::from_str("delay-factor = 1000000").unwrap();
+        assert!(terms.check("[x]").is_ok());
+    }
 
     #[test]
     fn a_host_s_own_table_goes_before_its_group_s_key_by_key() {

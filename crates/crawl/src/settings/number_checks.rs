@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use crawl_archive::MAX_BODY_BYTES;
 
+use super::host_politeness::MAX_DELAY_FACTOR;
 use super::setting_definitions::Settings;
 use crate::error::{CommandError, ErrorCollector};
 use crate::values::{ByteSize, DurationSetting, NonNegativeNumber};
@@ -151,6 +152,11 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut ErrorCollector) 
         ("jitter", politeness.jitter),
         ("", NonNegativeNumber(MAX_JITTER)),
         "the jitter is a fraction of the delay: 0.01 adds up to 1%",
+    ));
+    problems.note(at_most(
+        ("delay-factor", politeness.delay_factor),
+        ("", NonNegativeNumber(MAX_DELAY_FACTOR)),
+        "the delay is this multiple of the response time, so a host would get no second request",
     ));
     if let Some(per_site) = politeness.per_site.0
         && per_site.0 < u64::from(politeness.per_host)

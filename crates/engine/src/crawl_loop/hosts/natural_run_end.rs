@@ -114,6 +114,7 @@ fn describe_pause(why: PauseReason) -> String {
     match why {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
         PauseReason::Wait => "it answered 429 or 503".to_owned(),
+        PauseReason::Failures(1) => "a request failed".to_owned(),
         PauseReason::Failures(count) => format!("{count} requests failed in a row"),
         PauseReason::Robots => "its robots.txt is unreachable".to_owned(),
         PauseReason::VisitTime => "its robots.txt names another visit time".to_owned(),
