@@ -29,6 +29,11 @@ impl Stemmer {
         Stemmer { rules: None }
     }
 
+    /// Returns the name of the Snowball algorithm. `None` if words have no stems.
+    pub(crate) fn algorithm(&self) -> Option<&'static str> {
+        self.rules.map(|rules| rules.algorithm().name())
+    }
+
     /// Returns the stem of a folded word, also folded; `None` if the word is its own stem or has
     /// none.
     ///
@@ -60,7 +65,7 @@ impl Eq for Stemmer {}
 
 impl fmt::Debug for Stemmer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.rules.map_or("none", |rules| rules.algorithm().name());
+        let name = self.algorithm().unwrap_or("none");
         write!(f, "Stemmer({name})")
     }
 }

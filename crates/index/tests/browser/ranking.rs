@@ -114,6 +114,79 @@ fn the_static_search_shows_each_result_once_next_to_a_pinned_page() {
     }
 }
 
+/// Pages by language, each with a text and queries that find it by the stems of words. No page has
+/// a word of the queries.
+const FORMS: [(&str, &str, &[&str]); 8] = [
+    (
+        "en",
+        "Universities have policies on running marathons. It connected the relocated.",
+        &[
+            "university",
+            "policy",
+            "runs",
+            "connecting",
+            "relocation",
+            "universities' policy",
+        ],
+    ),
+    (
+        "de",
+        "Die Häuser stehen an den Haltestellen.",
+        &["haus", "haltestelle"],
+    ),
+    (
+        "fr",
+        "Les chevaux mangent des pommes.",
+        &["cheval", "mangeons", "pomme"],
+    ),
+    (
+        "es",
+        "Los niños cantaron canciones.",
+        &["cantar", "canción", "niña"],
+    ),
+    (
+        "ru",
+        "Красивые книги лежат на столах.",
+        &["книга", "стол", "красивая"],
+    ),
+    ("ar", "قرأت الكتاب في المكتبات", &["كتابي", "مكتبة"]),
+    ("sv", "Bilarna kör på vägarna.", &["bilen", "väg"]),
+    ("ja", "日本語の文章", &["文"]),
+];
+
+#[test]
+fn the_static_search_finds_words_by_their_stems() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = FORMS.map(|(language, text, _)| IndexedPage {
+        url: format!("http://words.example/{language}"),
+        title: format!("Page {language}"),
+        text: text.to_owned(),
+        language: Some(language.to_owned()),
+        ..IndexedPage::default()
+    });
+    for (page, (_, _, queries)) in pages.iter().zip(FORMS) {
+        // A site in one language, and one in two.
+        for (name, others) in [("one", &pages[..0]), ("two", &pages[..1])] {
+            let others = others.iter().filter(|other| other.url != page.url);
+            let all: Vec<_> = others.chain([page]).cloned().collect();
+            let dir = dir.path().join(format!("{}-{name}", page.title));
+            let index = index_of(&dir.join("index"), &all);
+            let folder = dir.join("search");
+            export(&index, &folder, SearchRules::default());
+            let expected = (1, vec![page.url.clone()]);
+            let options: Vec<_> = queries.iter().map(|query| json!([query, {}])).collect();
+            for (query, found) in queries.iter().zip(ask(&folder, &options)) {
+                assert_eq!(
+                    answer(&index, query, 0, 10),
+                    expected,
+                    "{query} in the index"
+                );
+                assert_eq!(found, expected, "{query}");
+            }
+        }
+    }
+}
+
 /// Exports the pages of an index as a static search.
 fn export(index: &IndexSearcher, folder: &Path, rules: SearchRules) {
     let bundle = StaticSearchWriter::create(folder, 0).unwrap();
@@ -188,8 +261,12 @@ fn index(dir: &Path) -> IndexSearcher {
         let text = format!("The chapter numbered {n}. {filler}");
         page(&format!("chapters/{n}"), &format!("Chapter {n}"), text)
     }));
+    index_of(dir, &pages)
+}
+
+fn index_of(dir: &Path, pages: &[IndexedPage]) -> IndexSearcher {
     let mut writer = IndexWriter::open(dir).unwrap();
-    for page in &pages {
+    for page in pages {
         writer.put(page).unwrap();
     }
     writer.reconcile("", 0).unwrap();

@@ -12,6 +12,7 @@
 mod gzip_file;
 mod page_texts;
 mod postings;
+mod stemmer_scripts;
 #[cfg(test)]
 mod tests;
 mod word_collector;
@@ -36,7 +37,7 @@ use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The version of the format. `search.js` refuses files of any other version.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 /// The file that describes the bundle and names its data folder.
 const MANIFEST: &str = "search.json";
 /// The prefix of the data folder's name.
@@ -171,6 +172,7 @@ impl StaticSearchWriter {
         let ranks = self.gathered.ranks();
         self.report.text_bytes = self.texts.finish(&ranks, &mut hash)?;
         let pins = self.gathered.numbers(&ranks, self.rules.all_pins());
+        let stemmers = self.gathered.stemmers().script();
         let index = self.gathered.finish(&ranks);
         let index = index.map_err(ExportError::at(&data))?;
         self.report.words = index.forms() as u64;
@@ -190,7 +192,7 @@ impl StaticSearchWriter {
             pins,
         };
         let script = format!(
-            "(function () {{\n'use strict';\n\n{}\nconst WEIGHTS = {};\nconst CHANGES = {};\n\n{}}})();\n",
+            "(function () {{\n'use strict';\n\n{}\nconst WEIGHTS = {};\nconst CHANGES = {};\n\n{stemmers}\n{}}})();\n",
             BOX.concat(),
             serde_json::to_string(&WEIGHTS).unwrap_or_default(),
             serde_json::to_string(&(CHANGE_LISTS, CHANGE_WORDS)).unwrap_or_default(),

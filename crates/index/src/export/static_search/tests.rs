@@ -24,11 +24,12 @@ struct Made {
     manifest: Manifest,
 }
 
-/// A word read from a word file: the words with the same stem, and for each page whether the word
+/// A word read from a word file: the words with the same stem, the stem, and for each page whether the word
 /// is in the title, its weight, and the bits of the pieces.
 #[derive(Clone, Debug, Default)]
 struct ShardWord {
     class: Vec<String>,
+    stem: String,
     class_pages: u32,
     compounds: Vec<String>,
     pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
@@ -94,6 +95,9 @@ impl Made {
         let mut name: Vec<u8> = Vec::new();
         while rest.len() > 0 {
             let class_pages = number(&mut rest);
+            let same_as_first = number(&mut rest) as usize;
+            let more = number(&mut rest) as usize;
+            let stem_end: Vec<u8> = rest.by_ref().take(more).collect();
             let compounds: Vec<String> = (0..number(&mut rest))
                 .map(|_| {
                     let length = number(&mut rest) as usize;
@@ -127,10 +131,15 @@ impl Made {
                 let word = String::from_utf8(name.clone()).unwrap();
                 class.push((word, pages, headings));
             }
+            let first: &String = &class[0].0;
+            let mut stem = first.as_bytes()[..same_as_first].to_vec();
+            stem.extend(stem_end);
+            let stem = String::from_utf8(stem).unwrap();
             let names: Vec<String> = class.iter().map(|(word, ..)| word.clone()).collect();
             for (word, pages, headings) in class {
                 let word_data = ShardWord {
                     class: names.clone(),
+                    stem: stem.clone(),
                     class_pages,
                     compounds: compounds.clone(),
                     pages,
@@ -233,6 +242,10 @@ fn each_word_leads_to_its_pages() {
         }
         for (word, in_title) in expected_words {
             let word_data = &shards[made.shard_of(&word)][&word];
+            assert_eq!(
+                word_data.stem,
+                stemmer.stem_of(&word).unwrap_or(word.clone())
+            );
             let (title, weight, pieces) = word_data.pages[&n];
             assert_eq!(title, in_title, "{word}");
             // The weight of a word that all pages have is close to zero.

@@ -9,6 +9,7 @@ use super::postings::{
     MAX_IN_MEMORY, OccurrenceCollector, PageOccurrences, Posting, PostingsFile, PostingsLocation,
     PostingsWriter,
 };
+use super::stemmer_scripts::StemmerCounts;
 use super::word_weights::{
     ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, FieldLengths, HEADINGS, KEYWORDS, LEAD,
     MeanFieldLengths, PATH, TITLE, byte, counted_fields, text_byte,
@@ -43,6 +44,7 @@ pub(super) struct WordCollector {
     occurrences: OccurrenceCollector,
     pages: Vec<Seen>,
     has_compounds: bool,
+    stemmers: StemmerCounts,
 }
 
 #[derive(Debug)]
@@ -102,7 +104,13 @@ impl WordCollector {
             occurrences: OccurrenceCollector::new(folder, MAX_IN_MEMORY),
             pages: Vec::new(),
             has_compounds: false,
+            stemmers: StemmerCounts::default(),
         }
+    }
+
+    /// Returns the stemmers of the pages' languages.
+    pub(super) fn stemmers(&self) -> &StemmerCounts {
+        &self.stemmers
     }
 
     /// Adds a page. `pieces` are the ranges into which its text is split.
@@ -112,6 +120,7 @@ impl WordCollector {
             words: HashMap::new(),
             lengths: FieldLengths::default(),
         };
+        self.stemmers.add(&page_words.stemmer);
         let lengths = page_words.read(page, pieces);
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         for (text, (stem, mut occurs)) in page_words.words {
@@ -307,7 +316,8 @@ impl SameStemWords {
         }
     }
 
-    fn first(&self) -> &str {
+    /// Returns the first word.
+    pub(super) fn first(&self) -> &str {
         self.forms.first().map_or("", |form| &form.text)
     }
 }

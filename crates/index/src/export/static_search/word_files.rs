@@ -5,6 +5,8 @@
 //! class of words with the same stem, the file contains:
 //!
 //! - the number of pages that have the most frequent of the words,
+//! - the number of UTF-8 bytes that the stem shares with the first word, the number of its other
+//!   bytes, and these bytes,
 //! - the number of compounds that end in the stem, and for each compound the length in bytes and
 //!   the UTF-8 bytes of one of its words,
 //! - the number of words.
@@ -140,6 +142,7 @@ fn encode<'w>(
     let each = class.forms.iter().map(|form| stored.read(form.postings));
     let each: Vec<Vec<Posting>> = each.collect::<io::Result<_>>()?;
     varint(out, pages(class, &each));
+    front_coded(out, class.first(), &class.stem);
     varint(out, number(class.compounds.len()));
     for compound in &class.compounds {
         varint(out, number(compound.len()));
@@ -147,15 +150,20 @@ fn encode<'w>(
     }
     varint(out, number(class.forms.len()));
     for (form, found) in class.forms.iter().zip(each) {
-        let same = before.bytes().zip(form.text.bytes());
-        let same = same.take_while(|(a, b)| a == b).count();
-        varint(out, number(same));
-        varint(out, number(form.text.len() - same));
-        out.extend_from_slice(&form.text.as_bytes()[same..]);
+        front_coded(out, before, &form.text);
         postings(out, found);
         before = &form.text;
     }
     Ok(before)
+}
+
+/// Writes a word without the bytes that it shares with another.
+fn front_coded(out: &mut Vec<u8>, other: &str, word: &str) {
+    let same = other.bytes().zip(word.bytes());
+    let same = same.take_while(|(a, b)| a == b).count();
+    varint(out, number(same));
+    varint(out, number(word.len() - same));
+    out.extend_from_slice(&word.as_bytes()[same..]);
 }
 
 /// Returns the number of pages that have the most frequent word of a class. As in the index, the

@@ -30,7 +30,11 @@ function decode(bytes) {
   const forms = new Map();
   let before = new Uint8Array(0);
   while (at < bytes.length) {
-    const group = { pages: number(), compounds: [], forms: [] };
+    const group = { pages: number(), stem: '', compounds: [], forms: [] };
+    const sameAsFirst = number();
+    const ending = number();
+    const endOfStem = bytes.subarray(at, at + ending);
+    at += ending;
     for (let left = number(); left > 0; left--) {
       const length = number();
       group.compounds.push(utf8.decode(bytes.subarray(at, at + length)));
@@ -65,6 +69,12 @@ function decode(bytes) {
       at += 2 * count;
       for (let n = 0; n < count; n++) if (form.pieces[n] === 0) form.pieces[n] = number();
       for (let n = 0; n < count; n++) if (form.headings[n]) form.headings[n] = number();
+      if (!group.forms.length) {
+        const stem = new Uint8Array(sameAsFirst + ending);
+        stem.set(name.subarray(0, sameAsFirst));
+        stem.set(endOfStem, sameAsFirst);
+        group.stem = utf8.decode(stem);
+      }
       group.forms.push(form);
       forms.set(form.text, form);
     }
@@ -122,6 +132,22 @@ class Files {
 
   async find(word) {
     return (await this.shard(this.shardOf(word))).get(word);
+  }
+
+  // Returns the groups of words that have the same stem as a word that is on no page. Words mostly
+  // begin with their stem, so only the files around the word and the stem are read.
+  async kin(word) {
+    const groups = [];
+    for (const stem of stemsOf(word)) {
+      const shards = new Set([word, stem, stem + '\uFFFF'].map((text) => this.shardOf(text)));
+      let found = null;
+      for (const n of shards) {
+        for (const form of (await this.shard(n)).values()) if (form.group.stem === stem) found = form.group;
+        if (found) break;
+      }
+      if (found) groups.push(found);
+    }
+    return groups;
   }
 
   // Returns the words with this prefix, those with the most pages first.

@@ -17,7 +17,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 5) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 6) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -169,22 +169,24 @@ class Search {
     const unit = new Unit(word);
     unit.isName = parts.length > 1;
     const form = await this.files.find(word);
+    const kin = form ? [form.group] : await this.files.kin(word);
     if (form) unit.add(form, 1);
+    else for (const group of kin) unit.put(group.forms, WEIGHTS.stem);
     for (const synonym of Object.hasOwn(this.manifest.synonyms, word) ? this.manifest.synonyms[word] : []) {
       const other = await this.files.find(synonym);
       if (other) unit.add(other, WEIGHTS.synonym);
     }
     unit.pages = unit.most();
-    for (const longer of form ? form.group.compounds : []) {
+    for (const longer of kin.flatMap((group) => group.compounds)) {
       const compound = await this.files.find(longer);
       if (compound) unit.put(compound.group.forms, WEIGHTS.compound);
     }
     if (!unit.pages) unit.pages = unit.most();
-    const isOpen = ending !== 'typed' && word.length >= (form && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
+    const isOpen = ending !== 'typed' && word.length >= (kin.length && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
     if (isOpen) {
-      const weight = form && ending === 'maybe' ? WEIGHTS.longer : WEIGHTS.beginning;
+      const weight = kin.length && ending === 'maybe' ? WEIGHTS.longer : WEIGHTS.beginning;
       for (const longer of await this.files.beginning(word)) unit.put([longer], weight);
-      if (!form || ending === 'open') unit.pages = unit.most();
+      if (!kin.length || ending === 'open') unit.pages = unit.most();
     }
     unit.isOpen = ending === 'open';
     if (unit.forms.size || !guess) return [unit];

@@ -49,6 +49,12 @@ function fold(written) {
     .normalize('NFC');
 }
 
+// Returns the stems of a folded word in the languages of the pages: `stem_of` in `words/stem.rs`.
+function stemsOf(word) {
+  if (!/^\p{Alphabetic}+$/u.test(word)) return [];
+  return Array.from(new Set(STEMMERS.map((stemmer) => fold(stemmer.stemWord(word))))).filter(Boolean);
+}
+
 // Splits a word into parts: at joints, and at capitals that start a new part.
 function parts(word) {
   const found = [];
