@@ -59,7 +59,7 @@ fn the_static_search_passes_its_browser_checks() {
 }
 
 /// Queries for which the index and the static search find the same pages.
-const QUERIES: [&str; 21] = [
+const QUERIES: [&str; 24] = [
     "green tea",
     "gree",
     "zzzz lantern",
@@ -72,6 +72,9 @@ const QUERIES: [&str; 21] = [
     "tea -black",
     "title:coffee",
     "site:tea.example/docs tea",
+    "site:Tea.Example/Shop/T%C3%BCr kettle",
+    "site:tea.example/shop kettle",
+    "-site:tea.example/Shop/T%C3%BCr kettle",
     "lantenr",
     "teapot",
     "東京",
@@ -176,6 +179,8 @@ fn pages() -> Vec<IndexedPage> {
             "Lanterns",
             "A lantern hangs in the naïve café.",
         ),
+        page("/Shop/T%C3%BCr/kettle.html", "Steel", "A kettle of steel."),
+        page("/shop/kettle.html", "Iron", "A kettle of iron."),
         page(
             "/code.html",
             "Names",

@@ -172,6 +172,13 @@ const MAX_QUERY_BYTES = 2048;
 const MAX_TERMS = 32;
 const QUOTE = '"\u201C\u201D\u201E\u00AB\u00BB';
 
+// Returns a host or a host's folder in the form of the index: `site_name` of `query.rs`. Only the
+// host is without regard to case.
+function siteName(typed) {
+  const site = typed.replace(/^[a-z]+:\/\//i, '').replace(/\/+$/, '');
+  return site.replace(/^[^/]*/, (host) => host.toLowerCase());
+}
+
 // `word`, `"some words"`, `-word`, `word*`, `title:word`, `site:example.org/docs`.
 function parse(text) {
   const query = { terms: [], sites: [], notSites: [] };
@@ -183,7 +190,7 @@ function parse(text) {
     const written = quoted !== undefined ? quoted : word;
     const kind = (label || '').toLowerCase();
     if (kind === 'site') {
-      const site = written.replace(/^[a-z]+:\/\//i, '').replace(/\/+$/, '').toLowerCase();
+      const site = siteName(written);
       if (site) (not ? query.notSites : query.sites).push(site);
       continue;
     }
