@@ -59,7 +59,7 @@ fn the_static_search_passes_its_browser_checks() {
 }
 
 /// Queries for which the index and the static search find the same pages.
-const QUERIES: [&str; 24] = [
+const QUERIES: [&str; 26] = [
     "green tea",
     "gree",
     "zzzz lantern",
@@ -75,6 +75,8 @@ const QUERIES: [&str; 24] = [
     "site:Tea.Example/Shop/T%C3%BCr kettle",
     "site:tea.example/shop kettle",
     "-site:tea.example/Shop/T%C3%BCr kettle",
+    "site:http://tea.example:80/Shop/Tür/ kettle",
+    "site:\"tea.example/my shop\" kettle",
     "lantenr",
     "teapot",
     "東京",
@@ -180,6 +182,7 @@ fn pages() -> Vec<IndexedPage> {
             "A lantern hangs in the naïve café.",
         ),
         page("/Shop/T%C3%BCr/kettle.html", "Steel", "A kettle of steel."),
+        page("/my%20shop/kettle.html", "Tin", "A kettle of tin."),
         page("/shop/kettle.html", "Iron", "A kettle of iron."),
         page(
             "/code.html",

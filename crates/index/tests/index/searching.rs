@@ -258,6 +258,16 @@ fn sites_are_hosts_domains_and_folders() {
             assert_eq!(search(&index, &query).total, 1, "{query}");
         }
     }
+    let international = page(
+        "http://xn--bcher-kva.example/my%20docs/%E6%97%A5/a",
+        "A",
+        "A can of tea.",
+    );
+    let (_dir, index) = indexed(&[international]);
+    for site in ["bücher.example", "Bücher.Example/my%20docs/日", "\"bücher.example/my docs\""] {
+        let query = format!("tea site:{site}");
+        assert_eq!(search(&index, &query).total, 1, "{query}");
+    }
 }
 
 #[test]

@@ -172,10 +172,19 @@ const MAX_QUERY_BYTES = 2048;
 const MAX_TERMS = 32;
 const QUOTE = '"\u201C\u201D\u201E\u00AB\u00BB';
 
-// Returns a host or a host's folder in the form of the index: `site_name` of `query.rs`. Only the
-// host is without regard to case.
+// Returns a host or a host's folder in the form of the index: `site_name` of `query.rs`.
 function siteName(typed) {
-  const site = typed.replace(/^[a-z]+:\/\//i, '').replace(/\/+$/, '');
+  const [, scheme = 'http', site] = /^(?:(.*?):\/\/)?(.*?)\/*$/s.exec(typed);
+  // A `?` or `#` is part of the path.
+  const text = site.replace(/\?/g, '%3F').replace(/#/g, '%23');
+  if (/^https?$/i.test(scheme) && site && site[0] !== '/') {
+    try {
+      const url = new URL(`${scheme}://${text}`);
+      return (url.host + url.pathname.replace(/\^/g, '%5E')).replace(/\/+$/, '');
+    } catch {
+      // The text is not a host.
+    }
+  }
   return site.replace(/^[^/]*/, (host) => host.toLowerCase());
 }
 
