@@ -251,6 +251,7 @@ fn texts() -> Vec<String> {
         "C++ and C#, a+b F#, C+++ 3.14 1,000,000 10.0.0.1 e.g. U.S.A. don't l'index ’quoted’",
         "http://a.example/b-c_d?e=f&g=%20 mail@a.example --delay=5 a/b a:b key:value 12:30",
         "東京都 café 검색 한국어 ｶﾀｶﾅ カタカナ ひらがな 中文字",
+        "ﾊﾞﾅﾅ と ﾍﾟﾝ、バナナ ハ\u{3099}ナナ",
         "Привет мир, ἄνθρωπος שלום עולם مرحبا بالعالم हिन्दी में",
         "\u{202e}turned\u{200b}hidden soft\u{ad}hyphen 💡 ﬀ Ⅷ ½ ² ① Å x² 10³ m²n",
         "שָׁלוֹם مُحَمَّد مـحمد أحمد ٢٠٢٤ ۱۴۰۳ ३७ ٣٫١٤ ١٬٠٠٠ \u{200f}عربي\u{200f}",

@@ -13,6 +13,8 @@ const WORD = new RegExp(
     "|(?<=\\p{Nd})[.,;'\\u066C\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{Nd}))*|\\p{No}",
   'gu');
 const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
+// A character with its sound marks, which are separate in half-width katakana and decomposed text.
+const MARKED_CHARACTER = /.[\u3099\u309A\uFF9E\uFF9F]*/gsu;
 const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
 const JOINT = /[._'\u2019:,\u00B7\u066B\u066C\uFF0E]/;
 // Optional marks: accents, the points of Hebrew, Arabic and Syriac, the tatweel, and invisible
@@ -104,7 +106,7 @@ function words(text) {
   const paired = (start, end) => {
     let before = -1;
     let at = start;
-    for (const c of text.slice(start, end)) {
+    for (const [c] of text.slice(start, end).matchAll(MARKED_CHARACTER)) {
       if (before >= 0) push(before, at + c.length, position - 1, 'pair');
       push(at, at + c.length, position, 'character');
       before = at;
