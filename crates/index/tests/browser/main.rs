@@ -59,7 +59,7 @@ fn the_static_search_passes_its_browser_checks() {
 }
 
 /// Queries for which the index and the static search find the same pages.
-const QUERIES: [&str; 26] = [
+const QUERIES: [&str; 28] = [
     "green tea",
     "gree",
     "zzzz lantern",
@@ -79,6 +79,8 @@ const QUERIES: [&str; 26] = [
     "site:\"tea.example/my shop\" kettle",
     "lantenr",
     "teapot",
+    "vorplatz",
+    "platz",
     "東京",
     "東京都",
     "os.path.join",
@@ -171,6 +173,11 @@ fn pages() -> Vec<IndexedPage> {
             "Wer krank ist, hat eine.",
         ),
         german("/versicherung.html", "Versicherung", "Sie zahlt."),
+        german(
+            "/platz.html",
+            "Anfahrt",
+            "Der Bahnhofsvorplatz liegt im Norden.",
+        ),
         german(
             "/pflicht.html",
             "Alles",
