@@ -27,6 +27,22 @@ const SMALL_MARKDOWN: usize = 256 << 10;
 #[cfg(feature = "markdown")]
 const MAX_MARKDOWN: usize = 2 << 20;
 
+/// The byte order marks of UTF-16. A resource that starts with one is text (MIME Sniffing Standard
+/// section 7.2).
+const UTF_16_MARKS: [[u8; 2]; 2] = [[0xFE, 0xFF], [0xFF, 0xFE]];
+/// The labels of UTF-16 (Encoding Standard section 4.2).
+const UTF_16_LABELS: [&str; 9] = [
+    "csunicode",
+    "iso-10646-ucs-2",
+    "ucs-2",
+    "unicode",
+    "unicodefeff",
+    "unicodefffe",
+    "utf-16",
+    "utf-16be",
+    "utf-16le",
+];
+
 impl DocumentKind {
     /// Detects the kind of a document from the value of its `Content-Type` field, the path of its
     /// URL and its first bytes. `None` for HTML and for kinds that can't be converted.
@@ -35,11 +51,11 @@ impl DocumentKind {
     /// `application/octet-stream` or `application/zip`, the extension in the path decides, because
     /// servers send these values for types that they don't know. The first bytes must also fit: a
     /// DOCX starts with its signature, a PDF has its signature within the first 1,024 bytes, and
-    /// text has no NUL byte there.
+    /// text has no NUL byte there unless it is in UTF-16.
     #[must_use]
     pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {
         let kind = DocumentKind::named(content_type, path);
-        kind.filter(|kind| kind.may_begin_with(first))
+        kind.filter(|kind| kind.may_begin_with(first, content_type))
     }
 
     /// Detects the kind of a document like [`DocumentKind::of`], but from `Content-Type` and path
@@ -128,7 +144,7 @@ impl DocumentKind {
         }
     }
 
-    fn may_begin_with(self, first: &[u8]) -> bool {
+    fn may_begin_with(self, first: &[u8], content_type: Option<&str>) -> bool {
         match self {
             // As in PDF readers, up to 1,024 bytes may precede the header, because some programs
             // write other data before the header.
@@ -138,9 +154,21 @@ impl DocumentKind {
             DocumentKind::Docx => first.starts_with(b"PK\x03\x04"),
             DocumentKind::Text | DocumentKind::Markdown => {
                 !first[..first.len().min(1024)].contains(&0)
+                    || UTF_16_MARKS.iter().any(|mark| first.starts_with(mark))
+                    || content_type.is_some_and(declares_utf_16)
             }
         }
     }
+}
+
+/// Returns whether a `Content-Type` value declares UTF-16 as the charset.
+fn declares_utf_16(content_type: &str) -> bool {
+    let charset = content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let is_charset = name.trim().eq_ignore_ascii_case("charset");
+        is_charset.then(|| value.trim().trim_matches('"').trim())
+    });
+    charset.is_some_and(|label| UTF_16_LABELS.contains(&label.to_ascii_lowercase().as_str()))
 }
 
 #[cfg(test)]
@@ -182,5 +210,11 @@ mod tests {
         check(Some("text/css"), "/a.txt", b"a {}", None);
         check(Some("text/plain"), "/a", b"\x7fELF\0\0", None);
         check(None, "/a", b"words", None);
+        check(Some("text/plain"), "/a", b"\xFF\xFEa\0", Some("text"));
+        check(Some("text/plain"), "/a", b"\xFE\xFF\0a", Some("text"));
+        check(None, "/a.md", b"\xFF\xFEa\0", Some("markdown"));
+        let utf_16 = "text/plain; format=flowed; Charset=\"UTF-16LE\"";
+        check(Some(utf_16), "/a", b"a\0", Some("text"));
+        check(Some("text/plain; charset=utf-8"), "/a", b"a\0", None);
     }
 }

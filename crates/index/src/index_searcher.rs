@@ -443,7 +443,7 @@ impl Search<'_> {
             .map(|language| Stemmer::of((!language.is_empty()).then_some(language)));
         QueryPlanner {
             fields,
-            lexicon: Lexicon::new((searcher, statistics), &fields.texts, languages),
+            lexicon: Lexicon::new((searcher, statistics), fields, languages),
             stemmers: stemmers.collect(),
             pages: statistics.pages(),
             rules: self.rules,

@@ -1,15 +1,19 @@
 //! Looks up words in an index, and finds similar words for a word that the index lacks.
 
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
 use tantivy::Searcher;
 use tantivy::Term;
 use tantivy::collector::Count;
-use tantivy::query::{FuzzyTermQuery, Query};
+use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
 use crate::page_tokenizer::STEM;
-use crate::schema::TextFields;
+use crate::schema::IndexFields;
 use crate::scoring_statistics::ScoringStatistics;
+use crate::words::Stemmer;
 
 /// Maximum words for a prefix: those with the most pages.
 /// Beyond the limit: the most frequent are used.
@@ -21,18 +25,25 @@ const MAX_LOOKED_THROUGH: usize = 20_000;
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
 const MAX_CORRECTIONS: usize = 3;
-/// Maximum number of words per segment that are read to find compounds.
+/// Maximum number of words per segment and field that are read to find compounds, and as many stems.
 const MAX_LOOKED_THROUGH_FOR_COMPOUNDS: usize = 200_000;
+/// Maximum number of compounds whose pages are checked for a language that writes compounds.
+const MAX_CHECKED_COMPOUNDS: usize = 4 * MAX_BEGINNINGS;
 /// Minimum number of letters of a word for which compounds are looked up.
 pub(crate) const MIN_COMPOUND_END: usize = 5;
 /// Languages that write compounds as one word.
-const COMPOUNDING: [&str; 8] = ["da", "de", "fi", "is", "nb", "nl", "nn", "sv"];
+const COMPOUNDING: [&str; 9] = ["da", "de", "fi", "is", "nb", "nl", "nn", "no", "sv"];
 /// Letters that may join the two parts of a compound.
 const LINKS: [&str; 6] = ["", "s", "es", "n", "en", "er"];
 
 /// Returns whether a language writes compounds as one word.
 pub(crate) fn writes_compounds(language: &str) -> bool {
     COMPOUNDING.contains(&language)
+}
+
+/// Returns whether a word consists of letters. Names such as `os.path` are not compounds.
+pub(crate) fn is_of_letters(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic)
 }
 
 /// The words of all pages that a searcher can find.
@@ -44,22 +55,39 @@ pub(crate) struct Lexicon<'s> {
     /// The fields of the description, the keywords and the text outside the main text. Searched
     /// only for words that none of `fields` has.
     secondary_fields: [Field; 3],
-    /// True if a language of the pages writes compounds as one word.
-    has_compounds: bool,
+    /// The languages of the pages that write compounds as one word.
+    compounding: Vec<CompoundingLanguage>,
+    /// True if pages have other languages too.
+    has_other_languages: bool,
+}
+
+/// A language that writes compounds as one word.
+struct CompoundingLanguage {
+    /// The term of all pages in this language.
+    pages: Term,
+    stemmer: Stemmer,
 }
 
 impl<'s> Lexicon<'s> {
     /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
         (searcher, statistics): (&'s Searcher, &'s ScoringStatistics),
-        texts: &TextFields,
-        mut languages: impl Iterator<Item = &'l str>,
+        fields: &IndexFields,
+        languages: impl Iterator<Item = &'l str>,
     ) -> Lexicon<'s> {
+        let texts = &fields.texts;
+        let (compounding, other): (Vec<_>, Vec<_>) =
+            languages.partition(|name| writes_compounds(name));
+        let compounding = compounding.into_iter().map(|name| CompoundingLanguage {
+            pages: Term::from_field_text(fields.language, name),
+            stemmer: Stemmer::of(Some(name)),
+        });
         Lexicon {
             searcher,
             statistics,
             secondary_fields: [texts.description, texts.keywords, texts.beside],
-            has_compounds: languages.any(writes_compounds),
+            compounding: compounding.collect(),
+            has_other_languages: !other.is_empty(),
             fields: [
                 texts.body,
                 texts.title,
@@ -151,40 +179,100 @@ impl<'s> Lexicon<'s> {
         Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// Returns the stems of compounds that end in any of the given stems, such as
-    /// `Krankenversicherung` for `Versicherung` in German. Each has the prefix [`STEM`]. Stems on
-    /// the most pages come first. Empty if no language of the pages writes compounds as one word.
+    /// Returns the compounds that end in any of the given stems, such as `Krankenversicherung` for
+    /// `Versicherung` in German. A compound is returned as its stem, with the prefix [`STEM`], or as
+    /// the word itself if it is its own stem or only the word ends so. Compounds on the most pages
+    /// come first. Empty if no language of the pages writes compounds as one word.
     pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
         let mut stems: Vec<&str> = stems.to_vec();
         stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
-        let mut candidates: Vec<(u64, String)> = Vec::new();
-        if !self.has_compounds || stems.is_empty() {
+        if self.compounding.is_empty() || stems.is_empty() {
             return Ok(Vec::new());
         }
+        let mut candidates = self.ending_in(&stems, STEM..=STEM)?;
+        let found_stems = candidates.iter().map(|(_, stem)| stem.clone());
+        let found_stems: HashSet<String> = found_stems.collect();
+        let is_found_by_stem = |word: &str| {
+            let languages = self.compounding.iter();
+            let mut stems = languages.filter_map(|language| language.stemmer.stem_of(word));
+            stems.any(|stem| found_stems.contains(&format!("{STEM}{stem}")))
+        };
+        // In these languages, words begin with an ASCII letter after folding.
+        let mut words = self.ending_in(&stems, 'a'..='z')?;
+        words.retain(|(_, word)| is_of_letters(word) && !is_found_by_stem(word));
+        candidates.append(&mut words);
+        let mut compounds = heaviest(candidates, MAX_CHECKED_COMPOUNDS);
+        if self.has_other_languages {
+            let mut checked = Vec::new();
+            for word in compounds {
+                if checked.len() < MAX_BEGINNINGS && self.is_on_compounding_page(&word)? {
+                    checked.push(word);
+                }
+            }
+            compounds = checked;
+        }
+        compounds.truncate(MAX_BEGINNINGS);
+        Ok(compounds)
+    }
+
+    /// Returns the longer terms that end in any of `stems` and begin with one of the ASCII
+    /// characters `first`, each with the number of its pages in one segment and field. Considers the
+    /// main text, titles and first-level headings.
+    fn ending_in(
+        &self,
+        stems: &[&str],
+        first: RangeInclusive<char>,
+    ) -> tantivy::Result<Vec<(u64, String)>> {
+        let mut candidates: Vec<(u64, String)> = Vec::new();
         let [body, title, first_heading, ..] = self.fields;
         for field in [body, title, first_heading] {
             for segment in self.searcher.segment_readers() {
                 let index = segment.inverted_index(field)?;
-                let from = STEM.to_string();
-                let mut words = index.terms().range().ge(&from).into_stream()?;
+                let from = first.start().to_string();
+                let mut terms = index.terms().range().ge(&from).into_stream()?;
                 let mut remaining = MAX_LOOKED_THROUGH_FOR_COMPOUNDS;
-                while words.advance() && remaining > 0 {
+                while remaining > 0 && terms.advance() {
                     remaining -= 1;
-                    let Ok(word) = std::str::from_utf8(words.key()) else {
-                        continue;
-                    };
-                    let Some(longer) = word.strip_prefix(STEM) else {
+                    let term = terms.key();
+                    let [initial, rest @ ..] = term else { continue };
+                    if !first.contains(&char::from(*initial)) {
                         break;
+                    }
+                    let longer = if char::from(*initial) == STEM {
+                        rest
+                    } else {
+                        term
                     };
-                    let ends =
-                        |stem: &&str| longer.len() > stem.len() + 1 && longer.ends_with(stem);
-                    if stems.iter().any(ends) {
-                        candidates.push((u64::from(words.value().doc_freq), word.to_owned()));
+                    let ends = |stem: &&str| {
+                        longer.len() > stem.len() + 1 && longer.ends_with(stem.as_bytes())
+                    };
+                    if stems.iter().any(ends)
+                        && let Ok(term) = std::str::from_utf8(term)
+                    {
+                        candidates.push((u64::from(terms.value().doc_freq), term.to_owned()));
                     }
                 }
             }
         }
-        Ok(heaviest(candidates, MAX_BEGINNINGS))
+        Ok(candidates)
+    }
+
+    /// Returns true if a page in a language that writes compounds as one word has a term in its main
+    /// text, title or first-level heading. In an English page, `background` is not a compound of
+    /// `ground`.
+    fn is_on_compounding_page(&self, word: &str) -> tantivy::Result<bool> {
+        let [body, title, first_heading, ..] = self.fields;
+        let fields = [body, title, first_heading];
+        let words = fields.map(|field| Term::from_field_text(field, word));
+        let languages = self
+            .compounding
+            .iter()
+            .map(|language| language.pages.clone());
+        let any_of = |terms: Vec<Term>| {
+            Box::new(BooleanQuery::new_multiterms_query(terms)) as Box<dyn Query>
+        };
+        let both = vec![any_of(words.to_vec()), any_of(languages.collect())];
+        self.has(&BooleanQuery::intersection(both))
     }
 
     /// Returns corrections of a word that no page has, the likeliest first. Only those with the
@@ -254,10 +342,10 @@ impl<'s> Lexicon<'s> {
     /// Splits a word that no page has into two known words. The word may be a compound, or a space
     /// may be missing.
     pub(crate) fn halves_of(&self, word: &str) -> tantivy::Result<Option<(String, String)>> {
-        let links = if self.has_compounds {
-            &LINKS[..]
-        } else {
+        let links = if self.compounding.is_empty() {
             &LINKS[..1]
+        } else {
+            &LINKS[..]
         };
         let mut best: Option<(u64, &str, &str)> = None;
         for (at, _) in word.char_indices().skip(2) {

@@ -4,6 +4,8 @@
 //! without the word, `word*` words with a prefix, `title:word` pages with the word in their title,
 //! and `site:example.org/docs` pages of a host or folder.
 
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
 use crate::error::QueryError;
 
 /// Maximum bytes of a query.
@@ -81,7 +83,7 @@ impl Query {
             _ => (false, text),
         };
         if let Some(rest) = strip_label(text, "site:") {
-            let (site, rest) = word(rest);
+            let (site, rest) = quoted(rest).unwrap_or_else(|| word(rest));
             let site = site_name(site);
             if !site.is_empty() {
                 match is_not {
@@ -109,25 +111,38 @@ impl Query {
 }
 
 /// Converts a host or a host's folder to the form in the index: `https://Example.org/docs/` becomes
-/// `example.org/docs`.
+/// `example.org/docs`, and `bücher.example/é` becomes `xn--bcher-kva.example/%C3%A9`.
 pub(crate) fn site_name(typed: &str) -> String {
-    let site = typed.split_once("://").map_or(typed, |(_, site)| site);
+    let (scheme, site) = typed.split_once("://").unwrap_or(("http", typed));
     let site = site.trim_end_matches('/');
+    // Parsers skip slashes before the host.
+    if !site.starts_with('/')
+        && let Some(url) = url_without_query(&format!("{scheme}://{site}"))
+        && let Some((_, site)) = url.as_str().split_once("://")
+    {
+        return site.trim_end_matches('/').to_owned();
+    }
     let (host, path) = site.split_at(site.find('/').unwrap_or(site.len()));
     format!("{}{path}", host.to_lowercase())
 }
 
-/// Converts a folder without a host to the form in the index: `products/` becomes `/products`.
+/// Converts a folder without a host to the form in the index: `products/` becomes `/products`, and
+/// `my docs` becomes `/my%20docs`.
 pub(crate) fn folder_of_any_host(typed: &str) -> String {
-    format!("/{}", typed.trim_matches('/'))
+    let typed = typed.trim_matches('/');
+    let url = url_without_query(&format!("http://localhost/{typed}"));
+    let folder = url.as_ref().map_or(typed, |url| url.path());
+    format!("/{}", folder.trim_matches('/'))
+}
+
+/// Parses a URL, in which a `?` or `#` is part of the path. `None` if the text is not a URL.
+fn url_without_query(text: &str) -> Option<CanonicalUrl> {
+    canonicalize(None, &text.replace('?', "%3F").replace('#', "%23")).ok()
 }
 
 fn term(text: &str) -> (TermMatchMode, &str, &str) {
-    if let Some(quoted) = text.strip_prefix(is_quote) {
-        // If the closing quotation mark is missing, the phrase extends to the end of the query.
-        let end = quoted.find(is_quote).unwrap_or(quoted.len());
-        let rest = quoted[end..].strip_prefix(is_quote).unwrap_or("");
-        return (TermMatchMode::Phrase, &quoted[..end], rest);
+    if let Some((phrase, rest)) = quoted(text) {
+        return (TermMatchMode::Phrase, phrase, rest);
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
@@ -138,6 +153,14 @@ fn term(text: &str) -> (TermMatchMode, &str, &str) {
         }
         _ => (TermMatchMode::Words, word, rest),
     }
+}
+
+/// Splits off a text in quotation marks. If the closing quotation mark is missing, the text extends
+/// to the end of the query.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quoted = text.strip_prefix(is_quote)?;
+    let (text, rest) = quoted.split_at(quoted.find(is_quote).unwrap_or(quoted.len()));
+    Some((text, rest.strip_prefix(is_quote).unwrap_or("")))
 }
 
 /// Splits `text` before the first space or quotation mark.
@@ -171,7 +194,7 @@ fn is_quote(c: char) -> bool {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::Query;
+    use super::{Query, folder_of_any_host, site_name};
 
     fn check(text: &str, expected: Expect) {
         let query = Query::parse(text).unwrap();
@@ -209,10 +232,11 @@ mod tests {
                 not Words "old" in title"#]],
         );
         check(
-            "tea site:https://Example.org/docs/ -site:old.example.org",
+            "tea site:https://Example.org/docs/ -site:old.example.org site:\"a.example/my docs\"",
             expect![[r#"
                 Words "tea"
                 site example.org/docs
+                site a.example/my%20docs
                 not site old.example.org"#]],
         );
     }
@@ -237,5 +261,32 @@ mod tests {
         );
         check("\"never closed", expect![[r#"Phrase "never closed""#]]);
         check("\"\" \u{0}\u{7} **", expect![[r#"Words "**""#]]);
+    }
+
+    #[test]
+    fn hosts_and_folders_are_those_of_urls() {
+        for (typed, expected) in [
+            ("Bücher.example", "xn--bcher-kva.example"),
+            ("faß.example/", "xn--fa-hia.example"),
+            ("https://example.org:443/A b/", "example.org/A%20b"),
+            ("127.0.0.1:19121/日", "127.0.0.1:19121/%E6%97%A5"),
+            ("[0:0::1]:80/%e6^", "[::1]/%e6%5E"),
+            ("example.org/a/../c#?x=é", "example.org/c%23%3Fx=%C3%A9"),
+            // These are not hosts.
+            ("My docs/A", "my docs/A"),
+            ("/Docs", "/Docs"),
+            ("", ""),
+        ] {
+            assert_eq!(site_name(typed), expected);
+        }
+        for (typed, expected) in [
+            ("日本", "/%E6%97%A5%E6%9C%AC"),
+            ("/My docs/c#/", "/My%20docs/c%23"),
+            ("my%20docs", "/my%20docs"),
+            ("v1.2", "/v1.2"),
+            ("", "/"),
+        ] {
+            assert_eq!(folder_of_any_host(typed), expected);
+        }
     }
 }

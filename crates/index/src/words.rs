@@ -3,7 +3,7 @@
 //! Word boundaries follow UAX 29, with dictionaries for scripts without spaces. A word that people
 //! also type in parts (`os.path`, `user_agent`, `ThreadPool`) yields the whole word and its parts.
 //! Chinese and Japanese text is split into pairs of characters, each of which counts as a word, so
-//! lookups don't depend on a dictionary. Separate operators (`!=`, `|>`) are words too.
+//! lookups don't depend on a dictionary. A kana and its sound mark are one character. Separate operators (`!=`, `|>`) are words too.
 
 mod ascii_word_boundaries;
 mod identifier_parts;
@@ -206,9 +206,12 @@ impl Drop for WordIterator<'_> {
 }
 
 /// Returns the first line of `text`. A line longer than `MAX_PIECE_BYTES` is cut after a space if
-/// possible, because no word contains a space.
+/// possible, because no word contains a space. Otherwise, it is not cut before a sound mark.
 fn piece_of(text: &str) -> &str {
-    let limit = text.floor_char_boundary(MAX_PIECE_BYTES);
+    let mut limit = text.floor_char_boundary(MAX_PIECE_BYTES);
+    if text[limit..].starts_with(is_sound_mark) {
+        limit = text.floor_char_boundary(limit - 1);
+    }
     let within = &text[..limit];
     match within.find('\n') {
         Some(end) => &text[..=end],
@@ -223,6 +226,13 @@ pub(crate) fn is_paired(c: char) -> bool {
         '\u{2E80}'..='\u{2FDF}' | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30FF}'
         | '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
         | '\u{F900}'..='\u{FAFF}' | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// Returns whether a character marks the preceding kana as voiced or half-voiced. Unicode composes
+/// the two to one character, such as `バ`: the mark is separate in half-width katakana and in
+/// decomposed text.
+fn is_sound_mark(c: char) -> bool {
+    matches!(c, '\u{3099}' | '\u{309A}' | '\u{FF9E}' | '\u{FF9F}')
 }
 
 impl<'t> WordIterator<'t> {
@@ -325,8 +335,11 @@ impl<'t> WordIterator<'t> {
         let last = self.last_character.take();
         let last = last.filter(|last| last.end == run.start);
         let mut before = last.map(|last| last.start);
-        for (at, c) in text.char_indices() {
-            let single = run.start + at..run.start + at + c.len_utf8();
+        let mut at = 0;
+        while let Some(c) = text[at..].chars().next() {
+            let rest = &text[at + c.len_utf8()..];
+            let end = text.len() - rest.trim_start_matches(is_sound_mark).len();
+            let single = run.start + at..run.start + end;
             if let Some(before) = before {
                 self.character(before..single.end, self.position - 1, WordRelation::Pair);
             }
@@ -334,6 +347,7 @@ impl<'t> WordIterator<'t> {
             self.last_character = Some(single.clone());
             self.character(single, self.position, WordRelation::Character);
             self.position += 1;
+            at = end;
         }
     }
 
@@ -467,6 +481,10 @@ mod tests {
             "東京都 café",
             expect!["0東 0'東京 1京 1'京都 2都 3cafe"],
         );
+        // A kana and its sound mark are one character, in all compatible forms.
+        for written in ["バナペ", "ﾊﾞﾅﾍﾟ", "ハ\u{3099}ナヘ\u{309A}"] {
+            check("ja", written, expect!["0バ 0'バナ 1ナ 1'ナペ 2ペ"]);
+        }
         check("th", "ภาษาไทย", expect!["0ภาษา 1ไทย"]);
         check("ko", "한국어 검색", expect!["0한국어 1검색"]);
         check("xx", "नमस्ते दुनिया", expect!["0नमस्ते 1दुनिया"]);
@@ -492,6 +510,13 @@ mod tests {
             *count += 1;
         }
         assert_eq!((characters, pairs), (MAX_PIECE_BYTES, MAX_PIECE_BYTES - 1));
+        // A sound mark stays with its kana, wherever a piece would end between them.
+        for before in ["", "a ", "aa "] {
+            let katakana = before.to_owned() + &"ﾊﾞ".repeat(MAX_PIECE_BYTES);
+            let words = WordIterator::new(&katakana, none).skip(usize::from(!before.is_empty()));
+            let mut singles = words.filter(|word| word.kind == WordRelation::Character);
+            assert!(singles.all(|word| word.text == "バ" && word.range.len() == 6));
+        }
         // A word is not split at the boundary of a piece.
         for text in ["wassermelone ", "\u{e4}pfel "].map(|word| word.repeat(MAX_PIECE_BYTES)) {
             let mut numbered_words = WordIterator::new(&text, none).enumerate();

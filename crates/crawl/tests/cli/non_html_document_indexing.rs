@@ -219,6 +219,16 @@ fn documents() -> Vec<(&'static str, HttpAnswer)> {
             )
             .header("last-modified", "Tue, 03 Nov 2020 10:00:00 GMT"),
         ),
+        (
+            "/buoys.txt",
+            file(
+                "text/plain",
+                "\u{feff}Buoys\n=====\n\nThe shoal is marked.\n"
+                    .encode_utf16()
+                    .flat_map(u16::to_le_bytes)
+                    .collect::<Vec<u8>>(),
+            ),
+        ),
     ]
 }
 
@@ -253,17 +263,18 @@ fn pdf_docx_markdown_and_text_are_found_by_their_words_and_sections() {
         assert_eq!(eels["modified"], 1_714_953_600, "{eels}");
         let tides = check("estuary", "/tides.txt", "Tide table");
         assert_eq!(tides["modified"], 1_604_397_600, "{tides}");
+        check("shoal", "/buoys.txt", "Buoys");
     };
     all();
     // An index rebuilt from the archive gives the same results.
     let ran = cmd.run(&["index", "c", "--json"]);
     let built: Value = serde_json::from_str(&ran.ok()).unwrap();
-    assert_eq!(built["pages"], 5, "{built}");
+    assert_eq!(built["pages"], 6, "{built}");
     all();
     let ran = cmd.run(&["index", "c", "--json", "--index-types", "html,pdf"]);
     let built: Value = serde_json::from_str(&ran.ok()).unwrap();
     assert_eq!(built["pages"], 2, "{built}");
-    assert_eq!(built["left_out"]["no_page"], 3, "{built}");
+    assert_eq!(built["left_out"]["no_page"], 4, "{built}");
 }
 
 #[test]
@@ -275,7 +286,8 @@ fn plain_text_is_not_indexed_by_default() {
         .into_iter()
         .filter(|(_, answer)| answer != "yes")
         .collect();
-    assert_eq!(out, [("tides.txt".to_owned(), "no_page".to_owned())]);
+    let no_page = |path: &str| (path.to_owned(), "no_page".to_owned());
+    assert_eq!(out, [no_page("buoys.txt"), no_page("tides.txt")]);
 }
 
 #[test]

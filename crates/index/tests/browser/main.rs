@@ -59,7 +59,7 @@ fn the_static_search_passes_its_browser_checks() {
 }
 
 /// Queries for which the index and the static search find the same pages.
-const QUERIES: [&str; 21] = [
+const QUERIES: [&str; 28] = [
     "green tea",
     "gree",
     "zzzz lantern",
@@ -72,8 +72,15 @@ const QUERIES: [&str; 21] = [
     "tea -black",
     "title:coffee",
     "site:tea.example/docs tea",
+    "site:Tea.Example/Shop/T%C3%BCr kettle",
+    "site:tea.example/shop kettle",
+    "-site:tea.example/Shop/T%C3%BCr kettle",
+    "site:http://tea.example:80/Shop/Tür/ kettle",
+    "site:\"tea.example/my shop\" kettle",
     "lantenr",
     "teapot",
+    "vorplatz",
+    "platz",
     "東京",
     "東京都",
     "os.path.join",
@@ -167,6 +174,11 @@ fn pages() -> Vec<IndexedPage> {
         ),
         german("/versicherung.html", "Versicherung", "Sie zahlt."),
         german(
+            "/platz.html",
+            "Anfahrt",
+            "Der Bahnhofsvorplatz liegt im Norden.",
+        ),
+        german(
             "/pflicht.html",
             "Alles",
             "Die Versicherung ist eine Pflicht.",
@@ -176,6 +188,9 @@ fn pages() -> Vec<IndexedPage> {
             "Lanterns",
             "A lantern hangs in the naïve café.",
         ),
+        page("/Shop/T%C3%BCr/kettle.html", "Steel", "A kettle of steel."),
+        page("/my%20shop/kettle.html", "Tin", "A kettle of tin."),
+        page("/shop/kettle.html", "Iron", "A kettle of iron."),
         page(
             "/code.html",
             "Names",
@@ -243,6 +258,7 @@ fn texts() -> Vec<String> {
         "C++ and C#, a+b F#, C+++ 3.14 1,000,000 10.0.0.1 e.g. U.S.A. don't l'index ’quoted’",
         "http://a.example/b-c_d?e=f&g=%20 mail@a.example --delay=5 a/b a:b key:value 12:30",
         "東京都 café 검색 한국어 ｶﾀｶﾅ カタカナ ひらがな 中文字",
+        "ﾊﾞﾅﾅ と ﾍﾟﾝ、バナナ ハ\u{3099}ナナ",
         "Привет мир, ἄνθρωπος שלום עולם مرحبا بالعالم हिन्दी में",
         "\u{202e}turned\u{200b}hidden soft\u{ad}hyphen 💡 ﬀ Ⅷ ½ ² ① Å x² 10³ m²n",
         "שָׁלוֹם مُحَمَّد مـحمد أحمد ٢٠٢٤ ۱۴۰۳ ३७ ٣٫١٤ ١٬٠٠٠ \u{200f}عربي\u{200f}",

@@ -272,6 +272,7 @@ fn a_folder_is_named_with_its_host_or_without() {
             "For leaves.",
         ),
         page("http://a.example/news", "News", "Leaves fall."),
+        page("http://a.example/my%20docs/%E6%97%A5/a", "A", "Leaves."),
     ]);
     let urls = |folder: &str| {
         let filters = FacetFilters {
@@ -292,4 +293,7 @@ fn a_folder_is_named_with_its_host_or_without() {
     }
     assert_eq!(urls("products/pots"), "http://b.example/products/pots/red");
     assert_eq!(urls("pots"), "");
+    for folder in ["my docs", "my%20docs/日/", "A.example/my docs/日"] {
+        assert_eq!(urls(folder), "http://a.example/my%20docs/%E6%97%A5/a");
+    }
 }

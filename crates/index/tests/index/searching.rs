@@ -258,6 +258,20 @@ fn sites_are_hosts_domains_and_folders() {
             assert_eq!(search(&index, &query).total, 1, "{query}");
         }
     }
+    let international = page(
+        "http://xn--bcher-kva.example/my%20docs/%E6%97%A5/a",
+        "A",
+        "A can of tea.",
+    );
+    let (_dir, index) = indexed(&[international]);
+    for site in [
+        "bücher.example",
+        "Bücher.Example/my%20docs/日",
+        "\"bücher.example/my docs\"",
+    ] {
+        let query = format!("tea site:{site}");
+        assert_eq!(search(&index, &query).total, 1, "{query}");
+    }
 }
 
 #[test]
@@ -529,6 +543,26 @@ fn compounds_are_found_by_their_parts_and_parts_by_compounds() {
     ]);
     assert_eq!(found(&index, "Versicherung"), "/kasse");
     assert!(found(&index, "Betreuungskosten").starts_with("/kind"));
+    // Words that are their own stem are compounds too.
+    for (language, text, word) in [
+        ("da", "Folkebiblioteket, Universitetshospital", "hospital"),
+        ("de", "Auf dem Bahnhofsvorplatz", "Platz"),
+        ("de", "Ein Haust\u{fc}rschl\u{fc}ssel", "Schl\u{fc}ssel"),
+        ("fi", "Rautatieasema, kes\u{e4}loma", "asema"),
+        ("is", "H\u{e1}sk\u{f3}lab\u{f3}kasafn", "b\u{f3}kasafn"),
+        ("nl", "Het stadsziekenhuis", "ziekenhuis"),
+        ("no", "Universitetssykehuset", "sykehuset"),
+    ] {
+        let [compound, english] = [language, "en"].map(|language| IndexedPage {
+            language: Some(language.to_owned()),
+            ..page(&format!("http://a.example/{language}"), "", text)
+        });
+        let (_dir, index) = indexed(&[compound]);
+        assert_eq!(found(&index, word), format!("/{language}"), "{word}");
+        // A word of English pages is not a compound, whatever languages other pages have.
+        let (_dir, index) = indexed(&[english, german("http://a.example/x", "", "Anderes.")]);
+        assert_eq!(found(&index, word), "", "{word}");
+    }
     // The language of this page writes compounds as separate words, so compounds are not looked up.
     let (_dir, index) = indexed(&[page("http://a.example/", "Overriding", "Overriding of it.")]);
     assert_eq!(found(&index, "riding"), "");

@@ -502,6 +502,11 @@ fn words_know_the_compounds_that_end_in_them() {
         ["krankenversicherungen", "unfallversicherung"]
     );
     assert!(compounds("krankenversicherungen").is_empty());
+    // For words that no page has, the words with each end are listed.
+    assert_eq!(
+        compounds("\u{3}erung"),
+        ["sicherung", "unfallversicherung", "versicherung"]
+    );
     // English doesn't write compounds as one word, so none are looked up.
     let made = make(&[page("http://a.example/1", "", "ground playground")]);
     assert!(!made.manifest.compounds);

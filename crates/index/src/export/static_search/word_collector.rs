@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use super::word_weights::{
 };
 use crate::bm25f::{SHARED, is_shared};
 use crate::index_document::{path_words, power_of_two, sites};
-use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
+use crate::lexicon::{MIN_COMPOUND_END, is_of_letters, writes_compounds};
 use crate::page_prior::{hundredths, worth};
 use crate::query_plan::WEIGHTS;
 use crate::words::{Stemmer, Word, words};
@@ -29,9 +30,14 @@ const LEAD_WORDS: usize = 60;
 const HEADING_BITS: usize = 13;
 /// Maximum number of compounds that are stored for a word. Those on the most pages are kept.
 const MAX_COMPOUNDS: usize = 12;
+/// Maximum number of words that are listed for an end. Those on the most pages are kept.
+const MAX_WORDS_PER_END: usize = 1_000;
 /// The prefix of host and folder names (for `site:`) in the word files. They are looked up like
 /// words.
 const SITE: char = '\u{2}';
+/// The prefix of the ends of words in the word files. An end is looked up to find compounds of a word
+/// that no page has.
+const END: char = '\u{3}';
 
 /// Collects the words of all pages. Pages are numbered in the order in which they are added.
 #[derive(Debug)]
@@ -42,6 +48,8 @@ pub(super) struct WordCollector {
     /// For each word: its stems, each with the number of pages on which the word has this stem.
     stems: Vec<Vec<(Box<str>, u32)>>,
     occurrences: OccurrenceCollector,
+    /// For each word: whether a page in a language that writes compounds as one word has it.
+    may_be_compounds: Vec<bool>,
     pages: Vec<Seen>,
     has_compounds: bool,
     stemmers: StemmerCounts,
@@ -81,7 +89,7 @@ pub(super) struct SameStemWords {
     pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordFormPostings>,
-    /// Compounds that end in a word of this class, those on the most pages first. If several
+    /// Compounds that end in the stem or a word of this class, those on the most pages first. If several
     /// compounds share a stem, only the first compound is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
@@ -90,6 +98,9 @@ pub(super) struct SameStemWords {
 #[derive(Debug)]
 pub(super) struct WordFormPostings {
     pub(super) text: Box<str>,
+    /// True if the word consists of letters, and a page in a language that writes compounds as one
+    /// word has it.
+    may_be_compound: bool,
     /// The location of the word's postings, which are ordered by page number.
     pub(super) postings: PostingsLocation,
 }
@@ -102,6 +113,7 @@ impl WordCollector {
             numbers: HashMap::new(),
             stems: Vec::new(),
             occurrences: OccurrenceCollector::new(folder, MAX_IN_MEMORY),
+            may_be_compounds: Vec::new(),
             pages: Vec::new(),
             has_compounds: false,
             stemmers: StemmerCounts::default(),
@@ -123,6 +135,7 @@ impl WordCollector {
         self.stemmers.add(&page_words.stemmer);
         let lengths = page_words.read(page, pieces);
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        let has_compounds = page.language.as_deref().is_some_and(writes_compounds);
         for (text, (stem, mut occurs)) in page_words.words {
             occurs.page = number;
             let form = match self.numbers.get(&text) {
@@ -130,11 +143,13 @@ impl WordCollector {
                 None => {
                     let form = u32::try_from(self.stems.len()).map_err(io::Error::other)?;
                     self.stems.push(Vec::new());
+                    self.may_be_compounds.push(false);
                     self.numbers.insert(text.clone(), form);
                     form
                 }
             };
             self.occurrences.add(form, occurs);
+            self.may_be_compounds[form as usize] |= has_compounds;
             let stem = stem.unwrap_or(text);
             let stems = &mut self.stems[form as usize];
             match stems.iter_mut().find(|(known, _)| *known == stem) {
@@ -143,7 +158,7 @@ impl WordCollector {
             }
         }
         self.occurrences.end_page()?;
-        self.has_compounds |= page.language.as_deref().is_some_and(writes_compounds);
+        self.has_compounds |= has_compounds;
         self.pages.push(Seen {
             url: page.url.as_str().into(),
             lengths,
@@ -206,17 +221,29 @@ impl WordCollector {
             let stem = usual_stem(&self.stems[form as usize]);
             let postings = stored[form as usize];
             let forms = classes.entry(stem).or_default();
-            forms.push(WordFormPostings { text, postings });
+            forms.push(WordFormPostings {
+                may_be_compound: self.may_be_compounds[form as usize] && is_of_letters(&text),
+                text,
+                postings,
+            });
         }
         let compounds = match self.has_compounds {
             true => compounds(&classes),
             false => HashMap::new(),
         };
+        let ends = ends(&classes).into_iter().map(|(end, words)| {
+            let form = WordFormPostings {
+                text: format!("{END}{end}").into(),
+                may_be_compound: false,
+                postings: PostingsLocation::default(),
+            };
+            SameStemWords::of(end, vec![form], words)
+        });
         let classes = classes.into_iter().map(|(stem, forms)| {
             let compounds = compounds.get(&stem).cloned();
             SameStemWords::of(stem, forms, compounds.unwrap_or_default())
         });
-        let mut classes: Vec<SameStemWords> = classes.collect();
+        let mut classes: Vec<SameStemWords> = classes.chain(ends).collect();
         classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
         let until = self.pages.iter().zip(ranks);
         let mut until: Vec<(u32, i64)> = until
@@ -323,42 +350,80 @@ impl SameStemWords {
 }
 
 impl CollectedWords {
+    /// Returns the number of words, including hosts and folders.
     pub(super) fn forms(&self) -> usize {
-        self.classes.iter().map(|class| class.forms.len()).sum()
+        let forms = self.classes.iter().flat_map(|class| &class.forms);
+        forms.filter(|form| !form.text.starts_with(END)).count()
     }
 }
 
-/// Maps each stem to the compounds that end in it. A compound is represented by the first word of
-/// its class. Compounds on the most pages come first.
+/// Maps each stem to the compounds that end in it or in a word with this stem. A compound is
+/// represented by the first word of its class. Compounds on the most pages come first.
 fn compounds(
     classes: &HashMap<Box<str>, Vec<WordFormPostings>>,
 ) -> HashMap<Box<str>, Vec<Box<str>>> {
+    let mut stems: HashMap<&str, &str> = HashMap::new();
+    for (stem, words) in classes {
+        stems.extend(words.iter().map(|word| (&*word.text, &**stem)));
+    }
+    stems.extend(classes.keys().map(|stem| (&**stem, &**stem)));
     let mut words_by_end: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
-    for (longer, forms) in classes {
-        let pages = forms.iter().map(|form| form.postings.pages).max();
-        let first = forms.iter().map(|form| &form.text);
+    for (stem, words) in classes {
+        if !words.iter().any(|word| word.may_be_compound) {
+            continue;
+        }
+        let pages = words.iter().map(|word| word.postings.pages).max();
+        let first = words.iter().map(|word| &word.text);
         let first = first.min_by(|a, b| by_utf16(a, b));
         let (Some(pages), Some(first)) = (pages, first) else {
             continue;
         };
-        // The first part of a compound must have at least two bytes.
-        for (at, _) in longer.char_indices().skip_while(|(at, _)| *at < 2) {
-            let end = &longer[at..];
-            if end.chars().count() < MIN_COMPOUND_END {
-                break;
-            }
-            if classes.contains_key(end) {
-                let words = words_by_end.entry(end.into()).or_default();
-                words.push((pages, first.clone()));
+        let forms = words.iter().filter(|word| word.may_be_compound);
+        for longer in iter::once(stem).chain(forms.map(|word| &word.text)) {
+            for end in compound_ends(longer) {
+                if let Some(end) = stems.get(end) {
+                    let words = words_by_end.entry((*end).into()).or_default();
+                    words.push((pages, first.clone()));
+                }
             }
         }
     }
-    let best = words_by_end.into_iter().map(|(stem, mut words)| {
-        words.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        words.truncate(MAX_COMPOUNDS);
-        (stem, words.into_iter().map(|(_, word)| word).collect())
-    });
-    best.collect()
+    let best = words_by_end.into_iter();
+    best.map(|(stem, words)| (stem, most_frequent(words, MAX_COMPOUNDS)))
+        .collect()
+}
+
+/// Returns the ends of a word that may be the second part of a compound, longest first. The first
+/// part has at least two bytes.
+fn compound_ends(word: &str) -> impl Iterator<Item = &str> {
+    let starts = word.char_indices().map(|(at, _)| at);
+    let ends = starts.skip_while(|at| *at < 2).map(|at| &word[at..]);
+    ends.take_while(|end| end.chars().count() >= MIN_COMPOUND_END)
+}
+
+/// Maps the last letters of words to the words. Only words long enough to be compounds count. Words
+/// on the most pages come first.
+fn ends(classes: &HashMap<Box<str>, Vec<WordFormPostings>>) -> BTreeMap<Box<str>, Vec<Box<str>>> {
+    let mut words_by_end: BTreeMap<Box<str>, Vec<(u32, Box<str>)>> = BTreeMap::new();
+    let forms = classes.values().flatten();
+    for form in forms.filter(|form| form.may_be_compound) {
+        if let Some(end) = compound_ends(&form.text).last() {
+            let words = words_by_end.entry(end.into()).or_default();
+            words.push((form.postings.pages, form.text.clone()));
+        }
+    }
+    let words = words_by_end.into_iter();
+    words
+        .map(|(end, words)| (end, most_frequent(words, MAX_WORDS_PER_END)))
+        .collect()
+}
+
+/// Returns at most `limit` distinct words, those on the most pages first.
+fn most_frequent(mut words: Vec<(u32, Box<str>)>, limit: usize) -> Vec<Box<str>> {
+    words.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    words.dedup();
+    words.truncate(limit);
+    words.into_iter().map(|(_, word)| word).collect()
 }
 
 /// Compares strings by UTF-16 units, as JavaScript does.

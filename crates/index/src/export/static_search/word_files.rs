@@ -7,8 +7,8 @@
 //! - the number of pages that have the most frequent of the words,
 //! - the number of UTF-8 bytes that the stem shares with the first word, the number of its other
 //!   bytes, and these bytes,
-//! - the number of compounds that end in the stem, and for each compound the length in bytes and
-//!   the UTF-8 bytes of one of its words,
+//! - the number of compounds that end in the stem or a word of the class, and for each compound the
+//!   length in bytes and the UTF-8 bytes of one of its words,
 //! - the number of words.
 //!
 //! For each word of the class, the following is added:
@@ -28,10 +28,15 @@
 //!
 //! If a class has words in the ranges of several files, each of these files contains the whole
 //! class.
+//!
+//! Two kinds of words are none of the pages': U+0002 with a host or folder, for `site:`, and U+0003
+//! with the last letters of words. No page has the latter. Its class lists the words with this end
+//! as its compounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3Default;
@@ -93,9 +98,9 @@ pub(super) fn write(
 /// Returns the lower bound of the words in each file. Files are split where words differ early, so
 /// that words with a common beginning or stem are in the same file.
 fn begins(words: &CollectedWords) -> Vec<String> {
-    let forms = words.classes.iter().flat_map(|class| &class.forms);
-    let mut forms: Vec<&WordFormPostings> = forms.collect();
-    forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
+    let forms = words.classes.iter().flat_map(forms_with_sizes);
+    let mut forms: Vec<(&WordFormPostings, usize)> = forms.collect();
+    forms.sort_unstable_by(|(a, _), (b, _)| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
     // The best split in the second half of the file so far: the number of leading characters that
@@ -103,10 +108,10 @@ fn begins(words: &CollectedWords) -> Vec<String> {
     // and the size of the file before the split.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
-    bytes += forms.first().map_or(0, |form| size(form));
+    bytes += forms.first().map_or(0, |(_, size)| *size);
     while n < forms.len() {
         if bytes > SHARD_BYTES / 2 {
-            let shared = shared(&forms[n - 1].text, &forms[n].text);
+            let shared = shared(&forms[n - 1].0.text, &forms[n].0.text);
             if best.is_none_or(|(fewest, ..)| shared <= fewest) {
                 best = Some((shared, n, bytes));
             }
@@ -114,18 +119,25 @@ fn begins(words: &CollectedWords) -> Vec<String> {
         if bytes > SHARD_BYTES
             && let Some((shared, at, before)) = best.take()
         {
-            begins.push(forms[at].text.chars().take(shared + 1).collect());
+            begins.push(forms[at].0.text.chars().take(shared + 1).collect());
             bytes -= before;
         }
-        bytes += size(forms[n]);
+        bytes += forms[n].1;
         n += 1;
     }
     begins
 }
 
-fn size(form: &WordFormPostings) -> usize {
-    let (postings, in_pieces) = (form.postings.pages, form.postings.in_pieces);
-    6 + form.text.len() / 2 + 3 * postings as usize + 2 * in_pieces as usize
+/// Returns the words of a class, each with its approximate size in bytes. The first one includes the
+/// compounds of the class.
+fn forms_with_sizes(class: &SameStemWords) -> impl Iterator<Item = (&WordFormPostings, usize)> {
+    let compounds = class.compounds.iter().map(|word| 1 + word.len()).sum();
+    let compounds = iter::once(compounds).chain(iter::repeat(0));
+    class.forms.iter().zip(compounds).map(|(form, compounds)| {
+        let (postings, in_pieces) = (form.postings.pages, form.postings.in_pieces);
+        let pages = 3 * postings as usize + 2 * in_pieces as usize;
+        (form, 6 + form.text.len() / 2 + pages + compounds)
+    })
 }
 
 /// Returns the number of leading characters that are the same in both words.

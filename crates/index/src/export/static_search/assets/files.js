@@ -1,6 +1,9 @@
 // The files of a bundle, as written by `word_files.rs` and `page_texts.rs`.
 
 const MAX_BEGINNINGS = 48;
+const MAX_COMPOUNDS = 12;
+// The length of the ends by which compounds are listed: MIN_COMPOUND_END of `lexicon.rs`.
+const END_LETTERS = 5;
 const TEXTS_KEPT = 120;
 // Letters that join the first part of a compound to the second.
 const LINKS = ['', 's', 'es', 'n', 'en', 'er'];
@@ -162,6 +165,13 @@ class Files {
     }
     found.sort((a, b) => b.pages.length - a.pages.length || (a.text < b.text ? -1 : 1));
     return found.slice(0, MAX_BEGINNINGS);
+  }
+
+  // Returns the compounds that end in a word that no page has, those on the most pages first.
+  async compoundsOf(word) {
+    const end = word.length >= END_LETTERS && (await this.find('\u0003' + word.slice(-END_LETTERS)));
+    const words = end ? end.group.compounds : [];
+    return words.filter((longer) => longer.length > word.length + 1 && longer.endsWith(word)).slice(0, MAX_COMPOUNDS);
   }
 
   // Returns similar words with the same first letter, likeliest first.

@@ -177,16 +177,18 @@ class Search {
       if (other) unit.add(other, WEIGHTS.synonym);
     }
     unit.pages = unit.most();
-    for (const longer of kin.flatMap((group) => group.compounds)) {
+    const compounds = kin.length ? kin.flatMap((group) => group.compounds) : await this.files.compoundsOf(word);
+    for (const longer of compounds) {
       const compound = await this.files.find(longer);
       if (compound) unit.put(compound.group.forms, WEIGHTS.compound);
     }
     if (!unit.pages) unit.pages = unit.most();
-    const isOpen = ending !== 'typed' && word.length >= (kin.length && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
+    const isKnown = unit.pages > 0;
+    const isOpen = ending !== 'typed' && word.length >= (isKnown && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
     if (isOpen) {
-      const weight = kin.length && ending === 'maybe' ? WEIGHTS.longer : WEIGHTS.beginning;
+      const weight = isKnown && ending === 'maybe' ? WEIGHTS.longer : WEIGHTS.beginning;
       for (const longer of await this.files.beginning(word)) unit.put([longer], weight);
-      if (!kin.length || ending === 'open') unit.pages = unit.most();
+      if (!isKnown || ending === 'open') unit.pages = unit.most();
     }
     unit.isOpen = ending === 'open';
     if (unit.forms.size || !guess) return [unit];

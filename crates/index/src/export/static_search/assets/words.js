@@ -13,6 +13,8 @@ const WORD = new RegExp(
     "|(?<=\\p{Nd})[.,;'\\u066C\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{Nd}))*|\\p{No}",
   'gu');
 const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
+// A character with its sound marks, which are separate in half-width katakana and decomposed text.
+const MARKED_CHARACTER = /.[\u3099\u309A\uFF9E\uFF9F]*/gsu;
 const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
 const JOINT = /[._'\u2019:,\u00B7\u066B\u066C\uFF0E]/;
 // Optional marks: accents, the points of Hebrew, Arabic and Syriac, the tatweel, and invisible
@@ -110,7 +112,7 @@ function words(text) {
   const paired = (start, end) => {
     let before = -1;
     let at = start;
-    for (const c of text.slice(start, end)) {
+    for (const [c] of text.slice(start, end).matchAll(MARKED_CHARACTER)) {
       if (before >= 0) push(before, at + c.length, position - 1, 'pair');
       push(at, at + c.length, position, 'character');
       before = at;
@@ -178,6 +180,22 @@ const MAX_QUERY_BYTES = 2048;
 const MAX_TERMS = 32;
 const QUOTE = '"\u201C\u201D\u201E\u00AB\u00BB';
 
+// Returns a host or a host's folder in the form of the index: `site_name` of `query.rs`.
+function siteName(typed) {
+  const [, scheme = 'http', site] = /^(?:(.*?):\/\/)?(.*?)\/*$/s.exec(typed);
+  // A `?` or `#` is part of the path.
+  const text = site.replace(/\?/g, '%3F').replace(/#/g, '%23');
+  if (/^https?$/i.test(scheme) && site && site[0] !== '/') {
+    try {
+      const url = new URL(`${scheme}://${text}`);
+      return (url.host + url.pathname.replace(/\^/g, '%5E')).replace(/\/+$/, '');
+    } catch {
+      // The text is not a host.
+    }
+  }
+  return site.replace(/^[^/]*/, (host) => host.toLowerCase());
+}
+
 // `word`, `"some words"`, `-word`, `word*`, `title:word`, `site:example.org/docs`.
 function parse(text) {
   const query = { terms: [], sites: [], notSites: [] };
@@ -189,7 +207,7 @@ function parse(text) {
     const written = quoted !== undefined ? quoted : word;
     const kind = (label || '').toLowerCase();
     if (kind === 'site') {
-      const site = written.replace(/^[a-z]+:\/\//i, '').replace(/\/+$/, '').toLowerCase();
+      const site = siteName(written);
       if (site) (not ? query.notSites : query.sites).push(site);
       continue;
     }
