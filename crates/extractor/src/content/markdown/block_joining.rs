@@ -49,9 +49,11 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
             format!("{fence}{language}\n{code}\n{fence}")
         }
         BlockKind::Term if !words.contains('\n') && !words.is_empty() => {
-            match words.starts_with("**") {
-                true => words.clone(),
-                false => format!("**{words}**"),
+            match words.find("**") {
+                Some(0) => words.clone(),
+                // Emphasis of the same kind can't be nested.
+                Some(_) => format!("<strong>{words}</strong>"),
+                None => format!("**{words}**"),
             }
         }
         _ => words.clone(),
