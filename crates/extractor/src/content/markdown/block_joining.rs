@@ -1,6 +1,6 @@
 //! Joins the Markdown of the blocks of a page's main text.
 
-use super::block_containers::{BlockContainer, BlockContainers};
+use super::block_containers::{BlockContainer, BlockContainers, MAX_COLUMNS};
 use super::inline_markdown_writer::longest_run;
 use super::markdown_builder::MarkdownBlock;
 use crate::content::page_content::{Block, BlockKind, PageContent};
@@ -40,7 +40,11 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
     match block.kind {
         BlockKind::Heading { level } if !words.is_empty() => {
             let words = words.replace("\\\n", " ");
-            format!("{} {words}", "#".repeat(usize::from(level)))
+            let text = words.trim_end_matches('#');
+            // Escape a closing sequence, because Markdown doesn't show it (CommonMark 4.2).
+            let escape = if text.ends_with(' ') { "\\" } else { "" };
+            let signs = &words[text.len()..];
+            format!("{} {text}{escape}{signs}", "#".repeat(usize::from(level)))
         }
         BlockKind::Code => {
             let code = content.text_of(block);
@@ -137,9 +141,6 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     lines.extend(body.map(|(.., row)| line(row)));
     lines.join("\n")
 }
-
-/// Maximum columns of a table; further cells are joined to the last column.
-const MAX_COLUMNS: usize = 64;
 
 /// The page written so far.
 #[derive(Default)]

@@ -182,6 +182,45 @@ fn a_table_has_rows() {
 }
 
 #[test]
+fn cells_that_span_rows_or_columns_keep_other_cells_in_place() {
+    check(
+        "<table><tr><th>Day<th>Hall<th>Film<tr><td rowspan=2>Monday<td>One<td>Alien<tr><td>Two\
+         <td>Brazil<tr><td>Tuesday<td>One<td>Cube<tr><td colspan=2>Closed<td>None\
+         <tbody><tr><td rowspan=0>Later<td rowspan=' +1x'>One<td rowspan=9>Dune<tr><td>Two\
+         <tfoot><tr><td>a<td>b<td>c</table>",
+        expect![[r#"
+            | Day | Hall | Film |
+            | --- | --- | --- |
+            | Monday | One | Alien |
+            |  | Two | Brazil |
+            | Tuesday | One | Cube |
+            | Closed |  | None |
+            | Later | One | Dune |
+            |  | Two |  |
+            | a | b | c |"#]],
+    );
+}
+
+#[test]
+fn number_signs_at_the_end_of_a_heading_are_escaped() {
+    check(
+        "<h2>Programming in C #</h2><p>a<h3>Track <i>##</i> ##</h3><p>b<h4>C#</h4><p>c",
+        expect![[r#"
+            ## Programming in C \#
+
+            a
+
+            ### Track *##* \##
+
+            b
+
+            #### C#
+
+            c"#]],
+    );
+}
+
+#[test]
 fn cells_beyond_the_last_column_are_joined_to_it() {
     let cells: String = (1..=66).map(|cell| format!("<td>c{cell}")).collect();
     let row = format!("<tr>{cells}");
