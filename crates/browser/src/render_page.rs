@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::WINDOW;
 use crate::devtools_client::{
@@ -40,6 +40,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the browser may take for a screenshot.
 const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the workers of a page may be busy before the page is read without them.
+const WORKER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The name of the JavaScript world for our scripts, which is isolated from the page's scripts.
 const WORLD: &str = "crawl";
@@ -128,8 +131,10 @@ impl Drop for Context<'_> {
 /// The role of a target, such as a page or a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The page itself, or a frame or dedicated worker of the page.
+    /// The page itself, or a frame or busy worker of the page.
     Page,
+    /// A dedicated worker of the page that is not known to be busy.
+    Worker,
     /// A window or worker that pages must not open, such as a popup. Closed immediately.
     Unwanted,
 }
@@ -154,6 +159,8 @@ struct Rendering<'a> {
     main_frame: Option<String>,
     is_navigated: bool,
     is_slice_over: bool,
+    /// Whether the page's time is over. Later requests are refused.
+    is_time_over: bool,
     page_time: Duration,
     navigation: Option<String>,
     passed_on: u32,
@@ -184,6 +191,7 @@ impl<'a> Rendering<'a> {
             main_frame: None,
             is_navigated: false,
             is_slice_over: false,
+            is_time_over: false,
             page_time: Duration::ZERO,
             navigation: None,
             passed_on: 0,
@@ -296,8 +304,48 @@ impl<'a> Rendering<'a> {
                 self.turn().await?;
             }
             self.page_time += slice;
+            // Virtual time doesn't stop for workers. The page isn't idle while they wait for an
+            // answer, and uses the answer only later.
+            let has_waited = self.wait_for_answers().await?;
+            self.wait_for_workers().await?;
             let is_quiet = self.evaluate(world, "isQuiet()").await? == true;
-            quiet = if is_quiet { quiet + 1 } else { 0 };
+            let is_idle = is_quiet && !has_waited && self.waiting.is_empty();
+            quiet = if is_idle { quiet + 1 } else { 0 };
+        }
+        self.is_time_over = true;
+        self.wait_for_answers().await?;
+        Ok(())
+    }
+
+    /// Waits until the caller has answered all requests. Returns whether there were any.
+    async fn wait_for_answers(&mut self) -> Result<bool, RenderError> {
+        let has_waited = !self.waiting.is_empty();
+        while !self.waiting.is_empty() {
+            self.turn().await?;
+        }
+        Ok(has_waited)
+    }
+
+    /// Waits until each worker has handled its current task. Workers that take too long are ignored
+    /// from then on.
+    async fn wait_for_workers(&mut self) -> Result<(), RenderError> {
+        let sessions = self.sessions.iter();
+        let workers = sessions.filter(|(_, role)| **role == Role::Worker);
+        let workers: Vec<String> = workers.map(|(session, _)| session.clone()).collect();
+        let ask = |session: &String| {
+            let options = json!({"expression": "0"});
+            let connection = self.connection;
+            connection.send(Some(session), "Runtime.evaluate", options)
+        };
+        let replies: Vec<PendingCommandReply> = workers.iter().map(ask).collect();
+        let deadline = Instant::now() + WORKER_PATIENCE;
+        for (session, mut reply) in workers.into_iter().zip(replies) {
+            match timeout_at(deadline, self.ended(&mut reply)).await {
+                Ok(ended) => ended?,
+                Err(_) => {
+                    self.sessions.insert(session, Role::Page);
+                }
+            }
         }
         Ok(())
     }
@@ -385,6 +433,16 @@ impl<'a> Rendering<'a> {
         }
     }
 
+    /// Waits until a command has succeeded or failed. Handles events meanwhile.
+    async fn ended(&mut self, reply: &mut PendingCommandReply) -> Result<(), RenderError> {
+        loop {
+            tokio::select! {
+                _ = reply.get() => return Ok(()),
+                handled = self.turn() => handled?,
+            }
+        }
+    }
+
     /// Waits for one event of the browser or one answer of the caller, and handles it. Cancel safe:
     /// nothing is awaited after an event or answer was received.
     async fn turn(&mut self) -> Result<(), RenderError> {
@@ -455,7 +513,8 @@ impl<'a> Rendering<'a> {
         let is_main = kind == "page" && self.main_frame.as_deref().is_none_or(|id| id == target);
         let role = match kind {
             "page" if is_main => Role::Page,
-            "iframe" | "worker" => Role::Page,
+            "iframe" => Role::Page,
+            "worker" => Role::Worker,
             _ => Role::Unwanted,
         };
         self.sessions.insert(session.to_owned(), role);
@@ -513,9 +572,11 @@ impl<'a> Rendering<'a> {
             self.send(session, "Fetch.failRequest", refusal);
             return;
         }
-        let is_wanted = self.sessions.get(session) == Some(&Role::Page);
-        if !is_wanted || self.passed_on >= self.config.max_requests {
-            self.withheld += u32::from(is_wanted);
+        let role = self.sessions.get(session);
+        let is_wanted = role.is_some_and(|role| *role != Role::Unwanted);
+        let is_beyond_limit = self.passed_on >= self.config.max_requests;
+        if !is_wanted || is_beyond_limit || self.is_time_over {
+            self.withheld += u32::from(is_wanted && is_beyond_limit);
             self.answer(session, id, PageRequestResult::Refused);
             return;
         }
@@ -551,7 +612,7 @@ impl<'a> Rendering<'a> {
     }
 }
 
-async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -359,6 +359,23 @@ async fn queries_are_encoded_as_in_the_browser() {
 }
 
 #[tokio::test]
+async fn lone_surrogates_are_serialized_as_replacement_characters() {
+    let html = r#"<p id="a"></p><script>const emoji = '\u{1f600}'; const half = emoji[0];
+        alert(half); document.title = half;
+        new Worker(URL.createObjectURL(new Blob([`fetch('https://site.test/${half}')`])));
+        fetch('/?' + half, {method: 'POST', body: half}).catch(() => {
+            a.textContent = 'fun ' + half + '\u2026' + emoji + emoji[1]; })</script>"#;
+    let site = Arc::new(Site::default());
+    let rendered = render(html, &site).await;
+    let shown = text_of(&rendered.dom, "a");
+    assert_eq!(shown, "fun \u{fffd}\u{2026}\u{1f600}\u{fffd}");
+    let seen = site.seen();
+    let posted = seen.iter().find(|seen| seen.method == "POST").unwrap();
+    assert_eq!(posted.body.as_deref(), Some("\u{fffd}".as_bytes()));
+    assert_eq!(posted.url, "https://site.test/?%EF%BF%BD");
+}
+
+#[tokio::test]
 async fn cookies_do_not_outlive_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let browser = Browser::launch(config(folder.path())).await.unwrap();

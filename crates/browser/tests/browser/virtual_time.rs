@@ -55,6 +55,30 @@ async fn time_that_requests_wait_is_not_counted() {
 }
 
 #[tokio::test]
+async fn a_page_waits_for_the_answers_to_its_workers() {
+    let worker = "fetch('/a').then(r => r.text()).then(t => postMessage(t))";
+    let site = Site::with_gap(Duration::from_millis(1500))
+        .add("/worker.js", "text/javascript", worker)
+        .add("/a", "text/plain", "one");
+    let site = Arc::new(site);
+    let html = "<p id=\"a\">-</p><script>new Worker('/worker.js').onmessage = message => { \
+        a.textContent = message.data }</script>";
+    let rendered = render(html, &site).await;
+    assert_eq!(text_of(&rendered.dom, "a"), "one");
+    assert_eq!(site.paths(), ["/worker.js", "/a"]);
+    assert_eq!((rendered.requests, rendered.refused), (2, 0));
+}
+
+#[tokio::test]
+async fn a_page_is_read_without_a_busy_worker() {
+    let html = "<p id=\"a\">-</p><script>const worker = new Worker(URL.createObjectURL(new Blob(\
+        ['postMessage(1); onmessage = () => { for (;;); }'])));\
+        worker.onmessage = () => { worker.postMessage(1); a.textContent = 'fine' }</script>";
+    let rendered = render(html, &Arc::default()).await;
+    assert_eq!(text_of(&rendered.dom, "a"), "fine");
+}
+
+#[tokio::test]
 async fn an_idle_page_ends_before_its_time() {
     let rendered = render("<p id=a>still</p>", &Arc::default()).await;
     assert_eq!(rendered.page_time, Duration::from_secs(4));

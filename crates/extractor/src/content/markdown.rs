@@ -2,6 +2,7 @@
 
 mod block_containers;
 mod block_joining;
+mod emphasis;
 mod inline_markdown_writer;
 mod markdown_builder;
 

@@ -9,6 +9,12 @@ const MAX_OPEN: usize = 256;
 /// Maximum number of nested lists and quotes to write around a block.
 const MAX_DEPTH: usize = 16;
 
+/// Maximum columns of a table; further cells are joined to the last column.
+pub(super) const MAX_COLUMNS: usize = 64;
+
+/// Maximum value of `colspan`, and of `rowspan` (HTML, "forming a table").
+const MAX_SPANS: [u32; 2] = [1000, 65_534];
+
 /// A list item or a quote around a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockContainer {
@@ -56,19 +62,34 @@ enum Open {
         id: u32,
         row: u32,
     },
+    /// A row. `column` is the last column that its cells occupy so far.
     Row {
         column: u32,
     },
     Cell {
         is_head: bool,
+        column: u32,
     },
 }
 
 /// The open lists, quotes and tables.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OpenContainers {
     open: Vec<Open>,
     last_id: u32,
+    /// For each column of the outermost table, the number of rows that its last cell still
+    /// occupies, including the current row.
+    spanned_rows: [u32; MAX_COLUMNS],
+}
+
+impl Default for OpenContainers {
+    fn default() -> OpenContainers {
+        OpenContainers {
+            open: Vec::new(),
+            last_id: 0,
+            spanned_rows: [0; MAX_COLUMNS],
+        }
+    }
 }
 
 impl OpenContainers {
@@ -93,9 +114,12 @@ impl OpenContainers {
             element_name::TABLE => {
                 let id = self.next_id();
                 self.push(Open::Table { id, row: 0 });
+                self.end_spans();
             }
+            // A cell spans no rows of another row group.
+            element_name::THEAD | element_name::TBODY | element_name::TFOOT => self.end_spans(),
             element_name::TR => self.row(),
-            element_name::TD | element_name::TH => self.cell(tag.name == element_name::TH),
+            element_name::TD | element_name::TH => self.cell(tag),
             _ => {}
         }
     }
@@ -142,12 +166,8 @@ impl OpenContainers {
             _ => None,
         })?;
         let inner = &self.open[at + 1..];
-        let column = inner.iter().find_map(|open| match open {
-            Open::Row { column } => Some(*column),
-            _ => None,
-        })?;
-        let is_head = inner.iter().find_map(|open| match open {
-            Open::Cell { is_head } => Some(*is_head),
+        let (is_head, column) = inner.iter().find_map(|open| match *open {
+            Open::Cell { is_head, column } => Some((is_head, column)),
             _ => None,
         })?;
         Some(TableCellPosition {
@@ -188,10 +208,17 @@ impl OpenContainers {
                 *row = row.saturating_add(1);
             }
             self.push(Open::Row { column: 0 });
+            if self.is_in_outermost_table() {
+                for rows in &mut self.spanned_rows {
+                    *rows = rows.saturating_sub(1);
+                }
+            }
         }
     }
 
-    fn cell(&mut self, is_head: bool) {
+    /// Begins a cell, in the next column that no cell of an earlier row occupies (HTML, "forming a
+    /// table").
+    fn cell(&mut self, tag: &Tag<'_>) {
         let in_row = |open: &Open| matches!(open, Open::Table { .. } | Open::Row { .. });
         let Some(at) = self.open.iter().rposition(in_row) else {
             return;
@@ -201,10 +228,47 @@ impl OpenContainers {
         } else {
             self.open.truncate(at + 1);
         }
-        if let Some(Open::Row { column }) = self.open.last_mut() {
-            *column = column.saturating_add(1);
+        let is_outermost = self.is_in_outermost_table();
+        let Some(Open::Row { column: last }) = self.open.last_mut() else {
+            return;
+        };
+        let span = |name, max| span(tag.attributes.get(name).unwrap_or_default(), max);
+        let mut before = *last as usize;
+        if is_outermost {
+            let later = self.spanned_rows.iter().skip(before);
+            before += later.take_while(|rows| **rows > 0).count();
         }
-        self.push(Open::Cell { is_head });
+        let columns = span("colspan", MAX_SPANS[0]).unwrap_or(1).max(1);
+        let column = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
+        *last = column.saturating_add(columns - 1);
+        if is_outermost {
+            // A span of zero rows ends with the row group.
+            let rows = match span("rowspan", MAX_SPANS[1]) {
+                Some(0) => u32::MAX,
+                rows => rows.unwrap_or(1),
+            };
+            let spanned = self.spanned_rows.iter_mut().skip(before);
+            for occupied in spanned.take(columns as usize) {
+                *occupied = rows.max(*occupied);
+            }
+        }
+        self.push(Open::Cell {
+            is_head: tag.name == element_name::TH,
+            column,
+        });
+    }
+
+    /// Forgets the rows that cells of the outermost table still occupy.
+    fn end_spans(&mut self) {
+        if self.is_in_outermost_table() {
+            self.spanned_rows.fill(0);
+        }
+    }
+
+    /// Returns whether exactly one table is open.
+    fn is_in_outermost_table(&self) -> bool {
+        let is_table = |open: &&Open| matches!(open, Open::Table { .. });
+        self.open.iter().filter(is_table).take(2).count() == 1
     }
 
     fn push(&mut self, open: Open) {
@@ -248,5 +312,19 @@ impl OpenContainers {
             .iter()
             .rposition(|open| is_target(open) || is_cell(open))?;
         is_target(&self.open[position]).then_some(position)
+    }
+}
+
+/// Returns the value of `colspan` or `rowspan` (HTML, "rules for parsing non-negative integers").
+/// `None` if the value is not a number.
+fn span(value: &str, max: u32) -> Option<u32> {
+    let value = value.trim_ascii_start();
+    let value = value.strip_prefix('+').unwrap_or(value);
+    let end = value.bytes().position(|byte| !byte.is_ascii_digit());
+    let digits = &value[..end.unwrap_or(value.len())];
+    match digits.parse() {
+        Ok(number) => Some(max.min(number)),
+        // Only numbers that are too large have digits and can't be parsed.
+        Err(_) => (!digits.is_empty()).then_some(max),
     }
 }

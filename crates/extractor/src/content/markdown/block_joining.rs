@@ -1,6 +1,6 @@
 //! Joins the Markdown of the blocks of a page's main text.
 
-use super::block_containers::{BlockContainer, BlockContainers};
+use super::block_containers::{BlockContainer, BlockContainers, MAX_COLUMNS};
 use super::inline_markdown_writer::longest_run;
 use super::markdown_builder::MarkdownBlock;
 use crate::content::page_content::{Block, BlockKind, PageContent};
@@ -40,7 +40,11 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
     match block.kind {
         BlockKind::Heading { level } if !words.is_empty() => {
             let words = words.replace("\\\n", " ");
-            format!("{} {words}", "#".repeat(usize::from(level)))
+            let text = words.trim_end_matches('#');
+            // Escape a closing sequence, because Markdown doesn't show it (CommonMark 4.2).
+            let escape = if text.ends_with(' ') { "\\" } else { "" };
+            let signs = &words[text.len()..];
+            format!("{} {text}{escape}{signs}", "#".repeat(usize::from(level)))
         }
         BlockKind::Code => {
             let code = content.text_of(block);
@@ -49,9 +53,11 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
             format!("{fence}{language}\n{code}\n{fence}")
         }
         BlockKind::Term if !words.contains('\n') && !words.is_empty() => {
-            match words.starts_with("**") {
-                true => words.clone(),
-                false => format!("**{words}**"),
+            match words.find("**") {
+                Some(0) => words.clone(),
+                // Emphasis of the same kind can't be nested.
+                Some(_) => format!("<strong>{words}</strong>"),
+                None => format!("**{words}**"),
             }
         }
         _ => words.clone(),
@@ -135,9 +141,6 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     lines.extend(body.map(|(.., row)| line(row)));
     lines.join("\n")
 }
-
-/// Maximum columns of a table; further cells are joined to the last column.
-const MAX_COLUMNS: usize = 64;
 
 /// The page written so far.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! Writes the words of one block as Markdown, with emphasis and links.
 
+use super::emphasis::{Emphasis, EmphasizedText, with_readable_emphasis};
 use crate::content::heading_controls::is_sign;
 use crate::html::element_name::{self, ElementName};
 
@@ -9,9 +10,7 @@ const MAX_OPEN: usize = 64;
 /// The style of words within a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Style {
-    Emphasis,
-    Strong,
-    Struck,
+    Emphasized(Emphasis),
     Code,
     /// A link, with its target.
     Link(String),
@@ -28,6 +27,8 @@ pub(super) struct InlineMarkdownWriter {
     /// The offsets in `out` of the opening marks that are already written, for the outermost
     /// elements of `open`.
     written: Vec<usize>,
+    /// The emphasized texts in `out` whose elements have ended.
+    emphasized: Vec<EmphasizedText>,
     /// Whether there is white space before the next word.
     space: bool,
 }
@@ -41,9 +42,11 @@ impl InlineMarkdownWriter {
     /// Begins an element. `link` is the target of an `a`.
     pub(super) fn start(&mut self, tag: ElementName, link: Option<String>) {
         let style = match tag {
-            element_name::EM | element_name::I => Style::Emphasis,
-            element_name::STRONG | element_name::B => Style::Strong,
-            element_name::DEL | element_name::S | element_name::STRIKE => Style::Struck,
+            element_name::EM | element_name::I => Style::Emphasized(Emphasis::Italic),
+            element_name::STRONG | element_name::B => Style::Emphasized(Emphasis::Bold),
+            element_name::DEL | element_name::S | element_name::STRIKE => {
+                Style::Emphasized(Emphasis::Struck)
+            }
             element_name::CODE | element_name::KBD | element_name::SAMP | element_name::TT => {
                 Style::Code
             }
@@ -113,7 +116,8 @@ impl InlineMarkdownWriter {
     pub(super) fn take(&mut self) -> String {
         self.close_to(0);
         self.space = false;
-        let mut out = std::mem::take(&mut self.out);
+        let emphasized = std::mem::take(&mut self.emphasized);
+        let mut out = with_readable_emphasis(&std::mem::take(&mut self.out), &emphasized);
         let trimmed = out.trim_end_matches(|c: char| c.is_whitespace() || c == '¶' || c == '🔗');
         let mut end = trimmed.len();
         while out[..end].ends_with("\\\n") {
@@ -148,17 +152,23 @@ impl InlineMarkdownWriter {
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);
         while self.written.len() < end {
+            let at = self.written.len();
             self.written.push(self.out.len());
-            let (_, style) = &self.open[self.written.len() - 1];
-            self.out.push_str(match style {
-                Style::Emphasis => "*",
-                Style::Strong => "**",
-                Style::Struck => "~~",
+            self.out.push_str(match &self.open[at].1 {
+                Style::Emphasized(_) if self.is_repeated(at) => "",
+                Style::Emphasized(emphasis) => emphasis.delimiter(),
                 Style::Link(_) => "[",
                 // Code gets its backticks when it ends, because their number depends on the text.
                 Style::Code => "",
             });
         }
+    }
+
+    /// Returns whether the open element with the index `at` is within another of the same style. It
+    /// has no marks.
+    fn is_repeated(&self, at: usize) -> bool {
+        let (_, style) = &self.open[at];
+        self.open[..at].iter().any(|(_, outer)| outer == style)
     }
 
     /// Writes the closing marks of all but the first `keep` elements whose opening marks were
@@ -168,11 +178,17 @@ impl InlineMarkdownWriter {
             let Some(start) = self.written.pop() else {
                 return;
             };
-            let (_, style) = &self.open[self.written.len()];
-            match style {
-                Style::Emphasis => self.out.push('*'),
-                Style::Strong => self.out.push_str("**"),
-                Style::Struck => self.out.push_str("~~"),
+            let at = self.written.len();
+            match &self.open[at].1 {
+                Style::Emphasized(_) if self.is_repeated(at) => {}
+                Style::Emphasized(emphasis) => {
+                    self.emphasized.push(EmphasizedText {
+                        emphasis: *emphasis,
+                        start,
+                        end: self.out.len(),
+                    });
+                    self.out.push_str(emphasis.delimiter());
+                }
                 Style::Code => {
                     let code = self.out.split_off(start);
                     self.out.push_str(&code_span(&code));
@@ -180,6 +196,7 @@ impl InlineMarkdownWriter {
                 // Drop a link whose text is only the permalink sign of a heading.
                 Style::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
                     self.out.truncate(start);
+                    while self.emphasized.pop_if(|text| text.start >= start).is_some() {}
                 }
                 Style::Link(target) => {
                     self.out.push_str("](");
