@@ -83,6 +83,16 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedEr
     }
 }
 
+/// Returns whether the connection ended before the head of an answer arrived.
+pub(crate) fn is_unanswered(error: &reqwest::Error) -> bool {
+    !error.is_connect()
+        && !error.is_builder()
+        && matches!(
+            answering(error, &causes(error)),
+            FailureKind::EmptyAnswer | FailureKind::Reset | FailureKind::TlsFailed
+        )
+}
+
 /// Describes a certificate that doesn't verify. `None` if the library's message is clear enough, or
 /// if something else failed.
 fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
