@@ -73,7 +73,10 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedEr
         lasting = is_bad_certificate(&causes);
         connecting(error, &causes, proxied)
     } else {
-        (answering(error, &causes), FailurePhase::FirstByte)
+        match answering(error, &causes) {
+            FailureKind::TlsFailed => (FailureKind::TlsFailed, FailurePhase::Tls),
+            kind => (kind, FailurePhase::FirstByte),
+        }
     };
     ClassifiedError {
         kind,
@@ -213,6 +216,9 @@ fn answering(error: &reqwest::Error, causes: &[&(dyn Error + 'static)]) -> Failu
     match io_kind(causes) {
         Some(io::ErrorKind::UnexpectedEof) => FailureKind::EmptyAnswer,
         Some(kind) if is_reset(kind) => FailureKind::Reset,
+        // Only TLS reports invalid data as an I/O error. In TLS 1.3, a server demands a client
+        // certificate only after the client's handshake (RFC 8446 section 4.4.2.4).
+        Some(io::ErrorKind::InvalidData) => FailureKind::TlsFailed,
         _ => FailureKind::BadResponse,
     }
 }

@@ -240,6 +240,28 @@ async fn a_refused_stream_is_requested_on_a_new_connection() {
     assert_eq!(seen.requests.load(Ordering::SeqCst), 6);
 }
 
+/// RFC 8446 section 4.4.2.4. In TLS 1.3, the alert arrives in place of an answer.
+#[tokio::test]
+async fn a_server_that_demands_a_certificate_is_no_connection() {
+    for alpn in ["h2", "http/1.1"] {
+        let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        let (address, seen) = serve_with(&[alpn], certificate, key, true).await;
+        let url = format!("https://a.test:{}/", address.port());
+        let url = canonicalize(None, &url).unwrap();
+        let failure = fetch(&fetcher(trusting(address, true)), &url)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (failure.name(), failure.phase),
+            ("tls_failed", FailurePhase::Tls),
+            "{failure}"
+        );
+        assert!(failure.detail.ends_with("CertificateRequired"), "{failure}");
+        assert_eq!(seen.requests.load(Ordering::SeqCst), 0);
+    }
+}
+
 #[tokio::test]
 async fn each_host_has_a_session_to_resume() {
     let hosts: Vec<String> = (0..60).map(|number| format!("h{number}.test")).collect();
