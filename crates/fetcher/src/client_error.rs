@@ -14,6 +14,12 @@ use crate::resolver::NameLookupError;
 /// The failure detail for a certificate without a trusted root, usually from a private CA.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
+/// The failure detail for a proxy that answers 407 (RFC 9110 section 15.5.8).
+pub(crate) const PROXY_WANTS_PASSWORD: &str = "the proxy wants a user name and a password (407)";
+
+/// The client's message if a proxy answers 407 to CONNECT.
+const TUNNEL_REFUSED: &str = "proxy authorization required";
+
 /// The classification of a client error.
 #[derive(Debug)]
 pub(crate) struct ClassifiedError {
@@ -78,11 +84,15 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedEr
             kind => (kind, FailurePhase::FirstByte),
         }
     };
+    let detail = certificate_fault(&causes).unwrap_or_else(|| story(error));
     ClassifiedError {
         kind,
         phase,
         lasting,
-        detail: certificate_fault(&causes).unwrap_or_else(|| story(error)),
+        detail: match proxied && detail.ends_with(TUNNEL_REFUSED) {
+            true => PROXY_WANTS_PASSWORD.to_owned(),
+            false => detail,
+        },
     }
 }
 

@@ -26,7 +26,7 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{
     BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection, not_within,
 };
-use crate::client_error::{self, ClassifiedError, is_unanswered};
+use crate::client_error::{self, ClassifiedError, PROXY_WANTS_PASSWORD, is_unanswered};
 use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
 use crate::descriptor_limit::ExchangeLimiter;
@@ -673,7 +673,7 @@ impl Fetcher {
             && speaks_http
             && url.scheme() == "http";
         is_refusal.then(|| {
-            let detail = "the proxy wants a user name and a password (407)".to_owned();
+            let detail = PROXY_WANTS_PASSWORD.to_owned();
             ClassifiedError::new(FailureKind::ProxyFailed, FailurePhase::Connect, detail)
         })
     }

@@ -209,6 +209,24 @@ fn a_redirect_is_followed_after_its_retry_after() {
 }
 
 #[test]
+fn an_unreachable_host_has_its_last_failure_as_the_reason() {
+    let report = crawl(
+        |config| {
+            config.sitemaps = false;
+            config.wait_unreachable = Duration::from_secs(1);
+        },
+        &[(SEED, vec![fails(FailureKind::ConnectRefused)])],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ connect_refused
+        0 pages, 0 failed, 0 seeds, 1 pending
+        unreachable: a.example until Some(11), a request failed: connect_refused, after 1 s
+    "#]]
+    .assert_eq(&report);
+}
+
+#[test]
 fn a_retry_after_delays_the_next_request_whatever_the_status() {
     let report = crawl(
         |config| {
