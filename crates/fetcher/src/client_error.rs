@@ -14,6 +14,12 @@ use crate::resolver::NameLookupError;
 /// The failure detail for a certificate without a trusted root, usually from a private CA.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
+/// The failure detail for a proxy that answers 407 (RFC 9110 section 15.5.8).
+pub(crate) const PROXY_WANTS_PASSWORD: &str = "the proxy wants a user name and a password (407)";
+
+/// The client's message if a proxy answers 407 to CONNECT.
+const TUNNEL_REFUSED: &str = "proxy authorization required";
+
 /// The classification of a client error.
 #[derive(Debug)]
 pub(crate) struct ClassifiedError {
@@ -73,14 +79,31 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedEr
         lasting = is_bad_certificate(&causes);
         connecting(error, &causes, proxied)
     } else {
-        (answering(error, &causes), FailurePhase::FirstByte)
+        match answering(error, &causes) {
+            FailureKind::TlsFailed => (FailureKind::TlsFailed, FailurePhase::Tls),
+            kind => (kind, FailurePhase::FirstByte),
+        }
     };
+    let detail = certificate_fault(&causes).unwrap_or_else(|| story(error));
     ClassifiedError {
         kind,
         phase,
         lasting,
-        detail: certificate_fault(&causes).unwrap_or_else(|| story(error)),
+        detail: match proxied && detail.ends_with(TUNNEL_REFUSED) {
+            true => PROXY_WANTS_PASSWORD.to_owned(),
+            false => detail,
+        },
     }
+}
+
+/// Returns whether the connection ended before the head of an answer arrived.
+pub(crate) fn is_unanswered(error: &reqwest::Error) -> bool {
+    !error.is_connect()
+        && !error.is_builder()
+        && matches!(
+            answering(error, &causes(error)),
+            FailureKind::EmptyAnswer | FailureKind::Reset | FailureKind::TlsFailed
+        )
 }
 
 /// Describes a certificate that doesn't verify. `None` if the library's message is clear enough, or
@@ -203,6 +226,9 @@ fn answering(error: &reqwest::Error, causes: &[&(dyn Error + 'static)]) -> Failu
     match io_kind(causes) {
         Some(io::ErrorKind::UnexpectedEof) => FailureKind::EmptyAnswer,
         Some(kind) if is_reset(kind) => FailureKind::Reset,
+        // Only TLS reports invalid data as an I/O error. In TLS 1.3, a server demands a client
+        // certificate only after the client's handshake (RFC 8446 section 4.4.2.4).
+        Some(io::ErrorKind::InvalidData) => FailureKind::TlsFailed,
         _ => FailureKind::BadResponse,
     }
 }

@@ -319,20 +319,18 @@ impl Exchange {
         }
     }
 
-    /// Returns the kind of outcome for the scheduler: 429, 503, and a redirect with `Retry-After`
-    /// ask us to wait (RFC 9110 section 10.2.3). Any other status is an ordinary answer.
+    /// Returns the kind of outcome for the scheduler: 429, 503, and any other answer with
+    /// `Retry-After` ask us to wait (RFC 9110 section 10.2.3), except for a success (2xx) and a 304,
+    /// which leave nothing to retry.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
-        let retry_after = || retry_after(&self.headers, self.ended);
+        let retry_after = match self.status {
+            200..=299 | 304 => None,
+            _ => retry_after(&self.headers, self.ended),
+        };
         match self.status {
-            429 | 503 => OutcomeKind::AskedToWait {
-                retry_after: retry_after(),
-            },
-            300..=303 | 307 | 308 => {
-                retry_after().map_or(OutcomeKind::Answered, |wait| OutcomeKind::AskedToWait {
-                    retry_after: Some(wait),
-                })
-            }
+            429 | 503 => OutcomeKind::AskedToWait { retry_after },
+            _ if retry_after.is_some() => OutcomeKind::AskedToWait { retry_after },
             _ => OutcomeKind::Answered,
         }
     }

@@ -68,6 +68,18 @@ impl ExchangeFailure {
         self.kind.name()
     }
 
+    /// Returns the name of the kind. For TLS and proxies, also the detail, which says what to change:
+    /// the certificate, or the proxy's password.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.kind {
+            FailureKind::TlsFailed | FailureKind::ProxyFailed if !self.detail.is_empty() => {
+                self.to_string()
+            }
+            _ => self.name().to_owned(),
+        }
+    }
+
     /// Returns the outcome of this exchange, in the form that the scheduler takes.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {

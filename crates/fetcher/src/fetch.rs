@@ -26,7 +26,7 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{
     BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection, not_within,
 };
-use crate::client_error::{self, ClassifiedError};
+use crate::client_error::{self, ClassifiedError, PROXY_WANTS_PASSWORD, is_unanswered};
 use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
 use crate::descriptor_limit::ExchangeLimiter;
@@ -38,11 +38,11 @@ use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
 use crate::http1_only_hosts::Http1OnlyHosts;
-use crate::http2::requires_http1;
+use crate::http2::{requires_http1, retire_if_unprocessed};
 use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequestGuard};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
-use crate::request_timeout::{TimeoutPhase, in_time};
+use crate::request_timeout::{TimeoutPhase, in_time, is_on_kept_connection};
 use crate::resolver::{CheckedResolver, FixedResolver};
 use crate::send_deadline_source::{SendDeadlineSource, until_over};
 use crate::signing::{HostSignatureDemands, SignatureDemandResult, demanded};
@@ -399,12 +399,14 @@ impl Fetcher {
         if signed {
             self.sign(request, &mut sent);
         }
-        let http_request = http_request(request, with_own(&sent.fields, &own));
         let deadline = Instant::now() + self.config.timeout;
-        let kept_connection = self.kept.begin(url.host_key(), Instant::now());
-        let head = self
-            .client(url, kept_connection.as_ref())
-            .execute(http_request);
+        // A POST may not be sent again if the kept connection turns out to be closed.
+        let kept_connection = method(request)
+            .is_idempotent()
+            .then(|| self.kept.begin(url.host_key(), Instant::now()))
+            .flatten();
+        let headers = with_own(&sent.fields, &own);
+        let head = self.answer_head(request, &headers, kept_connection.as_ref());
         let head = match in_time(head, self.config.first_byte_timeout, deadline).await {
             Err(late) => Err(self.too_late(late)),
             Ok(Err(error)) => Err(self.no_head(url, &error).await),
@@ -487,6 +489,32 @@ impl Fetcher {
                 })
             }
         }
+    }
+
+    /// Sends a request and waits for the head of its answer. If the server had already closed the
+    /// kept connection, or no longer takes requests on it, sends the request once more, over a new
+    /// connection (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1, RFC 9113 section 8.7).
+    async fn answer_head(
+        &self,
+        request: &FetchRequest,
+        headers: &HeaderMap,
+        kept: Option<&KeepAliveRequestGuard<'_>>,
+    ) -> reqwest::Result<Response> {
+        let url = &request.url;
+        let send = |kept| {
+            let client = self.client(url, kept);
+            client.execute(http_request(request, headers.clone()))
+        };
+        let error = match send(kept).await {
+            Err(error) if kept.is_some() && is_on_kept_connection() => error,
+            result => return result,
+        };
+        if !retire_if_unprocessed(&error) && !is_unanswered(&error) {
+            return Err(error);
+        }
+        let (host, why) = (url.host_key(), client_error::story(&error));
+        tracing::debug!(%host, why, "the kept connection was closed; sent again over a new one");
+        send(None).await
     }
 
     /// Returns why a URL may not be fetched, if that is known without a look-up. Otherwise `None`.
@@ -645,7 +673,7 @@ impl Fetcher {
             && speaks_http
             && url.scheme() == "http";
         is_refusal.then(|| {
-            let detail = "the proxy wants a user name and a password (407)".to_owned();
+            let detail = PROXY_WANTS_PASSWORD.to_owned();
             ClassifiedError::new(FailureKind::ProxyFailed, FailurePhase::Connect, detail)
         })
     }

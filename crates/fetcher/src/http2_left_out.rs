@@ -10,6 +10,10 @@ pub(crate) fn limits_of_http2(builder: ClientBuilder, _max_header_bytes: u32) ->
     builder
 }
 
+pub(crate) fn retire_if_unprocessed(_error: &reqwest::Error) -> bool {
+    false
+}
+
 pub(crate) fn requires_http1(_error: &reqwest::Error) -> bool {
     false
 }

@@ -1,5 +1,6 @@
 //! Tracks whether a request waits for its connection or for its answer, so that the time limit for
-//! the answer starts once the connection is established.
+//! the answer starts once the connection is established. Also tracks whether the connection was
+//! made for the request.
 
 use std::time::Duration;
 
@@ -16,9 +17,11 @@ tokio::task_local! {
 enum RequestStage {
     /// A connection: look-up, TCP and TLS handshake.
     Connection,
-    /// The answer. The value is the time when the wait for the answer began. A request on a kept
-    /// connection starts in this stage.
+    /// The answer, after a connection was made. The value is the time when that happened.
     Answer(Instant),
+    /// The answer, over a connection that was kept after an earlier request. Each request starts in
+    /// this stage. The value is the time when the request began.
+    KeptConnection(Instant),
 }
 
 /// The phase of a request that ran out of time.
@@ -39,16 +42,20 @@ pub(crate) async fn in_time<F: Future>(
     first_byte: Duration,
     deadline: Instant,
 ) -> Result<F::Output, TimeoutPhase> {
-    let (sender, mut stage) = watch::channel(RequestStage::Answer(Instant::now()));
+    let (sender, mut stage) = watch::channel(RequestStage::KeptConnection(Instant::now()));
     let mut request = std::pin::pin!(STAGE.scope(sender, request));
     loop {
         let now = *stage.borrow_and_update();
         let (until, late) = match now {
             RequestStage::Connection => (deadline, TimeoutPhase::Connection),
-            RequestStage::Answer(since) if since + first_byte < deadline => {
+            RequestStage::Answer(since) | RequestStage::KeptConnection(since)
+                if since + first_byte < deadline =>
+            {
                 (since + first_byte, TimeoutPhase::FirstByte)
             }
-            RequestStage::Answer(_) => (deadline, TimeoutPhase::Head),
+            RequestStage::Answer(_) | RequestStage::KeptConnection(_) => {
+                (deadline, TimeoutPhase::Head)
+            }
         };
         tokio::select! {
             // Poll the timer first. If a server floods us, the request is always ready, so a timer
@@ -76,6 +83,15 @@ pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output>
         }
         connected
     }
+}
+
+/// Returns whether the request of this task, within [`in_time`], was sent over a connection of an
+/// earlier request. If a connection was also made meanwhile, returns false: either one may have
+/// been used.
+pub(crate) fn is_on_kept_connection() -> bool {
+    let is_kept =
+        |stage: &watch::Sender<RequestStage>| !matches!(*stage.borrow(), RequestStage::Answer(_));
+    STAGE.try_with(is_kept).unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub fn outcome(row: &PageRow) -> &str {
         Some(200..=299) => row.unwanted.as_deref().map_or("ok", unwanted),
         _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
         Some(304) if row.change.as_deref() == Some("same") => "unmodified",
+        // A 304 without a stored page has neither content nor a target.
+        Some(304) => "other",
         Some(300..=399) => "redirect",
         Some(400..=499) => "client_error",
         Some(500..=599) => "server_error",
@@ -36,4 +38,30 @@ fn unwanted(filter: &str) -> &'static str {
 /// Returns whether the error means that the server served something else in place of the page.
 pub(crate) fn is_obstacle(error: &str) -> bool {
     matches!(error, "login_page" | "challenge" | "block_page")
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::rows::PageRow;
+    use serde_json::json;
+
+    use super::outcome;
+
+    #[test]
+    fn a_304_is_no_redirect() {
+        for (status, change, expected) in [
+            (304, "same", "unmodified"),
+            (304, "new", "other"),
+            (300, "new", "redirect"),
+        ] {
+            let row = json!({
+                "url": "http://a.example/", "status": status, "change": change, "error": null,
+                "ms": 1, "bytes": 2, "fetched_at": "2026-11-20T23:59:59.123456Z",
+                "content_type": null, "digest": null, "depth": 0, "via": null, "title": null,
+                "robots": null, "usage": null, "warc": null, "withheld": null,
+            });
+            let row: PageRow = serde_json::from_value(row).unwrap();
+            assert_eq!(outcome(&row), expected, "{status} {change}");
+        }
+    }
 }

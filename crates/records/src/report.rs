@@ -131,11 +131,11 @@ pub struct PageCounts {
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
-    /// Number of URLs by outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect`
-    /// (3xx), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. Some outcomes
-    /// take precedence over the status: `login_page`, `challenge`, `block_page`, `unwanted_type`,
-    /// `unwanted_language`, `unwanted_size`, and redirects that lead nowhere, such as
-    /// `redirect_loop`.
+    /// Number of URLs by outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect` (3xx
+    /// except 304), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. Some
+    /// outcomes take precedence over the status: `login_page`, `challenge`, `block_page`,
+    /// `unwanted_type`, `unwanted_language`, `unwanted_size`, and redirects that lead nowhere, such
+    /// as `redirect_loop`.
     pub by_outcome: BTreeMap<String, u64>,
     /// Number of URLs by status code.
     pub by_status: BTreeMap<u16, u64>,

@@ -31,11 +31,28 @@ pub fn outcome_words(outcome: &str) -> String {
     }
 }
 
+/// Words before a failure in the reason why a host waits.
+const WORDS_BEFORE_FAILURE: [&str; 3] = [
+    "robots.txt: ",
+    "a request failed: ",
+    "requests in a row failed: ",
+];
+
+/// Splits the reason why a host waits into its words and the failure that they name. `None` if it
+/// names none.
+#[must_use]
+pub fn split_failure(reason: &str) -> Option<(&str, &str)> {
+    let mut ends = WORDS_BEFORE_FAILURE
+        .iter()
+        .filter_map(|words| Some(reason.find(words)? + words.len()));
+    ends.next().map(|end| reason.split_at(end))
+}
+
 /// Describes a failure, or the error of a row. Keeps the detail after the first colon.
 #[must_use]
 pub fn failure_words(failure: &str) -> String {
-    if let Some((robots, why)) = failure.split_once("robots.txt: ") {
-        return format!("{robots}robots.txt: {}", failure_words(why));
+    if let Some((words, failure)) = split_failure(failure) {
+        return format!("{words}{}", failure_words(failure));
     }
     let (token, detail) = match failure.split_once(':') {
         Some((token, detail)) => (token, Some(detail)),
@@ -158,6 +175,10 @@ mod tests {
         assert_eq!(
             failure_words("http://a.example/robots.txt: connect_refused"),
             "http://a.example/robots.txt: connection refused"
+        );
+        assert_eq!(
+            failure_words("3 requests in a row failed: connect_refused"),
+            "3 requests in a row failed: connection refused"
         );
         assert_eq!(outcome_words("client_error"), "client error (4xx)");
         assert_eq!(outcome_words("login_page"), "login page");

@@ -59,7 +59,7 @@ pub enum OutcomeKind {
     /// The host answered, whatever the status.
     Answered,
     /// 429 or 503: the host asked us to slow down (RFC 6585 section 4, RFC 9110 section 15.6.4). Or
-    /// a redirect with a Retry-After, the time to wait before following it.
+    /// another answer with a Retry-After, such as a redirect to be followed only after it.
     AskedToWait {
         /// The answer's Retry-After, which counts from the answer's end (RFC 9110 section 10.2.3).
         retry_after: Option<Duration>,

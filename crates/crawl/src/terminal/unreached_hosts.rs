@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crawl_engine::{
     EndReason, LOGIN_FAILED, LOGIN_REFUSED, RunSummary, SeedFailure, UnreachableHost,
 };
-use crawl_records::{counted, evidence_words, failure_words, grouped, status_words};
+use crawl_records::{counted, evidence_words, failure_words, grouped, split_failure, status_words};
 use crawl_scheduler::Tick;
 
 /// How many unreachable hosts and failed seeds are named. The others are only counted.
@@ -14,6 +14,9 @@ pub(super) const MAX_NAMED: usize = 10;
 
 /// End of the failure of a certificate whose issuer isn't trusted.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
+
+/// End of the failure of a proxy that wants a user name and a password.
+const WANTS_PASSWORD: &str = "(407)";
 
 /// Advice about a host that can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +26,9 @@ enum Advice {
     CheckServer,
     TrustIssuer,
     CheckCertificate,
+    CheckTls,
+    CheckProxy,
+    NameProxyUser,
     CheckLogin,
     ChangeCredentials,
     RepairRobots,
@@ -36,6 +42,14 @@ impl Advice {
             Advice::CheckServer => "check that the server is running, and its port",
             Advice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
             Advice::CheckCertificate => "check the server's certificate",
+            Advice::CheckTls => {
+                "check the server's TLS: it must offer version 1.2 or 1.3, and demand no client \
+                 certificate"
+            }
+            Advice::CheckProxy => "check that the proxy is running, and --proxy",
+            Advice::NameProxyUser => {
+                "name the proxy's user and password: --proxy http://USER:PASSWORD@HOST:PORT"
+            }
             Advice::CheckLogin => {
                 "check the login's URL, fields and credentials; the next start logs in again"
             }
@@ -266,13 +280,16 @@ impl Cause<'_> {
             Cause::Rests(why) if why.starts_with(LOGIN_REFUSED) => {
                 return Some(Advice::ChangeCredentials);
             }
-            Cause::Rests(_) => return None,
+            Cause::Rests(why) => split_failure(why)?.1,
         };
         match token(failure) {
             "no_such_name" | "no_address" => Some(Advice::CheckName),
             "dns_timeout" | "dns_failed" => Some(Advice::CheckNetwork),
             "tls_failed" if failure.ends_with(UNKNOWN_ISSUER) => Some(Advice::TrustIssuer),
-            "tls_failed" => Some(Advice::CheckCertificate),
+            "tls_failed" if failure.contains("certificate") => Some(Advice::CheckCertificate),
+            "tls_failed" => Some(Advice::CheckTls),
+            "proxy_failed" if failure.ends_with(WANTS_PASSWORD) => Some(Advice::NameProxyUser),
+            "proxy_failed" => Some(Advice::CheckProxy),
             name if name.starts_with("connect_") => Some(Advice::CheckServer),
             _ => None,
         }
@@ -334,6 +351,11 @@ mod tests {
                 "http://e.example/robots.txt: connect_timeout",
                 "https://e.example/robots.txt: tls_failed: unknown issuer",
                 "https://e.example/robots.txt: tls_failed: certificate expired",
+                "https://e.example/robots.txt: tls_failed: received fatal alert: CertificateRequired",
+                "http://e.example/robots.txt: proxy_failed: the proxy wants a user name and a \
+                 password (407)",
+                "a request failed: proxy_failed: tcp connect error",
+                "3 requests in a row failed: connect_refused",
                 "http://e.example/robots.txt: first_byte_timeout",
                 "http://e.example/robots.txt answered 503",
                 "http://e.example/robots.txt answered 200 in an encoding that can't be undone",
@@ -346,11 +368,15 @@ mod tests {
                 can't connect to http://e.example: connection timed out
                 can't connect securely to https://e.example: certificate error: unknown issuer
                 can't connect securely to https://e.example: TLS failed: certificate expired
+                can't connect securely to https://e.example: TLS failed: received fatal alert: CertificateRequired
+                can't fetch from http://e.example: proxy failed: the proxy wants a user name and a password (407)
+                can't fetch from e.example for now: a request failed: proxy failed: tcp connect error
+                can't fetch from e.example for now: 3 requests in a row failed: connection refused
                 http://e.example accepts connections, but sent no answer in time
                 can't crawl http://e.example: its robots.txt answered service unavailable (503)
                 can't crawl http://e.example: its robots.txt answered ok (200) in an encoding that can't be undone
                 can't fetch from e.example for now: it sent a Retry-After
-                {CheckName, CheckNetwork, CheckServer, TrustIssuer, CheckCertificate, RepairRobots}"#]],
+                {CheckName, CheckNetwork, CheckServer, TrustIssuer, CheckCertificate, CheckTls, CheckProxy, NameProxyUser, RepairRobots}"#]],
         );
     }
 
@@ -376,7 +402,7 @@ mod tests {
             expect![[r#"
                 can't find host e.example (host name not found)
                 can't connect to http://e.example: connection refused; can't connect securely to https://e.example: TLS failed: a; b
-                {CheckName, CheckServer, CheckCertificate}"#]],
+                {CheckName, CheckServer, CheckTls}"#]],
         );
     }
 }

@@ -39,7 +39,8 @@ impl Coordinator {
             bytes: bytes as u64,
         });
         let kind = signal.kind;
-        let learned = self.hosts.request_ended(now, spent, signal);
+        let failure = result.as_ref().err();
+        let learned = self.hosts.request_ended(now, spent, signal, failure);
         // Record the wait that the server requested or, if it requested none, the wait that the
         // crawl chose.
         line.note_wait(learned.wait_asked.map(millis));

@@ -39,11 +39,14 @@ impl RetryDecider {
         result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         let is_left = attempt <= self.max_retries;
-        // A redirect with a Retry-After is followed after the wait, not requested again.
-        let is_redirect = |exchange: &Exchange| (300..400).contains(&exchange.status);
-        let is_redirect = result.as_ref().is_ok_and(|exchange| is_redirect(exchange));
+        // A Retry-After with another status only delays the next request, such as that for the
+        // target of a redirect.
+        let is_about_host = |exchange: &Exchange| matches!(exchange.status, 429 | 503);
+        let is_other = result
+            .as_ref()
+            .is_ok_and(|exchange| !is_about_host(exchange));
         match kind {
-            OutcomeKind::AskedToWait { retry_after } if !is_redirect => {
+            OutcomeKind::AskedToWait { retry_after } if !is_other => {
                 let was_silent = !self.silent_hosts.insert(host.clone());
                 is_left || (was_silent && retry_after.is_none())
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
-use crawl_coding::decode_gzip;
+use crawl_coding::{DecodeEnd, DecodedBody, decode_gzip};
 use crawl_dates::TimeWithPrecision;
 use crawl_extractor::{
     ChangeFrequency, DecodedPage, ExtractedPage, PageContent, Sitemap, SitemapEntry, SitemapKind,
@@ -323,8 +323,8 @@ impl PageReader {
         }
     }
 
-    /// Reads a body as a sitemap. `None` if it is not a sitemap, for example if robots.txt lists an
-    /// ordinary page as one.
+    /// Reads a body as a sitemap, which may be a gzip file. `None` if it is not a sitemap, for
+    /// example if robots.txt lists an ordinary page as one.
     pub(crate) fn sitemap(
         &self,
         links: &mut DocumentLinkCollector<'_>,
@@ -341,8 +341,15 @@ impl PageReader {
         };
         let _lock = (unpacked.bytes.len() > LONG_SITEMAP_BYTES).then(lock);
         let sitemap = read_sitemap(&unpacked.bytes, content_type, &self.limits);
-        drop(unpacked);
-        (sitemap.kind != SitemapKind::Unknown).then(|| self.entries(links, sitemap, early))
+        let DecodedBody { bytes, end } = unpacked;
+        drop(bytes);
+        let error = (end != DecodeEnd::Whole).then(|| DocumentError::Coding(end));
+        if sitemap.kind == SitemapKind::Unknown {
+            return error.map(ReadDocument::with_error);
+        }
+        let mut document = self.entries(links, sitemap, early);
+        document.error = error.or(document.error);
+        Some(document)
     }
 
     fn entries(
@@ -570,20 +577,24 @@ fn modified_at(lastmod: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::io::Write as _;
     use std::sync::Arc;
 
     use bytes::Bytes;
+    use crawl_coding::DecodeEnd;
     use crawl_frontier::{Frontier, MemoryFrontier, UrlKind, UrlToAdmit};
     use crawl_policy::ProductToken;
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
 
-    use super::{DocumentLinkCollector, PageReader};
+    use super::{DocumentError, DocumentLinkCollector, PageReader};
     use crate::config::Config;
     use crate::revisit::visit::{RevisitRules, Round};
 
-    #[test]
-    fn links_of_a_long_sitemap_are_sent_ahead_in_batches() {
+    /// Reads a body as a sitemap. Also returns its links, in the batches in which they are sent.
+    fn read(body: &Bytes) -> (Option<DocumentError>, Vec<Vec<UrlToAdmit>>) {
         let map = canonicalize(None, "http://e.example/sitemap.xml").unwrap();
         let frontier = MemoryFrontier::new();
         let mut transaction = frontier.begin().unwrap();
@@ -609,16 +620,46 @@ mod tests {
             None,
             (&reader.known_links, None),
         );
-        let urls = (0..10_000).map(|n| format!("<url><loc>/{n}</loc></url>"));
-        let urls: String = urls.collect();
-        let body = Bytes::from(format!("<urlset>{urls}</urlset>"));
         let mut batches = Vec::new();
         let mut early = |batch: super::SitemapLinkBatch| batches.push(batch.links);
-        let read = reader.sitemap(&mut links, &body, None, &mut early);
-        batches.push(links.finish(read.unwrap()).findings.links);
+        let mut document = reader.sitemap(&mut links, body, None, &mut early).unwrap();
+        let error = document.error.take();
+        batches.push(links.finish(document).findings.links);
+        (error, batches)
+    }
+
+    fn sitemap(entries: usize) -> String {
+        let urls = (0..entries).map(|n| format!("<url><loc>/{n}</loc></url>"));
+        let urls: String = urls.collect();
+        format!("<urlset>{urls}</urlset>")
+    }
+
+    #[test]
+    fn links_of_a_long_sitemap_are_sent_ahead_in_batches() {
+        let (error, batches) = read(&sitemap(10_000).into());
+        assert_eq!(error, None);
         let sizes: Vec<_> = batches.iter().map(Vec::len).collect();
         assert_eq!(sizes, [4096, 4096, 1808]);
         let all: HashSet<_> = batches.iter().flatten().map(|link| &link.url).collect();
         assert_eq!(all.len(), 10_000);
+    }
+
+    #[test]
+    fn a_gzip_sitemap_that_is_cut_short_has_an_error() {
+        let mut coder = GzEncoder::new(Vec::new(), Compression::fast());
+        coder.write_all(sitemap(1_000).as_bytes()).unwrap();
+        let whole = Bytes::from(coder.finish().unwrap());
+        let short = Some(DocumentError::Coding(DecodeEnd::Short));
+        // Nothing of the sitemap can be read from its first bytes.
+        for (length, expected, links) in [
+            (whole.len(), None, 1_000..=1_000),
+            (whole.len() / 2, short.clone(), 1..=999),
+            (12, short, 0..=0),
+        ] {
+            let (error, batches) = read(&whole.slice(..length));
+            assert_eq!(error, expected, "{length}");
+            let count = batches.iter().flatten().count();
+            assert!(links.contains(&count), "{length}: {count}");
+        }
     }
 }

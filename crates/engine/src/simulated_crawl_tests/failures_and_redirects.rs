@@ -208,6 +208,67 @@ fn a_redirect_is_followed_after_its_retry_after() {
     .assert_eq(&report);
 }
 
+#[test]
+fn an_unreachable_host_has_its_last_failure_as_the_reason() {
+    let report = crawl(
+        |config| {
+            config.sitemaps = false;
+            config.wait_unreachable = Duration::from_secs(1);
+        },
+        &[(SEED, vec![fails(FailureKind::ConnectRefused)])],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ connect_refused
+        0 pages, 0 failed, 0 seeds, 1 pending
+        unreachable: a.example until Some(11), a request failed: connect_refused, after 1 s
+    "#]]
+    .assert_eq(&report);
+}
+
+#[test]
+fn a_retry_after_delays_the_next_request_whatever_the_status() {
+    let report = crawl(
+        |config| {
+            config.sitemaps = false;
+            config.retries = 1;
+        },
+        &[
+            (
+                SEED,
+                vec![page("<a href=/a>1</a><a href=/b>2</a><a href=/c>3</a>")],
+            ),
+            (
+                "http://a.example/a",
+                vec![answer(500, "").with("retry-after", "7"), page("")],
+            ),
+            (
+                "http://a.example/b",
+                vec![answer(404, "").with("retry-after", "9")],
+            ),
+            (
+                "http://a.example/c",
+                vec![page("").with("retry-after", "11")],
+            ),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ 200
+        2.200 page http://a.example/a 500
+        9.300 page http://a.example/b 404
+        18.400 page http://a.example/c 200
+        19.500 page http://a.example/a 200
+        page http://a.example/: 200, 48 bytes
+        page http://a.example/b: 404, 0 bytes
+        page http://a.example/c: 200, 0 bytes
+        page http://a.example/a: 200, 0 bytes
+        4 pages, 1 failed, 1 seeds, 0 pending
+        Finished, after 19 s
+    "#]]
+    .assert_eq(&report);
+}
+
 /// The trap detector postpones pages behind pages with nothing new.
 #[test]
 fn a_postponed_url_is_not_retried_more_often() {

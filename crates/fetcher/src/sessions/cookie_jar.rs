@@ -7,6 +7,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize, host_address, public_suffixes};
 use strum::IntoStaticStr;
 use time::{Duration, OffsetDateTime};
 
+use super::cookie_date::parse_cookie_date;
 use super::stored_cookie::StoredCookie;
 use crate::host_request_headers::is_private;
 
@@ -267,7 +268,18 @@ fn parsed(set_cookie: &str) -> Result<RawCookie<'static>, CookieRefusal> {
     if is_nameless {
         raw.set_name("");
     }
+    raw.set_expires(expires(attributes));
     Ok(raw)
+}
+
+/// Returns the last valid date of the `Expires` attributes (RFC 6265 section 5.2.1). The library
+/// parses only a few forms of dates.
+fn expires(attributes: &str) -> Option<OffsetDateTime> {
+    attributes.rsplit(';').find_map(|attribute| {
+        let (name, value) = attribute.split_once('=')?;
+        let is_date = name.trim().eq_ignore_ascii_case("expires") && !is_long(value.trim());
+        is_date.then(|| parse_cookie_date(value)).flatten()
+    })
 }
 
 /// Converts a time of the crawl into the type that `cookie_store` uses.
@@ -406,6 +418,11 @@ mod tests {
             ("age=4", "age=4; day=2; session=3"),
             ("age=; Max-Age=0", "day=2; session=3"),
             ("day=x; Max-Age=-9223372036854775808", "session=3"),
+            ("age=5; Expires=soon", "session=3; age=5"),
+            (
+                "age=; expires=Thu, 01 Jan 1970 00:00:00 UTC; Expires=never",
+                "session=3",
+            ),
             ("session=5; Path=/p", "session=3"),
         ] {
             jar.receive(&url(from), field, now()).unwrap();

@@ -1,5 +1,7 @@
 //! Sessions of single sites: the cookies and the token that later requests send again.
 
+#[cfg(feature = "logins")]
+mod cookie_date;
 #[cfg_attr(not(feature = "logins"), path = "cookie_jar_left_out.rs")]
 mod cookie_jar;
 mod cookies_txt;

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use crawl_fetcher::{
-    ExchangeFailure, FailureKind, FailurePhase, FaultyParty, FetchConfig, FetchRequest,
+    ExchangeFailure, FailureKind, FailurePhase, FaultyParty, FetchConfig, FetchRequest, FormBody,
     TruncationReason,
 };
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::canonicalize;
 
-use crate::scripted_server::{Act, Server, config, fetch, fetcher, permit, unused_address};
+use crate::scripted_server::{
+    Act, Server, config, fetch, fetch_with, fetcher, permit, unused_address,
+};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort";
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
@@ -64,6 +66,54 @@ async fn before_the_head() {
     let expect = "bad_response in FirstByte, fault Url, again, url failed";
     check(vec![send("220 mail.example ESMTP\r\n\r\n")], expect).await;
     check(vec![send("HTTP/1.1 2x0 OK\r\n\r\n")], expect).await;
+}
+
+/// RFC 9112 section 9.3.1. Browsers do the same.
+#[tokio::test]
+async fn a_request_on_a_closed_kept_connection_is_sent_once_more() {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let short = Duration::from_millis(900);
+    for (second, third, expect) in [
+        (Act::Close, send(OK), "200"),
+        (Act::Reset, send(OK), "200"),
+        (Act::Close, Act::Close, "empty_answer in FirstByte"),
+        (Act::Close, Act::Stall, "first_byte_timeout in FirstByte"),
+    ] {
+        let server = Server::start(move |number| match number {
+            1 => vec![second.clone()],
+            2 => vec![third.clone()],
+            _ => vec![send(OK)],
+        })
+        .await;
+        let url = server.url("/");
+        let fetcher = fetcher(FetchConfig {
+            first_byte_timeout: short,
+            ..config(&url)
+        });
+        fetch(&fetcher, &url).await.unwrap();
+        let result = match fetch(&fetcher, &url).await {
+            Ok(exchange) => exchange.status.to_string(),
+            Err(failure) => format!("{} in {:?}", failure.name(), failure.phase),
+        };
+        assert_eq!(result, expect);
+        assert_eq!((server.heads().len(), server.connections()), (3, 2));
+    }
+}
+
+/// RFC 9110 section 9.2.2: a POST may not be sent again.
+#[tokio::test]
+async fn a_post_does_not_depend_on_a_kept_connection() {
+    let server = Server::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let url = server.url("/");
+    let fetcher = fetcher(config(&url));
+    for (form, connections) in [(None, 1), (Some(""), 2), (None, 2)] {
+        let request = FetchRequest {
+            form: form.map(|form| FormBody::from_encoded(form.to_owned())),
+            ..FetchRequest::page(url.clone())
+        };
+        fetch_with(&fetcher, request).await.unwrap();
+        assert_eq!(server.connections(), connections);
+    }
 }
 
 #[tokio::test]

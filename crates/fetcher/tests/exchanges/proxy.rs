@@ -103,13 +103,16 @@ async fn an_unreachable_proxy_is_the_operators_fault() {
 async fn rfc9110_15_5_8_a_407_is_the_answer_of_the_proxy() {
     let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
     let proxy = Server::answering(refusal).await;
-    let url = canonicalize(None, "http://site.example/robots.txt").unwrap();
     let fetcher = fetcher(through(&format!("http://{}", proxy.address)));
-    let failure = fetch(&fetcher, &url).await.unwrap_err();
-    assert_eq!(
-        (failure.name(), failure.fault),
-        ("proxy_failed", FaultyParty::Operator)
-    );
+    for scheme in ["http", "https"] {
+        let url = canonicalize(None, &format!("{scheme}://site.example/robots.txt")).unwrap();
+        let failure = fetch(&fetcher, &url).await.unwrap_err();
+        assert_eq!(failure.fault, FaultyParty::Operator);
+        assert_eq!(
+            failure.reason(),
+            "proxy_failed: the proxy wants a user name and a password (407)"
+        );
+    }
 }
 
 #[tokio::test]

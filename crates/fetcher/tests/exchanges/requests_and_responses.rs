@@ -238,28 +238,29 @@ async fn a_broken_header_line_costs_that_line() {
 
 #[tokio::test]
 async fn a_requested_wait_is_reported() {
+    let seven_seconds = OutcomeKind::AskedToWait {
+        retry_after: Some(Duration::from_secs(7)),
+    };
     for (head, expect) in [
-        (
-            "429 Too Many Requests\r\nRetry-After: 7",
-            OutcomeKind::AskedToWait {
-                retry_after: Some(Duration::from_secs(7)),
-            },
-        ),
+        ("429 Too Many Requests\r\nRetry-After: 7", seven_seconds),
         (
             "503 Service Unavailable",
             OutcomeKind::AskedToWait { retry_after: None },
         ),
         (
             "301 Moved Permanently\r\nLocation: /new\r\nRetry-After: 7",
-            OutcomeKind::AskedToWait {
-                retry_after: Some(Duration::from_secs(7)),
-            },
+            seven_seconds,
         ),
         (
             "301 Moved Permanently\r\nLocation: /new",
             OutcomeKind::Answered,
         ),
-        ("500 Oops\r\nRetry-After: 7", OutcomeKind::Answered),
+        ("500 Oops\r\nRetry-After: 7", seven_seconds),
+        ("403 Forbidden\r\nRetry-After: 7", seven_seconds),
+        ("404 Not Found\r\nRetry-After: 7", seven_seconds),
+        ("202 Accepted\r\nRetry-After: 7", OutcomeKind::Answered),
+        ("304 Not Modified\r\nRetry-After: 7", OutcomeKind::Answered),
+        ("500 Oops\r\nRetry-After: soon", OutcomeKind::Answered),
         ("404 Not Found", OutcomeKind::Answered),
     ] {
         let server =

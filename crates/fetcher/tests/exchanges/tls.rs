@@ -14,7 +14,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{HandshakeKind, ServerConfig};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{HandshakeKind, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -28,35 +29,56 @@ const KEY: &[u8] = include_bytes!("fixtures/a.test.key.pem");
 
 /// The path that is served over HTTP/1.1 only.
 const HTTP1_ONLY: &str = "/http1-only";
+/// The path that is served once per HTTP/2 connection. Later requests for it are refused.
+const ONCE: &str = "/once";
 
 /// Serves over TLS as `a.test`, by the first of these protocols that the client speaks. The body
 /// names the protocol.
 async fn serve(alpn: &[&str]) -> SocketAddr {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
-    serve_with(alpn, certificate, key).await.0
+    serve_with(alpn, certificate, key, false).await.0
 }
 
-/// Serves like [`serve`], with this certificate. Also returns the number of connections whose TLS
-/// session was resumed.
+/// Counters of a server.
+#[derive(Default)]
+struct Seen {
+    /// Connections whose TLS session was resumed.
+    resumed: AtomicUsize,
+    /// Requests, also refused ones.
+    requests: AtomicUsize,
+}
+
+/// Serves like [`serve`], with this certificate. May demand a certificate of the client.
 async fn serve_with(
     alpn: &[&str],
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
-) -> (SocketAddr, Arc<AtomicUsize>) {
+    demands_certificate: bool,
+) -> (SocketAddr, Arc<Seen>) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = match demands_certificate {
+        true => {
+            let mut roots = RootCertStore::empty();
+            roots.add(certificate.clone()).unwrap();
+            let builder =
+                WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+            builder.build().unwrap()
+        }
+        false => WebPkiClientVerifier::no_client_auth(),
+    };
     let mut tls = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(vec![certificate], key)
         .unwrap();
     tls.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let resumed = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&resumed);
+    let seen = Arc::new(Seen::default());
+    let counted = Arc::clone(&seen);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, counted) = (acceptor.clone(), Arc::clone(&counted));
@@ -66,11 +88,15 @@ async fn serve_with(
                 };
                 let session = stream.get_ref().1;
                 if session.handshake_kind() == Some(HandshakeKind::Resumed) {
-                    counted.fetch_add(1, Ordering::SeqCst);
+                    counted.resumed.fetch_add(1, Ordering::SeqCst);
                 }
                 let is_http2 = session.alpn_protocol() == Some(b"h2");
                 let io = TokioIo::new(stream);
-                let service = service_fn(answer);
+                let served = AtomicUsize::new(0);
+                let service = service_fn(|request| {
+                    counted.requests.fetch_add(1, Ordering::SeqCst);
+                    answer(request, served.fetch_add(1, Ordering::SeqCst))
+                });
                 if is_http2 {
                     let http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     let _ = http.serve_connection(io, service).await;
@@ -81,14 +107,19 @@ async fn serve_with(
             });
         }
     });
-    (address, resumed)
+    (address, seen)
 }
 
+/// Answers a request. `earlier` is the number of earlier requests on the same connection.
 async fn answer(
     request: hyper::Request<Incoming>,
+    earlier: usize,
 ) -> Result<hyper::Response<Full<Bytes>>, h2::Error> {
     if request.version() == Version::HTTP_2 && request.uri().path() == HTTP1_ONLY {
         return Err(h2::Reason::HTTP_1_1_REQUIRED.into());
+    }
+    if request.uri().path() == ONCE && earlier > 0 {
+        return Err(h2::Reason::REFUSED_STREAM.into());
     }
     let agent = request.headers()["user-agent"].to_str().unwrap();
     let mut body = format!("{:?} {} {agent}", request.version(), request.uri().path());
@@ -191,12 +222,53 @@ async fn a_host_that_refuses_http2_is_requested_over_http1() {
     }
 }
 
+/// RFC 9113 section 8.7.
+#[tokio::test]
+async fn a_refused_stream_is_requested_on_a_new_connection() {
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    let (address, seen) = serve_with(&["h2"], certificate, key, false).await;
+    let fetcher = fetcher(trusting(address, true));
+    let url = format!("https://a.test:{}{ONCE}", address.port());
+    let url = canonicalize(None, &url).unwrap();
+    for _ in 0..4 {
+        let exchange = fetch(&fetcher, &url).await.unwrap();
+        assert_eq!(exchange.version, Version::HTTP_2);
+    }
+    // The second and the fourth request are refused. The third doesn't use the connection that
+    // refused the second.
+    assert_eq!(seen.requests.load(Ordering::SeqCst), 6);
+}
+
+/// RFC 8446 section 4.4.2.4. In TLS 1.3, the alert arrives in place of an answer.
+#[tokio::test]
+async fn a_server_that_demands_a_certificate_is_no_connection() {
+    for alpn in ["h2", "http/1.1"] {
+        let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        let (address, seen) = serve_with(&[alpn], certificate, key, true).await;
+        let url = format!("https://a.test:{}/", address.port());
+        let url = canonicalize(None, &url).unwrap();
+        let failure = fetch(&fetcher(trusting(address, true)), &url)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (failure.name(), failure.phase),
+            ("tls_failed", FailurePhase::Tls),
+            "{failure}"
+        );
+        assert!(failure.detail.ends_with("CertificateRequired"), "{failure}");
+        assert_eq!(seen.requests.load(Ordering::SeqCst), 0);
+    }
+}
+
 #[tokio::test]
 async fn each_host_has_a_session_to_resume() {
     let hosts: Vec<String> = (0..60).map(|number| format!("h{number}.test")).collect();
     let certified = rcgen::generate_simple_self_signed(hosts.clone()).unwrap();
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
-    let (address, resumed) = serve_with(&["http/1.1"], certified.cert.der().clone(), key).await;
+    let certificate = certified.cert.der().clone();
+    let (address, seen) = serve_with(&["http/1.1"], certificate, key, false).await;
     let names =
         NameServer::start(move |_| ScriptedAnswer::Addresses(vec![address.ip()], 300)).await;
     let fetcher = fetcher(FetchConfig {
@@ -214,7 +286,7 @@ async fn each_host_has_a_session_to_resume() {
                 .await
                 .unwrap();
         }
-        assert_eq!(resumed.load(Ordering::SeqCst), round * hosts.len());
+        assert_eq!(seen.resumed.load(Ordering::SeqCst), round * hosts.len());
     }
 }
 

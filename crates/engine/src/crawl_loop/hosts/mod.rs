@@ -83,6 +83,8 @@ pub(crate) struct Hosts {
     /// Hosts that get no requests because the login to their site failed in this run, with the
     /// reason.
     without_login: HashMap<HostKey, String>,
+    /// The last failed request of each host in memory that has not answered since.
+    last_failures: HashMap<HostKey, String>,
 }
 
 impl Hosts {
@@ -99,6 +101,7 @@ impl Hosts {
             unknown_until: Tick::ZERO,
             parked: BTreeSet::new(),
             without_login: HashMap::new(),
+            last_failures: HashMap::new(),
         }
     }
 
@@ -248,15 +251,25 @@ impl Hosts {
         self.requests.sent();
     }
 
-    /// Records the end of a request. Returns when its host may get the next one.
+    /// Records the end of a request, and its failure, if it failed. Returns when its host may get
+    /// the next one.
     pub(super) fn request_ended(
         &mut self,
         now: Tick,
         spent: SpentPermit,
         signal: RequestOutcome,
+        failure: Option<&ExchangeFailure>,
     ) -> HostWait {
         self.requests.ended();
         let (host, started) = (spent.host(), spent.issued());
+        let is_hosts = matches!(
+            signal.kind,
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection
+        );
+        match failure.filter(|_| is_hosts) {
+            Some(failure) => drop(self.last_failures.insert(host.clone(), failure.reason())),
+            None => drop(self.last_failures.remove(host)),
+        }
         self.budgets
             .request_ended(host, started, signal.response_time);
         self.scheduler.done(now, spent, signal)

@@ -42,23 +42,7 @@ impl Hosts {
                     && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    why: match rest.why {
-                        PauseReason::OtherCrawl => self.residents.describe_holder(&rest.host),
-                        // At least one robots.txt of the host could be fetched, so an unreachable
-                        // robots.txt of another origin doesn't explain the wait.
-                        why @ PauseReason::Failures(_) if has_answered(&rest, robots) => {
-                            describe_pause(why)
-                        }
-                        why @ (PauseReason::Robots | PauseReason::Failures(_)) => robots
-                            .why_unreachable_host(&rest.host)
-                            .unwrap_or_else(|| describe_pause(why)),
-                        // Ignore a robots.txt that is unreachable for another reason, which doesn't
-                        // explain this wait.
-                        why @ (PauseReason::Wait | PauseReason::RetryAfter) => robots
-                            .why_host_waits(&rest.host)
-                            .unwrap_or_else(|| describe_pause(why)),
-                        why => describe_pause(why),
-                    },
+                    why: self.why_paused(&rest, robots),
                     host: rest.host,
                     next_try: Some(rest.until),
                 });
@@ -70,6 +54,24 @@ impl Hosts {
             }
             Some(_) => None,
         }
+    }
+
+    /// Describes why a host is paused.
+    fn why_paused(&self, rest: &PausedHost, robots: &OriginRobotsTracker) -> String {
+        let host = &rest.host;
+        let why_of_robots = match rest.why {
+            PauseReason::OtherCrawl => return self.residents.describe_holder(host),
+            // At least one robots.txt of the host could be fetched, so an unreachable robots.txt of
+            // another origin doesn't explain the wait.
+            PauseReason::Failures(_) if has_answered(rest, robots) => None,
+            PauseReason::Robots | PauseReason::Failures(_) => robots.why_unreachable_host(host),
+            // Ignore a robots.txt that is unreachable for another reason, which doesn't explain
+            // this wait.
+            PauseReason::Wait | PauseReason::RetryAfter => robots.why_host_waits(host),
+            _ => None,
+        };
+        let last_failure = self.last_failures.get(host);
+        why_of_robots.unwrap_or_else(|| describe_pause(rest.why, last_failure.map(String::as_str)))
     }
 
     fn describe_parked(
@@ -110,12 +112,19 @@ fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
     }
 }
 
-fn describe_pause(why: PauseReason) -> String {
+/// Describes why a host is paused. `last_failure` is how the host's last request failed, if known.
+/// `split_failure` in `crates/records` finds it by the words before it.
+fn describe_pause(why: PauseReason, last_failure: Option<&str>) -> String {
     match why {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
         PauseReason::Wait => "it answered 429 or 503".to_owned(),
-        PauseReason::Failures(1) => "a request failed".to_owned(),
-        PauseReason::Failures(count) => format!("{count} requests failed in a row"),
+        PauseReason::Failures(count) => {
+            let requests = match count {
+                1 => "a request failed".to_owned(),
+                _ => format!("{count} requests in a row failed"),
+            };
+            last_failure.map_or(requests.clone(), |failure| format!("{requests}: {failure}"))
+        }
         PauseReason::Robots => "its robots.txt is unreachable".to_owned(),
         PauseReason::VisitTime => "its robots.txt names another visit time".to_owned(),
         PauseReason::RateLimit => "its rate limit is used up".to_owned(),
@@ -200,9 +209,15 @@ mod tests {
             PauseReason::QuietHours,
             PauseReason::OtherCrawl,
         ];
-        let words: BTreeSet<String> = reasons.into_iter().map(describe_pause).collect();
+        let words: BTreeSet<String> = reasons
+            .into_iter()
+            .map(|why| describe_pause(why, Some("connect_refused")))
+            .collect();
         assert_eq!(words.len(), reasons.len());
-        assert!(words.contains("20 requests failed in a row"), "{words:?}");
+        let failed = "20 requests in a row failed: connect_refused";
+        assert!(words.contains(failed), "{words:?}");
+        let one = describe_pause(PauseReason::Failures(1), None);
+        assert_eq!(one, "a request failed");
         assert_eq!(reasons.map(PauseReason::name), PauseReason::NAMES);
     }
 

@@ -303,6 +303,7 @@ impl Hosts {
     fn forget(&mut self, host: &HostKey) {
         self.budgets.forget(host);
         self.retries.forget(host);
+        self.last_failures.remove(host);
         self.residents.forget(host);
     }
 

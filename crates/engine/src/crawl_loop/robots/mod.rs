@@ -11,7 +11,7 @@ use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, RobotsCache, RobotsCopy, RobotsFetchResult, RobotsRulesState,
     RobotsTimeLimits, TDMREP_PATH, TdmReservationCopy,
 };
-use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Secrets};
+use crawl_fetcher::{Exchange, ExchangeFailure, FetchRequest, Secrets};
 use crawl_frontier::{Frontier, FrontierError, Lease, NotFetchedReason, Reason, UrlKind};
 use crawl_policy::usage_statements::UsagePurpose;
 use crawl_policy::{
@@ -530,12 +530,8 @@ impl OriginRobotsTracker {
         match &copy.state {
             RobotsRulesState::Unreachable { why, .. } => {
                 let reason = match result {
-                    // The detail of a TLS failure names the faulty certificate, so it is part of
-                    // the reason.
-                    Err(failure) if failure.kind == FailureKind::TlsFailed => {
-                        format!("robots.txt: {failure}")
-                    }
-                    _ => why_unreachable(copy.status, why),
+                    Err(failure) => why_unreachable(None, &failure.reason()),
+                    Ok(_) => why_unreachable(copy.status, why),
                 };
                 self.note_unreachable(of, reason);
             }

@@ -60,6 +60,10 @@ fn answers(
     let url = canonicalize(None, URL).unwrap();
     let mut fields = HeaderMap::new();
     fields.insert("content-length", HeaderValue::from_static("999"));
+    let status_at = |start| {
+        let row = rows.iter().find(|row| row.start == start);
+        row.and_then(|row| row.status).unwrap_or(200)
+    };
     for (number, (start, body, truncated)) in archived.iter().enumerate() {
         let capture = Capture {
             url: &url,
@@ -73,7 +77,7 @@ fn answers(
                 headers: &[],
                 body: &[],
             },
-            status: 200,
+            status: status_at(START + start),
             reason: None,
             headers: &fields,
             body: body.as_bytes(),
@@ -215,6 +219,14 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
     assert_eq!(send(false), (200, 5, None));
     assert_eq!(send(true), (405, 0, None));
     assert_eq!(send(false), (200, 3, None));
+}
+
+#[test]
+fn a_304_that_no_request_invited_is_archived() {
+    let rows = [row(0, Some(304), None)];
+    let mut answers = answers(&rows, &[(0, "", None)], ReplayTimingMode::AsRecorded);
+    assert_eq!(result_of(&mut answers, "/"), r#"304 "" None None 70"#);
+    assert_eq!(answers.gaps, MissingArchiveAnswerCounts::default());
 }
 
 #[test]

@@ -185,7 +185,8 @@ impl TrialWeb {
                 answer(503, "").with("retry-after", &wait.to_string())
             }
             1 if is_first => answer(429, ""),
-            2 => answer(404, &body),
+            2 if is_first => answer(500, "").with("retry-after", "3"),
+            2 => answer(404, &body).with("retry-after", "7"),
             3 => moved(&format!("/p{}", (number + 1) % self.pages)),
             4 if is_first => fails(FailureKind::ConnectRefused),
             5 => fails(FailureKind::Timeout),

@@ -187,10 +187,12 @@ impl InvariantChecker {
             let value = answer?.headers.get(name)?.to_str().ok()?;
             value.trim_start_matches("max-age=").parse().ok()
         };
-        if matches!(status, Some(429 | 503)) {
-            let wait = field("retry-after").map(Duration::from_secs);
-            let wait = wait.map(|wait| wait.min(self.politeness.max_retry_after));
+        let wait = field("retry-after").map(Duration::from_secs);
+        let wait = wait.map(|wait| wait.min(self.politeness.max_retry_after));
+        if let Some(429 | 503) = status {
             seen.wait_until = Some(now + wait.unwrap_or(self.politeness.wait_first));
+        } else if let (Some(300..=303 | 400..), Some(wait)) = (status, wait) {
+            seen.wait_until = Some(now + wait);
         }
         let has_failed = |failure: &ExchangeFailure| failure.kind == FailureKind::ConnectRefused;
         if result.as_ref().is_err_and(has_failed) && self.politeness.per_host == 1 {
