@@ -276,6 +276,13 @@ impl HostKey {
     /// # Errors
     /// Fails with [`UnusableUrlError`] if `text` is not a host.
     pub fn parse(text: &str) -> Result<HostKey, UnusableUrlError> {
+        // A URL parser would take these for the end of the host or of credentials, or ignore them.
+        let is_outside =
+            |c: char| matches!(c, '/' | '\\' | '?' | '#' | '@') || c.is_ascii_control();
+        if text.contains(is_outside) {
+            let why = url::ParseError::InvalidDomainCharacter;
+            return Err(UnusableUrlError::Malformed(why));
+        }
         canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
     }
 }
