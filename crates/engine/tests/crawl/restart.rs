@@ -230,6 +230,29 @@ fn queued_urls_are_judged_by_the_scope_of_the_run() {
 }
 
 #[test]
+fn a_lower_depth_limit_defers_queued_urls_and_a_higher_one_readmits_them() {
+    let web = TestWeb::builder().seed(9).pages(40).sitemap(false).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.max_pages = Some(3);
+    crawl.run().unwrap();
+    let before = crawl.statuses();
+    crawl.config.budgets.max_pages = None;
+    crawl.config.scope.max_depth = Some(0);
+    let summary = crawl.run().unwrap();
+    assert_eq!((summary.ended, summary.pending), (EndReason::Finished, 0));
+    assert!(summary.excluded["depth"] > 0);
+    assert_eq!(crawl.statuses(), before);
+    crawl.config.scope.max_depth = None;
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.excluded.get("depth"), None);
+    let truth = web.truth(AllowedHosts::Host).fetched;
+    assert_eq!(
+        crawl.statuses().into_keys().collect::<Vec<_>>(),
+        truth.into_keys().collect::<Vec<_>>()
+    );
+}
+
+#[test]
 fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     static IS_SEEN: AtomicBool = AtomicBool::new(false);
     // The server's delay, much longer than the rest of the test: the crawl is stopped before the
