@@ -3,7 +3,7 @@
 
 mod polite_client;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crawl::{Crawl, CrawlError};
@@ -70,6 +70,37 @@ async fn a_crawl_at_its_budget_resumes_in_its_directory() {
     }
     let summary = pages.summary().unwrap();
     assert!(summary.resumed && rest > 5, "{rest} more");
+}
+
+#[tokio::test]
+async fn an_unchanged_page_has_the_body_and_the_text_of_its_earlier_visit() {
+    let web = TestWeb::builder().hosts(1).pages(20).gzip(true).start();
+    let dir = tempfile::tempdir().unwrap();
+    let crawl = || {
+        let crawl = quick(web.url(0, "/")).output(dir.path().join("c"));
+        crawl.configure(|config| {
+            config.recrawl = true;
+            config.revisits.least = Duration::ZERO;
+            config.revisits.most = Duration::ZERO;
+        })
+    };
+    let mut before = BTreeMap::new();
+    let mut pages = crawl().run();
+    while let Some(page) = pages.next().await {
+        let page = page.unwrap();
+        before.insert(page.url().to_owned(), (page.body(), page.text()));
+    }
+    let mut unmodified = 0;
+    let mut pages = crawl().run();
+    while let Some(page) = pages.next().await {
+        let page = page.unwrap();
+        if page.status() == Some(304) {
+            unmodified += 1;
+            let now = (page.body(), page.text());
+            assert_eq!(Some(&now), before.get(page.url()), "{}", page.url());
+        }
+    }
+    assert!(unmodified > 5, "{unmodified} unmodified pages");
 }
 
 #[tokio::test]
