@@ -126,12 +126,13 @@ impl Crawl {
         let contact = self.contact.as_deref().map(str::parse::<Contact>);
         let agent = ProductToken::new(&self.agent)?;
         let contact = contact.transpose()?;
-        let output = Arc::new(OutputDirectory::new(self.output)?);
+        let output = OutputDirectory::new(self.output)?;
         let version = env!("CARGO_PKG_VERSION");
         let mut config = Config::new(agent, version, contact, seeds, output.path());
         for change in self.changes {
             change(&mut config);
         }
+        let output = Arc::new(output.changed_to(&config.output));
         let (pages, rows) = mpsc::channel(MAX_WAITING_PAGES);
         let (stop, stopped) = watch::channel(StopUrgency::No);
         let controls = ControlChannels {

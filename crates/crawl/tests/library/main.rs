@@ -104,6 +104,21 @@ async fn an_unchanged_page_has_the_body_and_the_text_of_its_earlier_visit() {
 }
 
 #[tokio::test]
+async fn pages_are_read_from_the_directory_that_configure_sets() {
+    let page = HttpAnswer::html("<p>tea</p>");
+    let web = TestWeb::builder().hosts(1).sitemap(false);
+    let web = web.script(0, "/", page).start();
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("c");
+    let mut pages = quick(web.url(0, "/"))
+        .configure(move |config| config.output = output)
+        .run();
+    let page = pages.next().await.unwrap().unwrap();
+    assert_eq!(page.body().unwrap(), "<p>tea</p>");
+    assert!(dir.path().join("c/pages.jsonl").is_file());
+}
+
+#[tokio::test]
 async fn invalid_options_are_errors_of_the_stream() {
     type IsIt = fn(&CrawlError) -> bool;
     let cases: [(Crawl, IsIt); 3] = [
