@@ -13,6 +13,9 @@ use crate::control::CommandRefusal;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
+    /// The path of the output directory is empty.
+    #[error("the path of the output directory is empty (the current directory is `.`)")]
+    OutputUnnamed,
     /// The output directory holds something that is not a crawl.
     #[error("no crawl in `{}`, which is not empty: found `{found}`", dir.display())]
     OutputForeign {

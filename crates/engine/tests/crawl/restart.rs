@@ -1,6 +1,7 @@
 //! Tests of runs that resume a crawl.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -96,6 +97,16 @@ fn a_directory_of_something_else_is_refused() {
         "{error}"
     );
     assert_eq!(std::fs::read_dir(&crawl.config.output).unwrap().count(), 1);
+}
+
+#[test]
+fn an_empty_path_is_no_directory() {
+    let web = TestWeb::builder().start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.output = PathBuf::new();
+    let error = crawl.run().unwrap_err();
+    assert!(matches!(error, EngineError::OutputUnnamed), "{error}");
+    assert!(!Path::new("state").exists() && web.log().is_empty());
 }
 
 #[test]
