@@ -40,8 +40,8 @@ pub enum EngineError {
         /// A record file in the directory.
         found: String,
     },
-    /// Another process uses the output directory.
-    #[error("`{}` is in use by another process", dir.display())]
+    /// Another process, or another crawl in this process, uses the output directory.
+    #[error("`{}` is in use by another crawl or command", dir.display())]
     OutputInUse {
         /// The output directory.
         dir: PathBuf,

@@ -119,6 +119,21 @@ async fn pages_are_read_from_the_directory_that_configure_sets() {
 }
 
 #[tokio::test]
+async fn a_closed_crawl_no_longer_uses_its_directory() {
+    let web = TestWeb::builder().hosts(1).pages(20).start();
+    let dir = tempfile::tempdir().unwrap();
+    let crawl = || Crawl::new(web.url(0, "/")).output(dir.path().join("c"));
+    let mut pages = crawl().run();
+    pages.next().await.unwrap().unwrap();
+    let summary = pages.close().await.unwrap().unwrap();
+    assert!(!summary.resumed && summary.pending > 0);
+    let summary = crawl().run().close().await.unwrap().unwrap();
+    assert!(summary.resumed);
+    let failed = Crawl::new("example.org").run().close().await;
+    assert!(matches!(failed, Err(CrawlError::Seed { .. })), "{failed:?}");
+}
+
+#[tokio::test]
 async fn invalid_options_are_errors_of_the_stream() {
     type IsIt = fn(&CrawlError) -> bool;
     let cases: [(Crawl, IsIt); 3] = [
