@@ -16,8 +16,8 @@ use super::error::CrawlError;
 use super::output_directory::OutputDirectory;
 use super::page_stream::PageStream;
 
-/// Maximum committed pages that wait for the consumer of [`PageStream`]. The crawl pauses while this
-/// many wait.
+/// Maximum committed pages in the channel to [`PageStream`]. If the channel is full, the engine keeps
+/// further pages, and pauses the crawl once it keeps too many of them.
 const MAX_WAITING_PAGES: usize = 64;
 
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
@@ -71,7 +71,8 @@ impl Crawl {
     }
 
     /// Sets the directory for the archive, the rows and the state. An interrupted crawl resumes
-    /// from its directory. Without this option the directory is temporary: it is removed when the
+    /// from its directory. The stream of the new run has only the pages that this run commits (see
+    /// [`PageStream`]). Without this option the directory is temporary: it is removed when the
     /// last [`Page`](crate::Page) is dropped.
     pub fn output(mut self, dir: impl Into<PathBuf>) -> Crawl {
         self.output = Some(dir.into());

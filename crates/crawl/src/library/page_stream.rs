@@ -26,6 +26,9 @@ use super::page::Page;
 /// [`PageStream::close`]. Dropping the stream ends the crawl too, but does not wait for the end:
 /// until then, the output directory is in use, and another crawl in it fails with
 /// [`EngineError::OutputInUse`].
+///
+/// Each page is delivered at most once. A page that was committed before `close` or a drop, but not
+/// taken, is delivered by no later crawl in the directory. Its row is in `pages.jsonl`.
 #[derive(Debug)]
 pub struct PageStream(State);
 
