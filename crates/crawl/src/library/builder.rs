@@ -113,7 +113,8 @@ impl Crawl {
         self
     }
 
-    /// Starts the crawl on the current tokio runtime, and returns its pages. An error, such as an
+    /// Starts the crawl on the current tokio runtime, which needs I/O and timers
+    /// (`tokio::runtime::Builder::enable_all`), and returns the crawl's pages. An error, such as an
     /// invalid option, is the last item of the stream.
     #[must_use = "the crawl ends when its pages are dropped"]
     pub fn run(self) -> PageStream {

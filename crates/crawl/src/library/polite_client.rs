@@ -185,7 +185,8 @@ impl PoliteClientBuilder {
         self
     }
 
-    /// Builds the client, whose task runs on the current tokio runtime.
+    /// Builds the client, whose task runs on the current tokio runtime. The runtime needs I/O and
+    /// timers (`tokio::runtime::Builder::enable_all`).
     ///
     /// # Errors
     /// [`CrawlError`] if the contact or the agent is unusable, or if there is no runtime.
