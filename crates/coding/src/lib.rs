@@ -96,6 +96,25 @@ pub enum DecodeEnd {
     },
 }
 
+impl DecodeEnd {
+    /// Returns the name of the error in records, with a detail if there is one. `None` if the whole
+    /// body was decoded.
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        let name = match self {
+            DecodeEnd::Whole => return None,
+            DecodeEnd::Truncated { limit, .. } => match limit {
+                ReachedDecodeLimit::Bytes => "decoded_too_large",
+                ReachedDecodeLimit::Ratio => "decompression_bomb",
+            },
+            DecodeEnd::Short => "encoding_cut_short",
+            DecodeEnd::Broken { what } => return Some(format!("encoding_broken: {what}")),
+            DecodeEnd::UnknownCoding { name } => return Some(format!("encoding_unknown: {name}")),
+        };
+        Some(name.to_owned())
+    }
+}
+
 /// Which limit truncated a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReachedDecodeLimit {

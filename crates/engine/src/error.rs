@@ -13,6 +13,9 @@ use crate::control::CommandRefusal;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
+    /// The path of the output directory is empty.
+    #[error("the path of the output directory is empty (the current directory is `.`)")]
+    OutputUnnamed,
     /// The output directory holds something that is not a crawl.
     #[error("no crawl in `{}`, which is not empty: found `{found}`", dir.display())]
     OutputForeign {
@@ -37,8 +40,8 @@ pub enum EngineError {
         /// A record file in the directory.
         found: String,
     },
-    /// Another process uses the output directory.
-    #[error("`{}` is in use by another process", dir.display())]
+    /// Another process, or another crawl in this process, uses the output directory.
+    #[error("`{}` is in use by another crawl or command", dir.display())]
     OutputInUse {
         /// The output directory.
         dir: PathBuf,

@@ -83,7 +83,7 @@ pub enum DiskOpenError {
         source: io::Error,
     },
     /// Another process, or another frontier in this process, has the directory open.
-    #[error("the frontier in `{}` is in use by another process", path.display())]
+    #[error("the frontier in `{}` is in use by another crawl or command", path.display())]
     InUse {
         /// The frontier's directory.
         path: PathBuf,

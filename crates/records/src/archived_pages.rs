@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use crawl_archive::rows::{PageRow, WarcRecordLocation};
-use crawl_archive::{Timestamp, dom_at, read_dom, read_place};
+use crawl_archive::{Timestamp, WarcRecord, dom_at, find_response, read_dom, read_place};
 use crawl_extractor::effective_content_type;
+use crawl_weburl::canonicalize;
 
 use crate::broken::{LatestRows, key};
 use crate::decoded_body::whole_or_part;
@@ -164,9 +165,9 @@ impl ArchivedPageLocator {
     }
 }
 
-/// Reads the body of the page in `row` from the archive of the crawl in `dir`. Returns `None` if
-/// the page has no body, or the body is not archived, contains a secret
-/// ([`PageRow::may_show_body`]), or can't be read.
+/// Reads the body of the page in `row` from the archive of the crawl in `dir`. If the page repeats
+/// the body of an earlier visit, reads the earlier record. Returns `None` if the page has no body,
+/// or the body is not archived, contains a secret ([`PageRow::may_show_body`]), or can't be read.
 #[must_use]
 pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPageBody> {
     let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;
@@ -182,6 +183,10 @@ fn read_record(
     bytes: u64,
 ) -> Option<ArchivedPageBody> {
     let record = read_place(dir, warc, bytes).ok()?;
+    let record = match record.kind() {
+        "revisit" => original(dir, &record)?,
+        _ => record,
+    };
     let http = record.http().filter(|_| record.url() == Some(url))?;
     let field = |name| http.field(name).map(String::from_utf8_lossy);
     let last_modified = field("last-modified")
@@ -196,6 +201,14 @@ fn read_record(
         is_truncated: !is_whole || record.field("warc-truncated").is_some(),
         body,
     })
+}
+
+/// Reads the response that a revisit record refers to (WARC 1.1 section 6.7). `None` if the index of
+/// the archive doesn't list the response, or if it can't be read.
+fn original(dir: &Path, revisit: &WarcRecord) -> Option<WarcRecord> {
+    let url = canonicalize(None, revisit.field("warc-refers-to-target-uri")?).ok()?;
+    let date = Timestamp::parse(revisit.field("warc-refers-to-date")?)?;
+    find_response(dir, &url, date).ok()?
 }
 
 fn refuses_ai_input(row: &PageRow) -> bool {

@@ -78,14 +78,13 @@ impl ScheduledHost {
         politeness.per_host
     }
 
-    /// Returns the earliest time for the next request. `None` if the maximum number of
-    /// requests is in flight, or if no future time is allowed.
+    /// Returns the earliest time for the next request, which is [`Tick::NEVER`] if no future time
+    /// is allowed. `None` if the maximum number of requests is in flight.
     pub(crate) fn opens_at(&self, politeness: &Politeness, now: Tick) -> Option<Tick> {
         if self.in_flight >= self.width(politeness, now) {
             return None;
         }
-        let at = self.earliest(politeness, now).0;
-        (at < NEVER).then_some(at)
+        Some(self.earliest(politeness, now).0)
     }
 
     /// Returns the earliest time for the next request, ignoring requests in flight. A time in the
@@ -187,7 +186,7 @@ impl ScheduledHost {
             let quiet = quiet_until(politeness, at.0).map(|until| (until, GapReason::QuietHours));
             let later = quiet.or_else(|| self.too_soon(end?, at.0));
             match later {
-                Some(later) if later.0 < NEVER => at = later,
+                Some(later) if later.0 < Tick::NEVER => at = later,
                 Some(never) => return never,
                 None => return at,
             }
@@ -200,7 +199,7 @@ impl ScheduledHost {
                 None => return at,
             }
         }
-        (NEVER, GapReason::QuietHours)
+        (Tick::NEVER, GapReason::QuietHours)
     }
 
     /// Checks the gaps that apply at the hour of `at`, counted from `end`. If a gap is not over
@@ -307,9 +306,6 @@ impl HostRequestSlot {
     }
 }
 
-/// A time that never comes.
-const NEVER: Tick = Tick::from_micros(u64::MAX);
-
 fn longer(gap: (u64, GapReason), other: u64, why: GapReason) -> (u64, GapReason) {
     if other > gap.0 { (other, why) } else { gap }
 }
@@ -322,7 +318,7 @@ fn min_pause(gap: u64) -> u64 {
 fn quiet_until(politeness: &Politeness, at: Tick) -> Option<Tick> {
     let quiet = politeness.quiet.iter().find(|hours| hours.contain(at))?;
     Some(match quiet.is_whole_day() {
-        true => NEVER,
+        true => Tick::NEVER,
         false => quiet.ends_after(at),
     })
 }

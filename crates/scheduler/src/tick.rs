@@ -12,6 +12,9 @@ impl Tick {
     /// The Unix epoch. As the time of an event, it means "long ago" or "never".
     pub const ZERO: Tick = Tick(0);
 
+    /// The last tick, which is never reached. Waits that are too long for a tick end then.
+    pub const NEVER: Tick = Tick(u64::MAX);
+
     /// Creates a tick from microseconds since the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Tick {

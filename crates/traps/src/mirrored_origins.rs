@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crawl_weburl::{CanonicalUrl, Origin};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
@@ -111,7 +111,7 @@ impl MirrorTracker {
     }
 
     /// Returns the URL of the same page on the origin that the URL's origin mirrors, and the
-    /// reason. `None` if the origin is not a mirror.
+    /// reason. `None` if the origin is not a mirror, or if the other URL would be too long.
     pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
         if self.pairs.is_empty() {
             return None;
@@ -122,16 +122,17 @@ impl MirrorTracker {
         let (of, pair) = of.min_by_key(|(of, _)| of.as_str())?;
         let same = pair.same;
         let reason = format!("mirror of {of}: {same} of {same} pages were the same");
-        Some((of.url(url.path_and_query()), reason))
+        let twin = canonicalize(None, &format!("{of}{}", url.path_and_query())).ok()?;
+        Some((twin, reason))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::canonicalize;
+    use crawl_weburl::{MAX_URL_BYTES, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorTracker, PageFingerprint};
+    use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorTracker, PAIRS, PageFingerprint};
 
     /// Fetches pages `0..pages` of two origins. From page `differs` on, the texts of the two
     /// origins differ.
@@ -186,6 +187,24 @@ mod tests {
         );
         check(7, 9, expect!["none"]);
         check(20, 19, expect!["none"]);
+    }
+
+    #[test]
+    fn a_url_that_would_be_too_long_on_the_mirrored_origin_has_no_twin() {
+        let mut mirrors = MirrorTracker::default();
+        for origin in ["http://mirrored.example", "http://b.example"] {
+            for n in 0..PAIRS {
+                let url = canonicalize(None, &format!("{origin}/{n}")).unwrap();
+                let text: Vec<String> = (0..40).map(|k| format!("word{n}x{k}")).collect();
+                mirrors.learn(&url, &PageFingerprint::of_markup(&text.join(" "), &url));
+            }
+        }
+        for (bytes, has_twin) in [(MAX_URL_BYTES - 7, true), (MAX_URL_BYTES, false)] {
+            let start = "http://b.example/";
+            let url = format!("{start}{}", "x".repeat(bytes - start.len()));
+            let url = canonicalize(None, &url).unwrap();
+            assert_eq!(mirrors.twin(&url).is_some(), has_twin, "{bytes}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::url_keys::{HostKey, Origin, OriginKeys, Site};
 /// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
+/// Maximum bytes of the paths that the program adds to an origin, such as `/robots.txt`.
+const MAX_OWN_PATH_BYTES: usize = 64;
+
 /// An http or https URL in canonical form.
 ///
 /// The canonical form is that of the WHATWG URL Standard: lower-case scheme and host, IDNA as
@@ -52,7 +55,7 @@ pub enum UnusableUrlError {
     /// The string is not a URL by the WHATWG URL Standard.
     #[error("not a URL: {0}")]
     Malformed(url::ParseError),
-    /// The URL has more than [`MAX_URL_BYTES`].
+    /// The URL has more than [`MAX_URL_BYTES`], or would have with a path such as `/robots.txt`.
     #[error("URL of {bytes} bytes, more than {MAX_URL_BYTES}")]
     TooLong {
         /// The length of the URL in bytes.
@@ -148,7 +151,9 @@ impl CanonicalUrl {
         if url.password().is_some() {
             let _ = url.set_password(None);
         }
-        match url.as_str().len() {
+        // With any host that fits, the URL of the origin's robots.txt fits too.
+        let origin_bytes = url[..Position::BeforePath].len();
+        match url.as_str().len().max(origin_bytes + MAX_OWN_PATH_BYTES) {
             bytes if bytes > MAX_URL_BYTES => Err(UnusableUrlError::TooLong { bytes }),
             _ => {
                 let (keys, shape) = (OnceLock::new(), OnceLock::new());
@@ -262,7 +267,8 @@ impl Origin {
     /// Returns the URL of a path on this origin.
     ///
     /// # Panics
-    /// Panics if `path` does not begin with `/`. Only pass paths that the program defines.
+    /// Panics if `path` does not begin with `/`, or if the URL would be longer than
+    /// [`MAX_URL_BYTES`]. Only pass paths that the program defines, of at most 64 bytes.
     #[must_use]
     pub fn url(&self, path: &str) -> CanonicalUrl {
         assert!(path.starts_with('/'), "not a path: {path}");
@@ -276,6 +282,13 @@ impl HostKey {
     /// # Errors
     /// Fails with [`UnusableUrlError`] if `text` is not a host.
     pub fn parse(text: &str) -> Result<HostKey, UnusableUrlError> {
+        // A URL parser would take these for the end of the host or of credentials, or ignore them.
+        let is_outside =
+            |c: char| matches!(c, '/' | '\\' | '?' | '#' | '@') || c.is_ascii_control();
+        if text.contains(is_outside) {
+            let why = url::ParseError::InvalidDomainCharacter;
+            return Err(UnusableUrlError::Malformed(why));
+        }
         canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
     }
 }
@@ -323,7 +336,10 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{CanonicalUrl, MAX_URL_BYTES, canonicalize, reference_from_bytes};
+    use super::{
+        CanonicalUrl, MAX_OWN_PATH_BYTES, MAX_URL_BYTES, UnusableUrlError, canonicalize,
+        reference_from_bytes,
+    };
 
     fn check(base: Option<&str>, raw: &str, expect: Expect) {
         let base = base.map(|base| canonicalize(None, base).unwrap());
@@ -484,6 +500,17 @@ mod tests {
             None,
             "http://e.example:99999/",
             expect!["unusable (malformed): not a URL: invalid port number"],
+        );
+        let robots = |host: usize| {
+            let url = canonicalize(None, &format!("http://{}/", "a".repeat(host)));
+            url.map(|url| url.origin().robots_url().as_str().len())
+        };
+        let longest = MAX_URL_BYTES - "http://".len() - MAX_OWN_PATH_BYTES;
+        assert_eq!(robots(longest), Ok("http:///robots.txt".len() + longest));
+        let bytes = MAX_URL_BYTES + 1;
+        assert_eq!(
+            robots(longest + 1),
+            Err(UnusableUrlError::TooLong { bytes })
         );
         let long = format!("http://e.example/{}", "a".repeat(MAX_URL_BYTES));
         check(

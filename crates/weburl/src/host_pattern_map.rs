@@ -57,8 +57,9 @@ impl<T> HostPatternMap<T> {
     /// # Errors
     /// Fails with [`HostPatternError`] if the pattern is invalid or already present.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostPatternError> {
-        let plain = pattern.bytes().all(|byte| !b"/@?#\\*".contains(&byte));
-        let key = HostKey::parse(pattern).ok().filter(|_| plain);
+        let key = HostKey::parse(pattern)
+            .ok()
+            .filter(|_| !pattern.contains('*'));
         let key = key.ok_or_else(|| HostPatternError::NoHost(pattern.to_owned()))?;
         let has_port = |host: &str| host_and_port(host).1.is_some_and(|port| !port.is_empty());
         let name = match has_port(pattern) {

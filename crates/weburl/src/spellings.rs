@@ -98,7 +98,7 @@ impl Default for SpellingStepPolicies {
 }
 
 impl SpellingStep {
-    /// All steps, in the order in which they are taken.
+    /// All steps, in the order in which they are tried.
     pub const ALL: [SpellingStep; 5] = [
         SpellingStep::Tracking,
         SpellingStep::SessionId,
@@ -170,7 +170,8 @@ impl SpellingStepPolicies {
         }
     }
 
-    /// Returns the URL after all steps that are always taken, or `None` if they change nothing.
+    /// Returns the URL after all steps that are always taken, or `None` if they change nothing. The
+    /// steps are repeated until none of them changes the URL.
     ///
     /// ```
     /// use crawl_weburl::{SpellingStepPolicies, canonicalize};
@@ -186,10 +187,18 @@ impl SpellingStepPolicies {
             return None;
         }
         let mut named: Option<CanonicalUrl> = None;
-        for step in SpellingStep::ALL {
-            if self.when(step) == SpellingStepPolicy::On {
-                let spelling = step.take(named.as_ref().unwrap_or(url));
-                named = spelling.map(|spelling| spelling.url).or(named);
+        let mut is_changed = true;
+        // A step may enable an earlier one. The loop ends, because each change shortens the URL or
+        // sorts its parameters, and no other step undoes the order.
+        while is_changed {
+            is_changed = false;
+            for step in SpellingStep::ALL {
+                if self.when(step) == SpellingStepPolicy::On
+                    && let Some(spelling) = step.take(named.as_ref().unwrap_or(url))
+                {
+                    named = Some(spelling.url);
+                    is_changed = true;
+                }
             }
         }
         named

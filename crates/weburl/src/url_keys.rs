@@ -218,6 +218,24 @@ mod tests {
     }
 
     #[test]
+    fn text_with_more_than_a_host_is_no_key() {
+        for text in [
+            "",
+            "a b",
+            "a\tb",
+            "a.example/secret",
+            "a.example\\x",
+            "a.example?x",
+            "a.example#x",
+            "me@a.example",
+            "http://a.example",
+            "::1",
+        ] {
+            assert!(HostKey::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn the_host_of_a_key_has_no_port() {
         for (key, host) in [
             ("example.org", "example.org"),

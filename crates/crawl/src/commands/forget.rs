@@ -199,8 +199,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
         removal.add_page(&url);
         return Ok(removal);
     }
-    // `HostPatternMap::insert` rejects anything after the host, such as a path. `HostKey::parse`
-    // would ignore the path, and all pages of the host would be erased instead of a single page.
+    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would ignore
+    // it, and the pages of all ports would be erased.
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
          such as `https://{what}`"

@@ -390,9 +390,7 @@ fn engine_command(command: ControlCommand) -> Result<Option<EngineCommand>, Cont
 
 /// Parses the name of a host, as given over the socket or on the command line.
 pub(crate) fn host_key(name: &str) -> Result<HostKey, ControlRefusal> {
-    let is_plain = !name.contains(['/', '@', '?', '#', '\\']);
-    let key = HostKey::parse(name).ok().filter(|_| is_plain);
-    key.ok_or_else(|| {
+    HostKey::parse(name).map_err(|_| {
         ControlRefusal::new(
             format!("unknown host `{name}`"),
             "give a host name or address, on loopback with its port",

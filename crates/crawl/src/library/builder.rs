@@ -16,8 +16,8 @@ use super::error::CrawlError;
 use super::output_directory::OutputDirectory;
 use super::page_stream::PageStream;
 
-/// Maximum committed pages that wait for the consumer of [`PageStream`]. The crawl pauses while this
-/// many wait.
+/// Maximum committed pages in the channel to [`PageStream`]. If the channel is full, the engine keeps
+/// further pages, and pauses the crawl once it keeps too many of them.
 const MAX_WAITING_PAGES: usize = 64;
 
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
@@ -71,7 +71,8 @@ impl Crawl {
     }
 
     /// Sets the directory for the archive, the rows and the state. An interrupted crawl resumes
-    /// from its directory. Without this option the directory is temporary: it is removed when the
+    /// from its directory. The stream of the new run has only the pages that this run commits (see
+    /// [`PageStream`]). Without this option the directory is temporary: it is removed when the
     /// last [`Page`](crate::Page) is dropped.
     pub fn output(mut self, dir: impl Into<PathBuf>) -> Crawl {
         self.output = Some(dir.into());
@@ -112,7 +113,8 @@ impl Crawl {
         self
     }
 
-    /// Starts the crawl on the current tokio runtime, and returns its pages. An error, such as an
+    /// Starts the crawl on the current tokio runtime, which needs I/O and timers
+    /// (`tokio::runtime::Builder::enable_all`), and returns the crawl's pages. An error, such as an
     /// invalid option, is the last item of the stream.
     #[must_use = "the crawl ends when its pages are dropped"]
     pub fn run(self) -> PageStream {
@@ -126,12 +128,13 @@ impl Crawl {
         let contact = self.contact.as_deref().map(str::parse::<Contact>);
         let agent = ProductToken::new(&self.agent)?;
         let contact = contact.transpose()?;
-        let output = Arc::new(OutputDirectory::new(self.output)?);
+        let output = OutputDirectory::new(self.output)?;
         let version = env!("CARGO_PKG_VERSION");
         let mut config = Config::new(agent, version, contact, seeds, output.path());
         for change in self.changes {
             change(&mut config);
         }
+        let output = Arc::new(output.changed_to(&config.output));
         let (pages, rows) = mpsc::channel(MAX_WAITING_PAGES);
         let (stop, stopped) = watch::channel(StopUrgency::No);
         let controls = ControlChannels {

@@ -30,6 +30,14 @@ impl OutputDirectory {
         }
     }
 
+    /// Returns the directory with this path. If the path is another one, it was named by the user.
+    pub(super) fn changed_to(self, path: &Path) -> OutputDirectory {
+        match self.path() == path {
+            true => self,
+            false => OutputDirectory::Kept(path.to_owned()),
+        }
+    }
+
     pub(super) fn path(&self) -> &Path {
         match self {
             OutputDirectory::Kept(dir) => dir,

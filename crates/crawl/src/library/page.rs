@@ -74,8 +74,8 @@ impl Page {
         &self.row
     }
 
-    /// Reads the body, without its content coding. `None` if the page has no body, or if the body
-    /// wasn't kept: the site forbids archiving, or the body contains a secret of the operator.
+    /// Reads the body, without its content coding. If the page is unchanged since an earlier visit,
+    /// this is the body of that visit. `None` if the page has no body, or if the body wasn't kept: the site forbids archiving, or the body contains a secret of the operator.
     #[must_use]
     pub fn body(&self) -> Option<Bytes> {
         self.archived().map(|page| page.body)

@@ -20,9 +20,15 @@ use super::page::Page;
 /// [`next`](PageStream::next) for programs that don't use streams otherwise.
 ///
 /// The crawl pauses while the consumer falls behind. The stream ends when no URL is left or a
-/// budget is spent; then [`PageStream::summary`] has the result. An error is the last item. Dropping the
-/// stream ends the crawl immediately: requests in flight are abandoned, and a crawl with an output
-/// directory can be resumed there.
+/// budget is spent; then [`PageStream::summary`] has the result. An error is the last item.
+///
+/// To end a crawl early, call [`PageStream::stop`] and take the remaining pages, or call
+/// [`PageStream::close`]. Dropping the stream ends the crawl too, but does not wait for the end:
+/// until then, the output directory is in use, and another crawl in it fails with
+/// [`EngineError::OutputInUse`].
+///
+/// Each page is delivered at most once. A page that was committed before `close` or a drop, but not
+/// taken, is delivered by no later crawl in the directory. Its row is in `pages.jsonl`.
 #[derive(Debug)]
 pub struct PageStream(State);
 
@@ -66,10 +72,31 @@ impl PageStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Drains the crawl: no new requests are sent, but pages in flight still arrive.
+    /// Drains the crawl: no new requests are sent, but pages in flight still arrive. Take them until
+    /// the stream ends.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
             running.stop.send_replace(StopUrgency::Drain);
+        }
+    }
+
+    /// Ends the crawl immediately, and waits until it no longer uses its output directory. Requests
+    /// in flight are abandoned, and pages that were not taken are dropped. A crawl with an output
+    /// directory can be resumed there. Returns the summary, or `None` if the stream returned an
+    /// error before.
+    ///
+    /// # Errors
+    /// The error that ended the crawl, if the stream has not returned it.
+    pub async fn close(mut self) -> Result<Option<RunSummary>, CrawlError> {
+        if let State::Running(running) = &mut self.0 {
+            running.stop.send_replace(StopUrgency::Now);
+        }
+        while let Some(page) = self.next().await {
+            page?;
+        }
+        match self.0 {
+            State::Ended(summary) => Ok(summary.map(|summary| *summary)),
+            State::Running(_) | State::Failed(_) => Ok(None),
         }
     }
 

@@ -2,10 +2,11 @@
 
 mod pacer;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_coding::{DecodeLimits, decode};
+use crawl_coding::{DecodeLimits, DecodedBody, decode};
 use crawl_engine::MIN_OTHERS_DELAY;
 use crawl_fetcher::{
     BodyMemoryReservation, Contact, Exchange, ExchangeFailure, FetchConfig, Fetcher, MonotonicClock,
@@ -65,7 +66,11 @@ pub struct PoliteClientBuilder {
 
 /// A server's answer to a request.
 #[derive(Clone, Debug)]
-pub struct PoliteResponse(Exchange);
+pub struct PoliteResponse {
+    exchange: Exchange,
+    /// The body without its content coding, once it was read.
+    decoded: OnceLock<DecodedBody>,
+}
 
 /// The reason why a request was not sent, or not answered.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -141,10 +146,13 @@ impl PoliteClient {
         sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
         // The caller may keep the response, so its body no longer counts as memory of the client.
-        Ok(PoliteResponse(Exchange {
-            room: BodyMemoryReservation::default(),
-            ..*exchange
-        }))
+        Ok(PoliteResponse {
+            exchange: Exchange {
+                room: BodyMemoryReservation::default(),
+                ..*exchange
+            },
+            decoded: OnceLock::new(),
+        })
     }
 }
 
@@ -177,7 +185,8 @@ impl PoliteClientBuilder {
         self
     }
 
-    /// Builds the client, whose task runs on the current tokio runtime.
+    /// Builds the client, whose task runs on the current tokio runtime. The runtime needs I/O and
+    /// timers (`tokio::runtime::Builder::enable_all`).
     ///
     /// # Errors
     /// [`CrawlError`] if the contact or the agent is unusable, or if there is no runtime.
@@ -213,34 +222,56 @@ impl PoliteResponse {
     /// Returns the requested URL in canonical form.
     #[must_use]
     pub fn url(&self) -> &str {
-        self.0.url.as_str()
+        self.exchange.url.as_str()
     }
 
     /// Returns the status code.
     #[must_use]
     pub fn status(&self) -> u16 {
-        self.0.status
+        self.exchange.status
     }
 
     /// Returns the header fields of the response.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap<HeaderValue> {
-        &self.0.headers
+        &self.exchange.headers
     }
 
-    /// Returns the body without its content coding. The encoded body has at most 10 MiB; a longer
-    /// one is truncated.
+    /// Returns the body without its content coding. A body of more than 10 MiB as sent, or of more
+    /// than 32 MiB decoded, is truncated. If the body is incomplete, or its coding is broken or
+    /// unknown, [`PoliteResponse::error`] returns the reason. The first call decodes the body, which
+    /// blocks the thread for a moment.
     #[must_use]
     pub fn body(&self) -> Bytes {
-        let codings = self.0.headers.get_all(CONTENT_ENCODING);
-        decode(codings, &self.0.body, &DecodeLimits::default()).bytes
+        self.decoded().bytes.clone()
+    }
+
+    /// Returns why the body is incomplete or could not be decoded, by the same names as
+    /// [`Page::error`](crate::Page::error): `body_truncated`, `decoded_too_large` and
+    /// `decompression_bomb` for a limit, `encoding_cut_short`, `encoding_broken` with the defect, or
+    /// `encoding_unknown` with the coding. `None` if the body is complete. If the connection breaks
+    /// off within the body, [`PoliteClient::get`] fails instead. Decodes the body like
+    /// [`PoliteResponse::body`].
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        match self.exchange.truncated {
+            Some(reason) => Some(reason.name().to_owned()),
+            None => self.decoded().end.error(),
+        }
+    }
+
+    fn decoded(&self) -> &DecodedBody {
+        self.decoded.get_or_init(|| {
+            let codings = self.exchange.headers.get_all(CONTENT_ENCODING);
+            decode(codings, &self.exchange.body, &DecodeLimits::default())
+        })
     }
 
     /// Returns the target of a redirect, for another call of [`PoliteClient::get`]. `None` if the
     /// response is not a redirect, or its target is not a URL.
     #[must_use]
     pub fn redirect(&self) -> Option<String> {
-        let target = self.0.redirect_target()?.ok()?;
+        let target = self.exchange.redirect_target()?.ok()?;
         Some(target.to_string())
     }
 }

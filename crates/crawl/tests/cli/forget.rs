@@ -523,7 +523,8 @@ fn a_running_crawl_can_t_forget() {
     let ran = cmd.run(&["forget", "c", &gone]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("in use by another process") && ran.stderr.contains("hint: wait"),
+        ran.stderr.contains("in use by another crawl or command")
+            && ran.stderr.contains("hint: wait"),
         "{}",
         ran.stderr
     );

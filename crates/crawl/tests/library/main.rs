@@ -3,7 +3,7 @@
 
 mod polite_client;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crawl::{Crawl, CrawlError};
@@ -70,6 +70,67 @@ async fn a_crawl_at_its_budget_resumes_in_its_directory() {
     }
     let summary = pages.summary().unwrap();
     assert!(summary.resumed && rest > 5, "{rest} more");
+}
+
+#[tokio::test]
+async fn an_unchanged_page_has_the_body_and_the_text_of_its_earlier_visit() {
+    let web = TestWeb::builder().hosts(1).pages(20).gzip(true).start();
+    let dir = tempfile::tempdir().unwrap();
+    let crawl = || {
+        let crawl = quick(web.url(0, "/")).output(dir.path().join("c"));
+        crawl.configure(|config| {
+            config.recrawl = true;
+            config.revisits.least = Duration::ZERO;
+            config.revisits.most = Duration::ZERO;
+        })
+    };
+    let mut before = BTreeMap::new();
+    let mut pages = crawl().run();
+    while let Some(page) = pages.next().await {
+        let page = page.unwrap();
+        before.insert(page.url().to_owned(), (page.body(), page.text()));
+    }
+    let mut unmodified = 0;
+    let mut pages = crawl().run();
+    while let Some(page) = pages.next().await {
+        let page = page.unwrap();
+        if page.status() == Some(304) {
+            unmodified += 1;
+            let now = (page.body(), page.text());
+            assert_eq!(Some(&now), before.get(page.url()), "{}", page.url());
+        }
+    }
+    assert!(unmodified > 5, "{unmodified} unmodified pages");
+}
+
+#[tokio::test]
+async fn pages_are_read_from_the_directory_that_configure_sets() {
+    let page = HttpAnswer::html("<p>tea</p>");
+    let web = TestWeb::builder().hosts(1).sitemap(false);
+    let web = web.script(0, "/", page).start();
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("c");
+    let mut pages = quick(web.url(0, "/"))
+        .configure(move |config| config.output = output)
+        .run();
+    let page = pages.next().await.unwrap().unwrap();
+    assert_eq!(page.body().unwrap(), "<p>tea</p>");
+    assert!(dir.path().join("c/pages.jsonl").is_file());
+}
+
+#[tokio::test]
+async fn a_closed_crawl_no_longer_uses_its_directory() {
+    let web = TestWeb::builder().hosts(1).pages(20).start();
+    let dir = tempfile::tempdir().unwrap();
+    let crawl = || Crawl::new(web.url(0, "/")).output(dir.path().join("c"));
+    let mut pages = crawl().run();
+    pages.next().await.unwrap().unwrap();
+    let summary = pages.close().await.unwrap().unwrap();
+    assert!(!summary.resumed && summary.pending > 0);
+    let summary = crawl().run().close().await.unwrap().unwrap();
+    assert!(summary.resumed);
+    let failed = Crawl::new("example.org").run().close().await;
+    assert!(matches!(failed, Err(CrawlError::Seed { .. })), "{failed:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl::{PoliteClient, PoliteError, PoliteResponse};
-use crawl_testweb::{HttpAnswer, TestWeb, TestWebBuilder, gaps};
+use crawl_testweb::{HttpAnswer, ScriptedReply, TestWeb, TestWebBuilder, gaps};
 
 /// The gap between two requests to a host.
 const DELAY: Duration = Duration::from_millis(40);
@@ -44,6 +44,35 @@ async fn concurrent_calls_are_sent_in_turn_after_robots_txt() {
     assert_eq!(paths, ["/a", "/b", "/c"]);
     let min_gap = i64::try_from(DELAY.as_micros()).unwrap();
     assert!(gaps(&web.log()).iter().all(|gap| *gap >= min_gap));
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_complete_has_an_error() {
+    let coded =
+        |coding: &str, body: &str| HttpAnswer::html(body).header("content-encoding", coding);
+    let web = web()
+        .script(0, "/whole", HttpAnswer::html("tea").gzip())
+        .script(0, "/broken", coded("gzip", "tea without any coding"))
+        .script(0, "/cut", coded("gzip", "tea"))
+        .script(0, "/unknown", coded("compress", "tea"))
+        .script(0, "/endless", ScriptedReply::endless_body())
+        .script(0, "/bomb", ScriptedReply::gzip_bomb(4 << 20))
+        .start();
+    let client = client();
+    for (path, body, error) in [
+        ("/whole", 3, ""),
+        ("/broken", 0, "encoding_broken: "),
+        ("/cut", 0, "encoding_cut_short"),
+        ("/unknown", 3, "encoding_unknown: compress"),
+        ("/endless", 10 << 20, "body_truncated"),
+        ("/bomb", 1 << 20, "decompression_bomb"),
+    ] {
+        let response = client.get(&web.url(0, path)).await.unwrap();
+        let shown = response.error().unwrap_or_default();
+        assert!(shown.starts_with(error), "{path}: {shown}");
+        assert_eq!(response.error().is_some(), !error.is_empty(), "{path}");
+        assert_eq!(response.body().len(), body, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crawl_archive::rows::READER_KILLED;
 use crawl_fetcher::{Exchange, ExchangeFailure};
-use crawl_frontier::{FrontierError, Lease, UrlKind};
+use crawl_frontier::{FrontierError, Lease, Reason, UrlKind};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use http::HeaderMap;
@@ -120,6 +120,10 @@ impl Coordinator {
         }
         let past = self.previous_visit(&lease)?;
         let judgement = match self.scope.out_of_scope(&lease) {
+            Some(exclusion) if exclusion.reason == Reason::Depth => {
+                self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
+                return Ok(LeaseStep::Next);
+            }
             Some(exclusion) => RobotsJudgement::Refused(exclusion),
             None => self.robots.judge(standing, &lease),
         };

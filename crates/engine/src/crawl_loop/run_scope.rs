@@ -107,7 +107,8 @@ impl RunScope {
     }
 
     /// Judges a leased URL by the scope in force. Returns why the URL must not be fetched; `None`
-    /// if it may be.
+    /// if it may be. A URL with [`Reason::Depth`] must be deferred and not settled, because a later
+    /// run may go deeper.
     pub(super) fn out_of_scope(&self, lease: &Lease) -> Option<NotFetchedReason> {
         if !self.judges_again {
             return None;
@@ -128,16 +129,14 @@ impl RunScope {
             && self.current.excluded(&lease.url).is_none();
         match (self.current).judge_at(&lease.url, lease.depth, lease.hops_off) {
             _ if is_exempt => None,
-            ScopeVerdict::Out {
-                reason: OutOfScopeReason::Scope,
-                rule,
-            } => Some(NotFetchedReason {
+            ScopeVerdict::Out { reason, rule } => Some(NotFetchedReason {
                 rule: Some(rule),
-                ..NotFetchedReason::of(Reason::Scope)
+                ..NotFetchedReason::of(match reason {
+                    OutOfScopeReason::Depth => Reason::Depth,
+                    _ => Reason::Scope,
+                })
             }),
-            // In scope, or out of it only because of its depth. A URL that is too deep stays pending:
-            // a later run may go deeper, but never reconsiders a settled URL.
-            _ => None,
+            ScopeVerdict::In => None,
         }
     }
 
@@ -264,31 +263,34 @@ mod tests {
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], Some(1)).unwrap();
         scope.add_seed(&seed);
         let (page, sitemap, part) = (UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource);
-        let all = EmbeddedResourcePolicy::All;
-        for (host, path, kind, resources, is_out) in [
-            ("a", "/page", page, all, false),
-            ("a", "/x", page, all, true),
-            ("b", "/page", page, all, true),
-            ("b", "/map", sitemap, all, false),
-            ("b", "/x", sitemap, all, true),
-            ("b", "/part", part, all, false),
-            ("b", "/part", part, EmbeddedResourcePolicy::Own, true),
-            ("b", "/x", part, all, true),
+        let (all, own) = (EmbeddedResourcePolicy::All, EmbeddedResourcePolicy::Own);
+        let (by_scope, by_depth) = (Some(Reason::Scope), Some(Reason::Depth));
+        for (host, path, kind, depth, resources, expected) in [
+            ("a", "/page", page, 1, all, None),
+            ("a", "/page", page, 2, all, by_depth),
+            ("a", "/x", page, 2, all, by_scope),
+            ("b", "/page", page, 2, all, by_scope),
+            ("a", "/map", sitemap, 2, all, None),
+            ("b", "/map", sitemap, 2, all, None),
+            ("b", "/x", sitemap, 2, all, by_scope),
+            ("b", "/part", part, 2, all, None),
+            ("a", "/part", part, 2, own, by_depth),
+            ("b", "/part", part, 2, own, by_scope),
+            ("b", "/x", part, 2, all, by_scope),
         ] {
-            let shown = format!("{host} {path} {kind:?} {resources:?}");
+            let shown = format!("{host} {path} {kind:?} {depth} {resources:?}");
             let mut run = RunScope::new(scope.clone(), resources);
             let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
-            // With this scope, all URLs are too deep, but that alone doesn't settle a URL.
             let admission = UrlToAdmit {
                 kind,
-                ..UrlToAdmit::link(url, 5, seed.clone())
+                ..UrlToAdmit::link(url, depth, seed.clone())
             };
             let lease = leased(&MemoryFrontier::new(), admission);
             assert_eq!(run.out_of_scope(&lease), None, "{shown}");
             run.resume();
             let exclusion = run.out_of_scope(&lease);
             let reason = exclusion.map(|exclusion| exclusion.reason);
-            assert_eq!(reason, is_out.then_some(Reason::Scope), "{shown}");
+            assert_eq!(reason, expected, "{shown}");
         }
         // A seed is out of scope only if it is excluded. Being on another host doesn't matter.
         for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {

@@ -1,7 +1,7 @@
 //! The result of reading a document. The exchange is encoded for the archive later.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
-use crawl_coding::{DecodeEnd, ReachedDecodeLimit};
+use crawl_coding::DecodeEnd;
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Lease, NotFetchedReason};
 use crawl_policy::usage_statements::UsageStatements;
@@ -170,17 +170,7 @@ impl DocumentError {
         let name = match self {
             DocumentError::Panicked => READER_PANICKED,
             DocumentError::InPlace(obstacle) => obstacle.name(),
-            DocumentError::Coding(DecodeEnd::Broken { what }) => {
-                return format!("encoding_broken: {what}");
-            }
-            DocumentError::Coding(DecodeEnd::UnknownCoding { name }) => {
-                return format!("encoding_unknown: {name}");
-            }
-            DocumentError::Coding(DecodeEnd::Truncated { limit, .. }) => match limit {
-                ReachedDecodeLimit::Bytes => "decoded_too_large",
-                ReachedDecodeLimit::Ratio => "decompression_bomb",
-            },
-            DocumentError::Coding(DecodeEnd::Short | DecodeEnd::Whole) => "encoding_cut_short",
+            DocumentError::Coding(end) => return end.error().unwrap_or_default(),
             DocumentError::SitemapLimit => SITEMAP_LIMIT,
             DocumentError::TooManyRedirects => TOO_MANY_REDIRECTS,
             DocumentError::RedirectSecret => REDIRECT_SECRET,

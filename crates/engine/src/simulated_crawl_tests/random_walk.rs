@@ -11,7 +11,7 @@ use crawl_archive::rows::{PageRow, RandomWalkStep};
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{Frontier as _, MemoryFrontier, UnsettledUrl};
 use crawl_sample::{SampleMethod, WalkDesign};
-use crawl_scheduler::Tick;
+use crawl_scheduler::{SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::scripted_servers::{answer, moved, page, rows};
@@ -134,7 +134,9 @@ fn run(
         seed: pace,
         round: Round::first(0),
         page_takes: Duration::ZERO,
-        earlier: &mut |_| {},
+        earlier: &mut |coordinator| {
+            coordinator.restore(SnapshotCompleteness::Complete).unwrap();
+        },
     };
     play_run(run, &mut |_, _| Vec::new(), &mut Maze { pace })
 }
@@ -280,6 +282,30 @@ fn an_interrupted_walk_continues_unchanged() {
         }));
         assert!(SampleState::open(&config, &*frontier).is_err());
     }
+}
+
+#[test]
+fn a_page_beyond_a_lower_depth_limit_ends_no_walk() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut frontier = Arc::new(MemoryFrontier::new());
+    let played = run(&frontier, first.path(), 1, |config| {
+        config.budgets.max_time = Some(Duration::from_secs(5));
+    });
+    assert_eq!(played.ended, EndReason::Budget("max-time"));
+    frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
+    let again = run(&frontier, second.path(), 2, |config| {
+        config.scope.max_depth = Some(0);
+    });
+    assert_eq!(again.ended, EndReason::Finished);
+    assert!(
+        requested_urls(&again)
+            .iter()
+            .all(|url| SEEDS.contains(&&**url))
+    );
+    let mut last = steps(second.path());
+    last.retain(|row| row.step == design().steps);
+    let ended: BTreeSet<u32> = last.iter().map(|row| row.walker).collect();
+    assert_eq!(ended, BTreeSet::from([1, 2, 3]));
 }
 
 #[test]

@@ -321,9 +321,15 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError>
     Ok(Some(lock))
 }
 
-/// Returns whether `dir` contains a crawl. Refuses a directory that was gathered from several
-/// workers, contains files that don't belong to a crawl, or contains links in place of files.
+/// Returns whether `dir` contains a crawl. Refuses an empty path, and a directory that was gathered
+/// from several workers, contains files that don't belong to a crawl, or contains links in place of
+/// files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
+    // `read_dir` finds no directory with an empty path, but its files would be created in the
+    // current directory.
+    if dir.as_os_str().is_empty() {
+        return Err(EngineError::OutputUnnamed);
+    }
     if dir.join(WORKERS).exists() {
         return Err(EngineError::IsGathered {
             dir: dir.to_path_buf(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crawl_archive::rows::RandomWalkStep;
 use crawl_frontier::{
-    KnownState, Lease, LeaseOutcome, NotFetchedReason, RequestedState, UrlToAdmit,
+    KnownState, Lease, LeaseOutcome, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -196,16 +196,22 @@ impl CommitGroup<'_> {
         }))
     }
 
-    /// Defers a leased URL, but admits it again at once if a walker waits for it.
+    /// Defers a leased URL. If a walker waits for the URL, admits it again at once, or restarts the
+    /// walker if the URL is too deep.
     pub(super) fn put_aside(
         &mut self,
         lease: Lease,
         exclusion: NotFetchedReason,
     ) -> Result<(), EngineError> {
         let is_awaited = self.walk().is_some_and(|walk| walk.awaits(&lease.url));
-        let again = is_awaited.then(|| admission_of(&lease, lease.url.clone(), Priority::LINK));
+        let is_too_deep = exclusion.reason == Reason::Depth;
+        let again = admission_of(&lease, lease.url.clone(), Priority::LINK);
         self.transaction
             .settle(lease, LeaseOutcome::Deferred(exclusion))?;
-        self.admit(again.as_slice()).map(drop)
+        match (is_awaited, is_too_deep) {
+            (false, _) => Ok(()),
+            (true, true) => self.walked(&again.url, WalkerChoices::dead_end("excluded")),
+            (true, false) => self.admit(&[again]).map(drop),
+        }
     }
 }

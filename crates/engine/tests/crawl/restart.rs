@@ -1,6 +1,7 @@
 //! Tests of runs that resume a crawl.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -96,6 +97,16 @@ fn a_directory_of_something_else_is_refused() {
         "{error}"
     );
     assert_eq!(std::fs::read_dir(&crawl.config.output).unwrap().count(), 1);
+}
+
+#[test]
+fn an_empty_path_is_no_directory() {
+    let web = TestWeb::builder().start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.output = PathBuf::new();
+    let error = crawl.run().unwrap_err();
+    assert!(matches!(error, EngineError::OutputUnnamed), "{error}");
+    assert!(!Path::new("state").exists() && web.log().is_empty());
 }
 
 #[test]
@@ -227,6 +238,29 @@ fn queued_urls_are_judged_by_the_scope_of_the_run() {
         late.collect::<Vec<_>>()
     );
     assert!(crawl.excluded().values().any(|reason| reason == "scope"));
+}
+
+#[test]
+fn a_lower_depth_limit_defers_queued_urls_and_a_higher_one_readmits_them() {
+    let web = TestWeb::builder().seed(9).pages(40).sitemap(false).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.budgets.max_pages = Some(3);
+    crawl.run().unwrap();
+    let before = crawl.statuses();
+    crawl.config.budgets.max_pages = None;
+    crawl.config.scope.max_depth = Some(0);
+    let summary = crawl.run().unwrap();
+    assert_eq!((summary.ended, summary.pending), (EndReason::Finished, 0));
+    assert!(summary.excluded["depth"] > 0);
+    assert_eq!(crawl.statuses(), before);
+    crawl.config.scope.max_depth = None;
+    let summary = crawl.run().unwrap();
+    assert_eq!(summary.excluded.get("depth"), None);
+    let truth = web.truth(AllowedHosts::Host).fetched;
+    assert_eq!(
+        crawl.statuses().into_keys().collect::<Vec<_>>(),
+        truth.into_keys().collect::<Vec<_>>()
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_scheduler::{
     DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, PolitenessOverride,
-    PolitenessOverrides, PollOutcome, RequestPurpose,
+    PolitenessOverrides, PollOutcome, RequestPurpose, Tick,
 };
 
 use crate::robots_pace::clock;
@@ -156,9 +156,11 @@ fn a_day_of_quiet_hours_never_ends() {
         ..Politeness::default()
     });
     stage.open("http://example.org", 10);
-    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
-    let paused = stage.scheduler.host_summary(stage.now).paused;
-    assert_eq!(paused[0].why, PauseReason::QuietHours);
+    let outcome = stage.scheduler.poll(stage.now);
+    assert!(matches!(outcome, PollOutcome::SleepUntil(Tick::NEVER)));
+    let summary = stage.scheduler.host_summary(stage.now);
+    assert_eq!(summary.paused[0].why, PauseReason::QuietHours);
+    assert_eq!(summary.soonest, Some(Tick::NEVER));
 }
 
 /// Hosts that became ready in the same millisecond are ordered by priority. Otherwise the host that

@@ -184,6 +184,41 @@ fn an_id_is_replaced_in_place() {
     }
 }
 
+/// Returns rules that always take some steps, in the order of their fields, and no others.
+fn always(steps: [bool; 5]) -> SpellingStepPolicies {
+    let [default_documents, tracking, session_ids, order, empty] = steps.map(|step| match step {
+        true => SpellingStepPolicy::On,
+        false => SpellingStepPolicy::Off,
+    });
+    SpellingStepPolicies {
+        default_documents,
+        tracking,
+        session_ids,
+        order,
+        empty,
+    }
+}
+
+#[test]
+fn a_step_may_enable_an_earlier_one() {
+    for (path, plain) in [
+        ("/index.html?", "/"),
+        ("/index.html?a=", "/"),
+        (
+            "/x?PHPSESSID=0a1b2c3d4e5f6a7b&sid=0a1b2c3d4e5f6a7b&a=1",
+            "/x?a=1",
+        ),
+        (
+            "/index.html;jsessionid=0a1b2c3d4e5f6a7b?sid=0a1b2c3d4e5f6a7b",
+            "/",
+        ),
+    ] {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let named = always([true; 5]).apply(&url).unwrap();
+        assert_eq!(named.path_and_query(), plain, "{path}");
+    }
+}
+
 #[test]
 fn by_default_only_tracking_parameters_go() {
     let text = "http://a.example/index.html?b=&utm_id=3&PHPSESSID=0a1b2c3d4e5f6a7b&a=1";
@@ -194,19 +229,36 @@ fn by_default_only_tracking_parameters_go() {
         "/index.html?b=&PHPSESSID=0a1b2c3d4e5f6a7b&a=1"
     );
     assert_eq!(SpellingStepPolicies::OFF.apply(&url), None);
-    let all = SpellingStepPolicies {
-        default_documents: SpellingStepPolicy::On,
-        tracking: SpellingStepPolicy::On,
-        session_ids: SpellingStepPolicy::On,
-        order: SpellingStepPolicy::On,
-        empty: SpellingStepPolicy::On,
-    };
+    let all = always([true; 5]);
     assert_eq!(all.apply(&url).unwrap().path_and_query(), "/index.html?a=1");
     assert!(all.candidates(&url).is_empty());
     assert_eq!(SpellingStepPolicies::default().candidates(&url).len(), 3);
 }
 
+fn part() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-cA-C]?=?[a-c]?",
+        "(sid|PHPSESSID)=[0-9a-f]{11,13}",
+        "(utm_|gclid)[ab]?=?",
+    ]
+}
+
 proptest! {
+    #[test]
+    fn steps_that_are_always_taken_change_a_named_url_no_more(
+        steps: [bool; 5],
+        path in "[a-b/.]{0,3}(/\\(S\\([0-9a-f]{12}\\)\\)/)?(index\\.html)?(;jsessionid=[0-9a-f]{12})?",
+        parts in proptest::option::of(proptest::collection::vec(part(), 0..6)),
+    ) {
+        let query = parts.map_or_else(String::new, |parts| format!("?{}", parts.join("&")));
+        let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();
+        let rules = always(steps);
+        if let Some(named) = rules.apply(&url) {
+            prop_assert_ne!(&named, &url);
+            prop_assert_eq!(rules.apply(&named), None);
+        }
+    }
+
     #[test]
     fn a_step_taken_is_never_taken_again(path in "[a-z;/().=]{0,20}(index.html)?", query in "(\\?[a-zA-Z0-9&=_]{0,60})?") {
         let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();

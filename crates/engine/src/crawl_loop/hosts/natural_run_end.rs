@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     use crawl_frontier::UrlToAdmit;
-    use crawl_scheduler::{PaceFromRobots, PauseReason, RobotsState};
+    use crawl_scheduler::{PaceFromRobots, PauseReason, RobotsState, Tick};
     use crawl_weburl::canonicalize;
 
     use super::super::super::fixtures::{at, coordinator};
@@ -171,12 +171,18 @@ mod tests {
                 "{retry}"
             );
         }
-        for (gap, ends) in [(3_600, false), (24 * 3_600, false), (24 * 3_600 + 1, true)] {
+        let longest = Tick::NEVER.as_micros() / 1_000_000;
+        for (gap, ends) in [
+            (3_600, false),
+            (24 * 3_600, false),
+            (24 * 3_600 + 1, true),
+            (longest, true),
+        ] {
             let mut coordinator = coordinator(|_| {});
             let scheduler = coordinator.hosts.scheduler();
             scheduler.note_past_request(at(20), &host, at(20), SECOND, None);
             let pace = PaceFromRobots {
-                crawl_delay: Some(gap * SECOND),
+                crawl_delay: Some(Duration::from_secs(gap)),
                 ..PaceFromRobots::default()
             };
             let until = at(1_000_000_000);
@@ -186,7 +192,7 @@ mod tests {
             let resting = UnreachableHost {
                 host: host.clone(),
                 why: format!("its robots.txt has a Crawl-delay of {gap} s"),
-                next_try: Some(at(20 + u64::from(gap))),
+                next_try: Some(at(20) + Duration::from_secs(gap)),
             };
             let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
             assert_eq!(
