@@ -397,6 +397,24 @@ fn kinds_of_changes_are_distinguished() {
 }
 
 #[test]
+fn a_round_in_which_every_page_fails_fetched_no_seed() {
+    // A site's sitemap may still be served while its pages fail.
+    for sitemap in [200, 404, 500] {
+        let web = small(&["/a"]);
+        let mut crawl = eager(&web);
+        crawl.config.retries = 0;
+        assert_eq!(crawl.run().unwrap().seeds_fetched, 1);
+        for path in ["/", "/a"] {
+            web.script(0, path, HttpAnswer::of(500));
+        }
+        let answer = HttpAnswer::of(sitemap).header("content-type", "application/xml");
+        web.script(0, "/sitemap.xml", answer.body("<urlset></urlset>"));
+        let summary = again(&mut crawl);
+        assert_eq!((summary.seeds_fetched, summary.failed), (0, 2), "{sitemap}");
+    }
+}
+
+#[test]
 fn pages_that_are_not_due_are_not_fetched() {
     let web = small(&["/still", "/busy"]);
     let mut crawl = Crawl::of(&web);
