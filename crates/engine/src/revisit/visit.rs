@@ -92,6 +92,9 @@ pub(crate) struct PreviousVisit {
     /// Why the URL was not fetched. `None` if it was fetched.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
+    /// Whether the last visit that fetched the URL did not show what became of the page.
+    #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
+    is_failed: bool,
 }
 
 /// A page as it was last fetched.
@@ -267,6 +270,12 @@ impl PreviousVisit {
         self.page.as_ref()
     }
 
+    /// Returns whether the last visit that fetched the URL did not show what became of the page, for
+    /// example because the server answered 500.
+    pub(crate) fn is_failed(&self) -> bool {
+        self.is_failed
+    }
+
     /// Returns the target of the URL's redirect at the last visit. `None` if the URL did not
     /// redirect.
     pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
@@ -411,6 +420,11 @@ impl RevisitRules {
                 self.round.began.saturating_add(interval)
             }
         };
+        let is_failed = match &result {
+            VisitResult::Unknown | VisitResult::Deadly => true,
+            VisitResult::Excluded(_) => past.as_ref().is_some_and(PreviousVisit::is_failed),
+            VisitResult::Same | VisitResult::Page(_) | VisitResult::Nothing => false,
+        };
         let before = past.and_then(|past| past.page);
         let mut excluded = None;
         let page = match result {
@@ -446,6 +460,7 @@ impl RevisitRules {
             page,
             declared,
             excluded,
+            is_failed,
         };
         LastVisit {
             // If the clock was set back, the visit must still count as part of its round.
