@@ -408,6 +408,25 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
+#[test]
+fn a_redirect_to_a_forgotten_page_is_the_same_in_later_rounds() {
+    let (dir, cmd) = setup("unchanged");
+    let web = web(1);
+    crawled(&cmd, &[&web.url(0, "/")], &[]);
+    let ran = cmd.run(&["forget", "c", &web.url(0, "/gone-page")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let again = ["--output", "c", "--recrawl", "--revisit-most", "1ms"];
+    for _ in 0..2 {
+        let ran = cmd.run(&[&again[..], &QUICK].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let hop = Value::from(web.url(0, "/hop"));
+    let changes = dir.rows("c/pages.jsonl").into_iter();
+    let changes = changes.filter(|row| row["url"] == hop);
+    let changes: Vec<Value> = changes.map(|row| row["change"].clone()).collect();
+    assert_eq!(changes, ["new", "same", "same"]);
+}
+
 /// Maximum file sizes, in blocks of `ulimit -f`. The process is killed when it writes a longer
 /// file: one of the first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];

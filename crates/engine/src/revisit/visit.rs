@@ -150,7 +150,9 @@ impl KnownPage {
 
     /// Returns how this page differs from its earlier state `before`.
     pub(crate) fn difference(&self, before: &KnownPage) -> ChangedPagePart {
-        if self.status != before.status || self.redirect != before.redirect {
+        // Compare the digests of redirect targets, because `crawl forget` erases the targets.
+        let is_redirect = self.redirect.is_some() || before.redirect.is_some();
+        if self.status != before.status || is_redirect && self.digest != before.digest {
             return ChangedPagePart::Answer;
         }
         if self.dom_digest == before.dom_digest {
