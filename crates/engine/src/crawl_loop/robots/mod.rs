@@ -467,6 +467,14 @@ impl OriginRobotsTracker {
         })
     }
 
+    /// Returns whether the rules of an origin are in force, so that its pages don't have to wait for
+    /// its robots.txt.
+    pub(super) fn are_in_force(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
+        let compiled = self.load(origin)?;
+        let state = compiled.map(|compiled| self.state(now, &compiled, None));
+        Ok(matches!(state, Some(RobotsState::InForce { .. })))
+    }
+
     fn note_unreachable(&mut self, origin: &Origin, why: String) {
         let origins = self.unreachable.entry(origin.host_key()).or_default();
         origins.insert(origin.clone(), why);
