@@ -143,6 +143,7 @@ mod tests {
             host: resting,
             why: "it sent a Retry-After".to_owned(),
             next_try: Some(at(500)),
+            is_tried_at_start: false,
         }]);
         let rows_of = |ended: &EndReason| {
             let rows = coordinator.waiting_urls(at(20), ended).unwrap();
@@ -199,6 +200,7 @@ mod tests {
             why: robots.why_host_waits(&host).unwrap(),
             host,
             next_try: Some(at(500)),
+            is_tried_at_start: false,
         }]);
         // The wait for robots.txt takes five minutes.
         for now in [30, 400] {

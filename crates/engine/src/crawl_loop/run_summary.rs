@@ -263,6 +263,7 @@ mod tests {
                 host: url.host_key(),
                 why: "connect_refused".to_owned(),
                 next_try: Some(at(500)),
+                is_tried_at_start: false,
             }]);
             let elapsed = Duration::from_secs(1);
             let summary = coordinator.into_summary(ended, elapsed, true, BTreeMap::new(), None);
