@@ -2,7 +2,8 @@
 //!
 //! The lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools that read
 //! its indexes can read ours. For the same reason, numbers are strings and the white space is
-//! Python's. Each response, revisit and screenshot has a line.
+//! Python's, and the media type is that of the first `Content-Type` field, even if another one
+//! applies (which rows have). Each response, revisit and screenshot has a line.
 
 use std::fmt::Write as _;
 

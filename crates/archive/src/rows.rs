@@ -190,18 +190,23 @@ fn first_round() -> u32 {
 }
 
 /// Errors that don't count as failures, because the page was read as far as a limit of the crawler
-/// allowed, or because it is a login page, or because only the target of its redirect was forgotten.
-const READ_ALL_THE_SAME: [&str; 5] = [
+/// allowed, or because it is a login page, or because only the target of its redirect was forgotten,
+/// or because the crawl only guessed that it is a sitemap.
+const READ_ALL_THE_SAME: [&str; 6] = [
     "body_truncated",
     "decoded_too_large",
     "decompression_bomb",
     "login_page",
     REDIRECT_FORGOTTEN,
+    NO_SITEMAP,
 ];
 
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
 /// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
+/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist. No link leads to it,
+/// so it isn't broken.
+pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
 /// The error of a redirect whose chain returns to a URL that it already visited.
@@ -263,11 +268,12 @@ impl PageRow {
     }
 
     /// Returns whether a link to the page is broken: there was no response, a status of 400 or
-    /// above, or a redirect that leads nowhere. A page that crashed the crawler doesn't count.
+    /// above, or a redirect that leads nowhere. A page that crashed the crawler doesn't count, nor
+    /// does a guessed sitemap that doesn't exist.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         match (self.error.as_deref(), self.status) {
-            (Some(READER_KILLED), _) => false,
+            (Some(READER_KILLED | NO_SITEMAP), _) => false,
             (_, None | Some(400..)) => true,
             _ => self.broken_redirect().is_some(),
         }

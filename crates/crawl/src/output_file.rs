@@ -2,26 +2,42 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 use crawl_archive::{AtomicFile, AtomicFileError};
 
 use crate::error::{CommandError, unwritable};
 
 /// Writes a file. An existing file is replaced only once the new one is complete, so a full disk
-/// leaves the old one. If its folder doesn't allow that, writes into the existing file. Through a symbolic link, replaces the file that it leads to. Writes directly
-/// to anything else at `path`, such as `/dev/stdout`.
+/// leaves the old one. If its folder doesn't allow that, writes into the existing file. Through a
+/// symbolic link, creates or replaces the file that it leads to. Writes directly to anything else at
+/// `path`, such as `/dev/stdout`.
 pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = end_of_links(path);
     let written = match fs::metadata(&target) {
         Ok(found) if !found.is_file() => fs::write(path, bytes),
         Ok(found) => match replace(&target, bytes.as_ref(), Some(found.permissions())) {
             Err(why) if why.kind() == ErrorKind::PermissionDenied => fs::write(path, bytes),
             replaced => replaced,
         },
-        Err(_) => replace(&target, bytes.as_ref(), None),
+        Err(why) if why.kind() == ErrorKind::NotFound => replace(&target, bytes.as_ref(), None),
+        Err(why) => Err(why),
     };
     written.map_err(|why| unwritable(path, &why))
+}
+
+/// Returns the path of the file that `path` leads to through symbolic links. The file need not exist.
+fn end_of_links(path: &Path) -> PathBuf {
+    match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            let next = |link: &PathBuf| Some(link.parent()?.join(fs::read_link(link).ok()?));
+            let chain = iter::successors(Some(path.to_owned()), next);
+            chain.last().unwrap_or_default()
+        }
+        Err(_) => path.to_owned(),
+    }
 }
 
 /// Replaces a file, and keeps the permissions of the earlier file.
@@ -68,6 +84,20 @@ mod tests {
         // The old file was not written to, so it would still be there if the disk had been full.
         assert_eq!(std::io::read_to_string(opened).unwrap(), "old");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        // A link whose target doesn't exist yet.
+        fs::create_dir(dir.path().join("reports")).unwrap();
+        symlink("reports/latest", dir.path().join("second")).unwrap();
+        symlink("today.html", dir.path().join("reports/latest")).unwrap();
+        write_file(&dir.path().join("second"), "new").unwrap();
+        let created = dir.path().join("reports/today.html");
+        assert_eq!(fs::read_to_string(created).unwrap(), "new");
+        symlink("loop", dir.path().join("loop")).unwrap();
+        write_file(&dir.path().join("loop"), "new").unwrap_err();
+        assert!(
+            fs::symlink_metadata(dir.path().join("loop"))
+                .unwrap()
+                .is_symlink()
+        );
         let refused = write_file(dir.path(), "new").unwrap_err();
         assert!(
             refused.message.contains("Is a directory"),

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct CrawlTotals {
     /// Rows of `pages.jsonl`.
     pub pages: u64,
-    /// Pages without a response, or with a status of 400 and above.
+    /// The rows among `pages` that are sitemaps.
+    #[serde(default)]
+    pub sitemaps: u64,
+    /// Pages without a response, or with a status of 400 and above. Sitemaps don't count.
     pub failed: u64,
     /// Bytes of bodies.
     pub bytes: u64,
@@ -29,6 +32,7 @@ impl CrawlTotals {
     pub(crate) fn since(&self, before: &CrawlTotals) -> CrawlTotals {
         CrawlTotals {
             pages: self.pages.saturating_sub(before.pages),
+            sitemaps: self.sitemaps.saturating_sub(before.sitemaps),
             failed: self.failed.saturating_sub(before.failed),
             bytes: self.bytes.saturating_sub(before.bytes),
             seeds_fetched: self.seeds_fetched.saturating_sub(before.seeds_fetched),
@@ -41,6 +45,7 @@ impl CrawlTotals {
     pub(crate) fn plus(self, other: CrawlTotals) -> CrawlTotals {
         CrawlTotals {
             pages: self.pages + other.pages,
+            sitemaps: self.sitemaps + other.sitemaps,
             failed: self.failed + other.failed,
             bytes: self.bytes + other.bytes,
             seeds_fetched: self.seeds_fetched + other.seeds_fetched,

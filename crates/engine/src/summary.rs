@@ -73,6 +73,9 @@ pub struct UnreachableHost {
     pub why: String,
     /// When the host may next get a request. `None` if it is parked.
     pub next_try: Option<Tick>,
+    /// Whether a new start may try the host sooner, because only its robots.txt is waited for, and
+    /// the last request for it got no answer.
+    pub is_tried_at_start: bool,
 }
 
 /// The rules of an origin that apply to all its URLs.

@@ -222,8 +222,7 @@ impl AllPages<'_> {
             }
         }
         let walk = self.each_stored(&latest, |page| {
-            let leaves = page.gives_way_to.is_none() && leaving.goes(&page.url);
-            match stands(&page) && !leaves {
+            match stands(&page) && !leaving.removes(&page.url) {
                 true => survey.page(&page).map_err(IndexError::disk(self.dir)),
                 false => Ok(()),
             }
@@ -393,7 +392,7 @@ impl AllPages<'_> {
         }
         canonicals
             .named
-            .retain(|url, _| leaving.reason_to_keep(url).is_none());
+            .retain(|url, _| leaving.reason_to_keep(url).is_none() && !leaving.removes(url));
         let mut is_indexed = |url: &str| self.is_indexed(url, latest, leaving);
         canonicals.look_up_redirects(&mut is_indexed, self.answers)?;
         let behind = canonicals.resolve(&mut is_indexed)?;
@@ -560,11 +559,7 @@ impl Settling<'_> {
     ) -> Result<Option<Box<IndexedPage>>, IndexError> {
         let leaving = &self.surveyed.leaving;
         match (entry, stays) {
-            (IndexLogEntry::Put(page), _)
-                if page.gives_way_to.is_none() && leaving.goes(&page.url) =>
-            {
-                Ok(None)
-            }
+            (IndexLogEntry::Put(page), _) if leaving.removes(&page.url) => Ok(None),
             (IndexLogEntry::Put(page), _) if self.all.is_over(&page) => {
                 self.done.expired += 1;
                 Ok(None)
@@ -659,6 +654,9 @@ struct Leaving {
 /// The name of the reason for removing a page that redirects.
 const REDIRECT: &str = "redirect";
 
+/// The beginning of the reason for replacing a page that names a canonical URL.
+const CANONICAL: &str = "canonical: ";
+
 /// Returns the target in the reason for removing a page that redirects. `None` for other reasons.
 fn redirect_target(why: &str) -> Option<&str> {
     let (name, target) = why.split_once(": ")?;
@@ -674,10 +672,23 @@ struct Leaves {
     moved: bool,
 }
 
+impl Leaves {
+    fn names_canonical(&self) -> bool {
+        self.why.starts_with(CANONICAL)
+    }
+}
+
 impl Leaving {
     fn goes(&self, url: &str) -> bool {
         let page = self.pages.get(&url_key(url));
         page.is_some_and(|page| page.moved || !self.stay)
+    }
+
+    /// Returns whether a page is removed. False for a page that only names a canonical URL: it is
+    /// replaced while its canonical page is in the index.
+    fn removes(&self, url: &str) -> bool {
+        let page = self.pages.get(&url_key(url));
+        page.is_some_and(|page| !page.names_canonical()) && self.goes(url)
     }
 
     fn is_logged_out(&self, url: &str) -> bool {
@@ -696,7 +707,7 @@ impl Leaving {
             let entry = latest.get(&url_key(&page.url));
             // Skip pages that name a canonical URL. The survey reads these from their pending
             // entries.
-            entry.is_some_and(|_| !page.why.starts_with("canonical: "))
+            entry.is_some_and(|_| !page.names_canonical())
         };
         let pending = stay.filter(is_dropped);
         let logged_out = self.logged_out.iter();

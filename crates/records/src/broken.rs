@@ -8,6 +8,7 @@ mod outages;
 mod redirect_targets;
 mod text;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use crawl_archive::Timestamp;
@@ -45,6 +46,10 @@ pub struct BrokenLinkReport {
     pub links: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
+    /// The origins in scope that became unreachable after an earlier round. `pages` has one page of
+    /// each.
+    #[serde(skip)]
+    pub(crate) outages: HashSet<String>,
 }
 
 /// A broken page.
@@ -126,6 +131,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     }
     redirects.name_loops(&mut result.pages);
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
+    result.outages = outages.origins_in_scope();
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
     let archived = ArchivedPageReader::open(dir)?;
     let mut wanted = BrokenLinkSearch::new(dir, &result.pages, &redirects);
@@ -167,7 +173,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
 }
 
 /// Adds the pending URLs of origins that could not be reached. Skips origins that the crawl only
-/// has to wait for.
+/// has to wait for, and those of [`BrokenLinkReport::outages`].
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,
@@ -177,7 +183,9 @@ fn add_unreachable(
     let mut rows = waiting(dir)?;
     while let Some(row) = rows.next_sound() {
         let row = row?;
-        if row.detail.as_deref().is_some_and(is_wait) {
+        let is_outage = |origin: &String| found.outages.contains(origin);
+        if row.detail.as_deref().is_some_and(is_wait) || row.origin.as_ref().is_some_and(is_outage)
+        {
             continue;
         }
         for listed in row.listed {

@@ -30,7 +30,7 @@ const CUT: [&str; 5] = [
 
 /// Prefix of `detail` in a row of `waiting.jsonl`, if the request for the origin's robots.txt got
 /// no response.
-const ROBOTS_FAILED: &str = "robots.txt: ";
+pub(crate) const ROBOTS_FAILED: &str = "robots.txt: ";
 
 /// Prefix of `rule` in a row of `excluded.jsonl`, if the host refused us the robots.txt
 /// (`--robots-forbidden deny`).

@@ -166,7 +166,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
                 redirects: redirects(dir, &latest, &archived)?,
                 naming: naming(dir),
                 latest: &latest,
-                unfetched: UnfetchedUrls::read(dir)?,
+                unfetched: UnfetchedUrls::read(dir, &broken.outages)?,
                 unnamed: BrokenLinkElements::of(&faults),
                 fragments: FragmentLinks::default(),
                 faults: Vec::new(),

@@ -391,7 +391,7 @@ const OURS: &[ColumnDefinition<PageTableRow>] = &[
         "content_type",
         Text,
         "text",
-        "the `Content-Type` of the answer, as sent",
+        "the `Content-Type` of the answer; of several, the last valid one",
         "`content_type`",
         |page| page.row.content_type.as_ref().into(),
     ),

@@ -15,18 +15,19 @@ use crawl_archive::{
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::capture_rounds::CaptureRounds;
 use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;
 use crate::original_captures::referred_to;
-use crate::round_end_times::{PackagedTimeSpan, RoundEndTimes};
 use crate::zip_file_writer::ZipFileWriter;
 
 /// Copies the records that belong in the package, and writes an index line for each capture among
 /// them.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
-    pub(crate) span: PackagedTimeSpan,
-    pub(crate) rounds: &'a RoundEndTimes,
+    pub(crate) rounds: &'a CaptureRounds,
+    /// The round of the last capture that was read. Initially `None`.
+    pub(crate) round: Option<u32>,
     pub(crate) earlier: &'a mut EarlierWaczFiles,
     /// The path of the package, for error messages.
     pub(crate) out: &'a Path,
@@ -52,7 +53,7 @@ pub(crate) struct CaptureCopyReport {
 
 impl CaptureCopyReport {
     /// Returns true if the WARC file was read beyond the start of the given record. If the record's
-    /// time is also in the packaged time span, the package contains the record.
+    /// round is packaged, the package contains the record.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
         self.ends.get(file).is_some_and(|end| offset < *end)
     }
@@ -136,7 +137,12 @@ impl CaptureCopier<'_> {
                 warcinfo = Some(record);
                 continue;
             }
-            if !record.date().is_some_and(|date| self.span.holds(date)) {
+            // The other records of a capture follow its response.
+            if matches!(record.kind(), "response" | "revisit") {
+                self.round = self.rounds.of(&name, record.offset, self.round);
+            }
+            let is_packaged = self.round.is_none_or(|round| self.rounds.includes(round));
+            if !is_packaged || record.date().is_none() {
                 continue;
             }
             if !is_begun {
@@ -184,15 +190,15 @@ impl CaptureCopier<'_> {
     /// the revisit if its payload is in an earlier round. `None` if the payload is in this package,
     /// or in none of the given WACZ files.
     fn container(&mut self, record: &WarcRecord, copied: &mut CaptureCopyReport) -> Option<String> {
-        if record.kind() != "revisit" || !self.span.is_limited() {
+        if record.kind() != "revisit" || !self.rounds.is_limited() {
             return None;
         }
-        let (_, date) = referred_to(record)?;
-        if self.span.holds(date) {
+        let (url, date) = referred_to(record)?;
+        let round = self.rounds.of_visit(url, date);
+        if round.is_some_and(|round| self.rounds.includes(round)) {
             return None;
         }
         copied.revisits_of_earlier += 1;
-        let round = self.rounds.of(date);
         let name = round.and_then(|round| self.earlier.with(round));
         copied.without_container += u64::from(name.is_none());
         name.map(|name| format!("file://{name}"))

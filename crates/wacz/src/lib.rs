@@ -30,6 +30,7 @@
 //! ```
 
 mod capture_copier;
+mod capture_rounds;
 mod data_package;
 mod earlier_wacz;
 mod error;
@@ -37,7 +38,6 @@ mod index_blocks;
 mod options;
 mod original_captures;
 mod page_list;
-mod round_end_times;
 mod wacz_packaging;
 mod zip_file_writer;
 

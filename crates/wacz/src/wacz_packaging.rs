@@ -8,6 +8,7 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX, write_index};
 use crawl_records::CrawlSettings;
 
 use crate::capture_copier::CaptureCopier;
+use crate::capture_rounds::CaptureRounds;
 use crate::data_package::{self, DataPackageMetadata};
 use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;
@@ -15,7 +16,6 @@ use crate::index_blocks;
 use crate::options::WaczOptions;
 use crate::original_captures::OriginalCaptureFinder;
 use crate::page_list::{PageListKind, PageListWriter};
-use crate::round_end_times::{PackagedTimeSpan, RoundEndTimes};
 use crate::zip_file_writer::ZipFileWriter;
 
 /// The result of packaging a crawl.
@@ -55,11 +55,7 @@ pub fn package(
     options: &WaczOptions,
 ) -> Result<WrittenWacz, WaczError> {
     let settings = CrawlSettings::read(dir)?;
-    let rounds = RoundEndTimes::read(dir)?;
-    let span = match options.round {
-        Some(round) => rounds.span(round)?,
-        None => PackagedTimeSpan::default(),
-    };
+    let rounds = CaptureRounds::read(dir, options.round)?;
     let mut earlier = EarlierWaczFiles::read(&options.earlier)?;
     let file = scratch.join("package.wacz");
     let unwritable = WaczError::write(&file);
@@ -68,8 +64,8 @@ pub fn package(
     let mut lines = BufWriter::new(&index.file);
     let copied = CaptureCopier {
         dir,
-        span,
         rounds: &rounds,
+        round: None,
         earlier: &mut earlier,
         out: &file,
     }
@@ -95,7 +91,7 @@ pub fn package(
     let facts = DataPackageMetadata {
         options,
         settings: &settings,
-        rounds: &rounds.numbers(options.round),
+        rounds: &rounds.numbers(),
         main: lists.main.as_ref(),
         required: earlier.required(),
     };

@@ -153,6 +153,7 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
         EndReason::Unreachable(hosts) if all_parked(hosts) => {
             "unpark a host first, nothing else is left to fetch".to_owned()
         }
+        EndReason::Unreachable(hosts) if hosts.iter().any(|host| host.is_tried_at_start) => command,
         EndReason::Unreachable(hosts) => {
             match hosts.iter().filter_map(|host| host.next_try).min() {
                 Some(at) => format!("{command} (from {})", moment(at)),
@@ -688,6 +689,7 @@ mod tests {
             host: HostKey::parse("e.example").unwrap(),
             why: "http://e.example/robots.txt: connect_refused".to_owned(),
             next_try: Some(Tick::from_micros(1_795_219_199_123_000)),
+            is_tried_at_start: false,
         }]));
         unreachable.pending = 1;
         assert_eq!(exit_code(&unreachable, true), 1);

@@ -138,9 +138,14 @@ pub(super) fn name_unreached(summary: &RunSummary, text: &mut String) {
     let hosts = hosts_of(summary);
     for host in hosts.iter().take(MAX_NAMED) {
         let _ = match (host.next_try, hosts.len()) {
-            (Some(at), 1) => writeln!(text, "  next try: from {}", moment(at)),
+            (Some(at), 1) => writeln!(text, "  next try: {}", next_try(host, at)),
             (Some(at), _) => {
-                writeln!(text, "  {}; next try from {}", sentence(host), moment(at))
+                writeln!(
+                    text,
+                    "  {}; next try {}",
+                    sentence(host),
+                    next_try(host, at)
+                )
             }
             (None, 1) => Ok(()),
             (None, _) => writeln!(text, "  parked: {}", host.host),
@@ -156,6 +161,13 @@ pub(super) fn name_unreached(summary: &RunSummary, text: &mut String) {
         let _ = writeln!(text, "  seed failed: {}: {reason}", seed.url);
     }
     more(text, seeds.len());
+}
+
+fn next_try(host: &UnreachableHost, at: Tick) -> String {
+    match host.is_tried_at_start {
+        true => format!("from {}, or at the next start", moment(at)),
+        false => format!("from {}", moment(at)),
+    }
 }
 
 /// Returns hints about the hosts that were not reached, for a crawl whose directory stays.
@@ -334,6 +346,7 @@ mod tests {
             host: HostKey::parse("e.example").unwrap(),
             why: (*why).to_owned(),
             next_try: Some(Tick::from_micros(1)),
+            is_tried_at_start: false,
         };
         let hosts: Vec<UnreachableHost> = why.iter().map(host).collect();
         let mut lines: Vec<String> = hosts.iter().map(sentence).collect();

@@ -408,6 +408,51 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
+#[test]
+fn a_redirect_to_a_forgotten_page_is_the_same_in_later_rounds() {
+    let (dir, cmd) = setup("unchanged");
+    let web = web(1);
+    crawled(&cmd, &[&web.url(0, "/")], &[]);
+    let ran = cmd.run(&["forget", "c", &web.url(0, "/gone-page")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let again = ["--output", "c", "--recrawl", "--revisit-most", "1ms"];
+    for _ in 0..2 {
+        let ran = cmd.run(&[&again[..], &QUICK].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let hop = Value::from(web.url(0, "/hop"));
+    let changes = dir.rows("c/pages.jsonl").into_iter();
+    let changes = changes.filter(|row| row["url"] == hop);
+    let changes: Vec<Value> = changes.map(|row| row["change"].clone()).collect();
+    assert_eq!(changes, ["new", "same", "same"]);
+}
+
+/// A killed run leaves the rows of deferred URLs in `state/excluded.jsonl`.
+#[test]
+fn other_excluded_urls_keep_their_round_if_a_page_is_forgotten_after_a_killed_run() {
+    let (dir, cmd) = setup("rounds");
+    let web = web(1);
+    crawled(&cmd, &[&web.url(0, "/")], &["--max-depth", "0"]);
+    fs::copy(
+        dir.file("c/excluded.jsonl"),
+        dir.file("c/state/excluded.jsonl"),
+    )
+    .unwrap();
+    let ran = cmd.run(&["forget", "c", &web.url(0, "/gone-page")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_gone(&dir, &[&web.url(0, "/gone-page")]);
+    let ran = cmd.run(&[&["--output", "c", "--recrawl"][..], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows = dir.rows("c/excluded.jsonl");
+    let rounds: Vec<_> = rows
+        .iter()
+        .map(|row| (&row["url"], &row["round"]))
+        .collect();
+    let [kept, hop] = ["/kept", "/hop"].map(|path| Value::from(web.url(0, path)));
+    let first = Value::from(1);
+    assert_eq!(rounds, [(&hop, &first), (&kept, &first)]);
+}
+
 /// Maximum file sizes, in blocks of `ulimit -f`. The process is killed when it writes a longer
 /// file: one of the first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];

@@ -39,16 +39,23 @@ impl Coordinator {
             let mut next_try = None;
             let without_robots = self.why_without_robots(now, &origin)?;
             let (reason, detail) = if let Some((why, retry_at)) = without_robots {
-                next_try = Some(retry_at);
+                let until = unreachable.get(&host).map(|(_, until)| *until);
+                next_try = Some(until.map_or(retry_at, |until| until.max(retry_at)));
                 ("robots", Some(why))
             } else if parked.contains(&host) {
                 ("parked", None)
             } else if let Some((why, until)) = unreachable.get(&host) {
                 next_try = Some(*until);
-                // A reason that names the robots.txt of another origin does not explain why this
-                // origin waits.
-                let is_own = !is_of_robots(why);
-                ("unreachable", is_own.then(|| (*why).to_owned()))
+                // The robots.txt files of a host are described together. Only that of this origin
+                // explains why the origin waits.
+                match (is_of_robots(why), self.robots.why_unreachable(&origin)) {
+                    (false, _) => ("unreachable", Some((*why).to_owned())),
+                    (true, None) => ("unreachable", None),
+                    (true, Some(own)) => match self.robots.are_in_force(now, &origin)? {
+                        true => ("unreachable", Some(own.to_owned())),
+                        false => ("robots", Some(own.to_owned())),
+                    },
+                }
             } else if let Some(budget) = self.hosts.budgets().spent_by(&host) {
                 ("budget", Some(budget))
             } else {
@@ -108,10 +115,13 @@ mod tests {
     use std::sync::Arc;
 
     use crawl_archive::rows::WaitingRow;
+    use crawl_fetcher::robots::RobotsFetchResult;
+    use crawl_fetcher::{FetchRequest, Validators};
     use crawl_frontier::UrlToAdmit;
     use crawl_weburl::canonicalize;
 
     use super::super::fixtures::{at, coordinator};
+    use crate::simulated_crawl_tests::scripted_servers::answer;
     use crate::summary::{EndReason, UnreachableHost};
 
     #[test]
@@ -133,6 +143,7 @@ mod tests {
             host: resting,
             why: "it sent a Retry-After".to_owned(),
             next_try: Some(at(500)),
+            is_tried_at_start: false,
         }]);
         let rows_of = |ended: &EndReason| {
             let rows = coordinator.waiting_urls(at(20), ended).unwrap();
@@ -167,6 +178,43 @@ mod tests {
             (EndReason::Budget("max-time"), "budget max-time"),
         ] {
             assert_eq!(rows_of(&ended), expected(word, word, word));
+        }
+    }
+
+    /// A host may be paused for longer than its robots.txt is waited for.
+    #[test]
+    fn the_robots_txt_of_a_paused_host_is_named_after_its_wait_too() {
+        let mut coordinator = coordinator(|_| {});
+        let seed = canonicalize(None, "http://down.example/").unwrap();
+        let mut transaction = coordinator.frontier.begin().unwrap();
+        transaction.admit(UrlToAdmit::seed(seed.clone())).unwrap();
+        transaction.commit().unwrap();
+        let origin = seed.origin();
+        let request = FetchRequest::robots(origin.robots_url(), Validators::default());
+        let result = answer(503, "").result(&request.url, at(20));
+        let unreachable = RobotsFetchResult::of(&request, &result, 0);
+        let robots = &mut coordinator.robots;
+        robots.learn(&origin, &unreachable, &result).unwrap();
+        let host = origin.host_key();
+        let ended = EndReason::Unreachable(vec![UnreachableHost {
+            why: robots.why_host_waits(&host).unwrap(),
+            host,
+            next_try: Some(at(500)),
+            is_tried_at_start: false,
+        }]);
+        // The wait for robots.txt takes five minutes.
+        for now in [30, 400] {
+            let rows = coordinator.waiting_urls(at(now), &ended).unwrap();
+            let row = &rows[1];
+            let detail = row.detail.as_deref();
+            assert_eq!(
+                (row.reason.as_str(), detail),
+                ("robots", Some("robots.txt answered 503"))
+            );
+            assert_eq!(
+                row.next_try.unwrap().to_string(),
+                "1970-01-01T00:08:20.000Z"
+            );
         }
     }
 }

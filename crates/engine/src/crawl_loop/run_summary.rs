@@ -28,6 +28,8 @@ impl Coordinator {
     ) -> RunSummary {
         let totals = self.totals();
         let of_round = self.report.of_round();
+        // Sitemaps don't show whether pages can be fetched.
+        let pages_of_round = of_round.pages.saturating_sub(of_round.sitemaps);
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
         // In a shared crawl, another worker may have fetched the seeds. If the database can't be
@@ -61,10 +63,10 @@ impl Coordinator {
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
                 // Some pages were fetched, so count one seed as fetched: the round did not fail,
                 // even if no seed was due.
-                0 if round.number > 1 && of_round.pages > of_round.failed => 1,
+                0 if round.number > 1 && pages_of_round > of_round.failed => 1,
                 // No page was fetched although pages of the seeds' hosts were due.
                 0 if are_seeds_unreachable => 0,
-                0 if of_round.pages == 0 => totals.seeds_fetched,
+                0 if pages_of_round == 0 => totals.seeds_fetched,
                 // All pages of the round failed, but no seed was due, so report the seeds fetched
                 // in earlier rounds.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
@@ -261,6 +263,7 @@ mod tests {
                 host: url.host_key(),
                 why: "connect_refused".to_owned(),
                 next_try: Some(at(500)),
+                is_tried_at_start: false,
             }]);
             let elapsed = Duration::from_secs(1);
             let summary = coordinator.into_summary(ended, elapsed, true, BTreeMap::new(), None);
@@ -273,11 +276,21 @@ mod tests {
 
     #[test]
     fn seeds_of_earlier_rounds_count_unless_due_pages_failed() {
-        // Each row has the numbers of pages and failed pages of this round, and the expected number
-        // of fetched seeds.
-        for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
+        // Each row has the numbers of rows, sitemaps and failed pages of this round, and the
+        // expected number of fetched seeds.
+        for (pages, sitemaps, failed, fetched) in [
+            (0, 0, 0, 3),
+            (1, 1, 0, 3),
+            (2, 0, 2, 0),
+            (3, 1, 2, 0),
+            (2, 0, 1, 1),
+        ] {
             let mut coordinator = coordinator(|_| {});
-            let (before, now) = (totals(5, 0, 3), totals(5 + pages, failed, 3));
+            let before = totals(5, 0, 3);
+            let now = CrawlTotals {
+                sitemaps,
+                ..totals(5 + pages, failed, 3)
+            };
             coordinator.report = run_report(2, before, now, now);
             let url = coordinator.config.seeds[0].clone();
             let seeds_failed = vec![SeedFailure {

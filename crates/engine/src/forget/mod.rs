@@ -34,7 +34,7 @@ use crate::revisit::visit::without_redirect_to;
 use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::crawl_directory::{examine, open_at_rest, open_resting};
-use crate::state::earlier_exclusions::{EARLIER, EARLIER_BESIDE};
+use crate::state::earlier_exclusions::EARLIER_BESIDE;
 use crate::state::extracted_field_files::finish_replacement;
 use crate::state::file_swap::{self, FileSwapList, LIST};
 use crate::tombstones::{
@@ -167,7 +167,6 @@ fn may_change(name: &str) -> bool {
         || name == TOMBSTONES
         || name == CONFIG
         || name == STORE
-        || name == EARLIER
         || name == EARLIER_BESIDE
         || name
             .strip_prefix("state/")
@@ -311,10 +310,8 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
     changes
         .remove
         .extend(state_files.map(|name| format!("state/{name}")));
-    // Exists only after a killed run. The next run then lists these URLs with its own round.
-    changes
-        .remove
-        .extend([EARLIER, EARLIER_BESIDE].map(str::to_owned));
+    // Exists only if a start was killed while it copied rows.
+    changes.remove.push(EARLIER_BESIDE.to_owned());
     file_swap::commit(dir, &changes, order.sign)?;
     file_swap::finish(dir, &changes, &mut || Ok(()))?;
     Ok(counts.done)

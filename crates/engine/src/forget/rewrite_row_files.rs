@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::Counts;
 use crate::error::EngineError;
 use crate::state::crawl_directory::WALK;
+use crate::state::earlier_exclusions::{EARLIER, EXCLUDED};
 use crate::state::extracted_field_files::EXTRACTS;
 use crate::state::order_log::ORDER;
 
@@ -26,6 +27,8 @@ pub(super) enum RowFileKind {
     Pages,
     Requests,
     Excluded,
+    /// Rows of `excluded.jsonl` that a killed run did not list again.
+    EarlierExcluded,
     Links,
     Extracts,
     Walk,
@@ -37,10 +40,11 @@ pub(super) enum RowFileKind {
 
 /// All row files. The file of pending URLs is last, because it contains the number of URLs that
 /// remain pending.
-pub(super) const ROW_FILES: [RowFileKind; 10] = [
+pub(super) const ROW_FILES: [RowFileKind; 11] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
     RowFileKind::Excluded,
+    RowFileKind::EarlierExcluded,
     RowFileKind::Links,
     RowFileKind::Extracts,
     RowFileKind::Walk,
@@ -56,7 +60,8 @@ impl RowFileKind {
         match self {
             RowFileKind::Pages => "pages.jsonl",
             RowFileKind::Requests => "requests.jsonl",
-            RowFileKind::Excluded => "excluded.jsonl",
+            RowFileKind::Excluded => EXCLUDED,
+            RowFileKind::EarlierExcluded => EARLIER,
             RowFileKind::Links => "links.jsonl",
             RowFileKind::Extracts => EXTRACTS,
             RowFileKind::Walk => WALK,
@@ -95,6 +100,9 @@ pub(super) fn rewrite_file(
         }),
         RowFileKind::Requests => rewrite_rows(&from, to, None, |row, _| request(row, removal)),
         RowFileKind::Excluded => rewrite_rows(&from, to, mark, |row, _| excluded(row, removal)),
+        RowFileKind::EarlierExcluded => {
+            rewrite_rows(&from, to, None, |row, _| excluded(row, removal))
+        }
         RowFileKind::Links => rewrite_rows(&from, to, mark, |row: &mut LinkRow, is_committed| {
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
             keep_unless(is_out || !is_committed)
@@ -137,7 +145,8 @@ pub(super) fn rewrite_file(
         RowFileKind::Excluded => done.excluded = rewritten.dropped,
         RowFileKind::Links => done.links = rewritten.dropped,
         RowFileKind::Extracts => done.extracts = rewritten.dropped,
-        RowFileKind::Walk
+        RowFileKind::EarlierExcluded
+        | RowFileKind::Walk
         | RowFileKind::Delays
         | RowFileKind::Order
         | RowFileKind::Recheck

@@ -1,7 +1,7 @@
 //! Turns a page that was read into the message for the writer. Runs on reader threads.
 
 use crawl_archive::SerializedPageRow;
-use crawl_archive::rows::PageRow;
+use crawl_archive::rows::{NO_SITEMAP, PageRow};
 use crawl_frontier::LeaseOutcome;
 use crawl_index_entry::IndexLogEntry;
 
@@ -17,7 +17,7 @@ use crate::priority::is_guess;
 use crate::revisit::change_detection::{
     AnswerRecordSummary, ChangeDetectionInput, ChangeDetector, IncomparableAnswer,
 };
-use crate::revisit::visit::{RevisitRules, fetch_in_full_next_time};
+use crate::revisit::visit::{PreviousVisit, RevisitRules, fetch_in_full_next_time};
 
 /// Encodes each read page and side request into the message that the writer stores: rows, links and
 /// archive record.
@@ -55,6 +55,9 @@ impl PageEncoder {
         });
         let detected = detector.finish(record);
         let (change, mut result) = (detected.change, detected.result);
+        // A guessed URL that has no page gets a row only to replace an earlier row.
+        let has_row = |past: &PreviousVisit| past.page().is_some() || past.is_failed();
+        let is_listed = !detected.is_absent || page.past.as_deref().is_some_and(has_row);
         let row = PageRow {
             digest: detected.digest,
             differs: detected.differs.map(str::to_owned),
@@ -63,6 +66,10 @@ impl PageEncoder {
                 .map(|capture| capture.record_id().to_string()),
             change: change.map(|change| change.name().to_owned()),
             render,
+            error: match detected.is_absent {
+                true => Some(NO_SITEMAP.to_owned()),
+                false => page.row.error,
+            },
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexLogEntry::Drop { .. }));
@@ -85,7 +92,7 @@ impl PageEncoder {
                 },
                 row: Box::new(row),
                 lease: page.lease,
-                is_listed: !detected.is_absent || change.is_some(),
+                is_listed,
                 change,
                 next: self
                     .visits

@@ -177,7 +177,13 @@ impl<'a> ChangeDetector<'a> {
                     result = VisitResult::Nothing;
                     true
                 }
-                status => (400..=499).contains(&status),
+                400..=499 => {
+                    if self.known.is_none() {
+                        result = VisitResult::Nothing;
+                    }
+                    true
+                }
+                _ => false,
             };
         let has_new_indexing_fields = match self.repeat {
             Some(AnswerRepetition::NotModified(known)) => {

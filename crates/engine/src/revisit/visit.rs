@@ -92,6 +92,9 @@ pub(crate) struct PreviousVisit {
     /// Why the URL was not fetched. `None` if it was fetched.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
+    /// Whether the last visit that fetched the URL did not show what became of the page.
+    #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
+    is_failed: bool,
 }
 
 /// A page as it was last fetched.
@@ -147,7 +150,9 @@ impl KnownPage {
 
     /// Returns how this page differs from its earlier state `before`.
     pub(crate) fn difference(&self, before: &KnownPage) -> ChangedPagePart {
-        if self.status != before.status || self.redirect != before.redirect {
+        // Compare the digests of redirect targets, because `crawl forget` erases the targets.
+        let is_redirect = self.redirect.is_some() || before.redirect.is_some();
+        if self.status != before.status || is_redirect && self.digest != before.digest {
             return ChangedPagePart::Answer;
         }
         if self.dom_digest == before.dom_digest {
@@ -265,6 +270,12 @@ impl PreviousVisit {
 
     pub(crate) fn page(&self) -> Option<&KnownPage> {
         self.page.as_ref()
+    }
+
+    /// Returns whether the last visit that fetched the URL did not show what became of the page, for
+    /// example because the server answered 500.
+    pub(crate) fn is_failed(&self) -> bool {
+        self.is_failed
     }
 
     /// Returns the target of the URL's redirect at the last visit. `None` if the URL did not
@@ -411,6 +422,11 @@ impl RevisitRules {
                 self.round.began.saturating_add(interval)
             }
         };
+        let is_failed = match &result {
+            VisitResult::Unknown | VisitResult::Deadly => true,
+            VisitResult::Excluded(_) => past.as_ref().is_some_and(PreviousVisit::is_failed),
+            VisitResult::Same | VisitResult::Page(_) | VisitResult::Nothing => false,
+        };
         let before = past.and_then(|past| past.page);
         let mut excluded = None;
         let page = match result {
@@ -446,6 +462,7 @@ impl RevisitRules {
             page,
             declared,
             excluded,
+            is_failed,
         };
         LastVisit {
             // If the clock was set back, the visit must still count as part of its round.

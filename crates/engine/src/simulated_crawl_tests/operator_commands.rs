@@ -166,6 +166,7 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
         host: host(3),
         why: "it is parked".to_owned(),
         next_try: None,
+        is_tried_at_start: false,
     }];
     assert_eq!(first.ended, EndReason::Unreachable(named.clone()));
     let at = parked_at.unwrap().as_millis();

@@ -397,6 +397,57 @@ fn kinds_of_changes_are_distinguished() {
 }
 
 #[test]
+fn a_round_in_which_every_page_fails_fetched_no_seed() {
+    // A site's sitemap may still be served while its pages fail.
+    for sitemap in [200, 404, 500] {
+        let web = small(&["/a"]);
+        let mut crawl = eager(&web);
+        crawl.config.retries = 0;
+        assert_eq!(crawl.run().unwrap().seeds_fetched, 1);
+        for path in ["/", "/a"] {
+            web.script(0, path, HttpAnswer::of(500));
+        }
+        let answer = HttpAnswer::of(sitemap).header("content-type", "application/xml");
+        web.script(0, "/sitemap.xml", answer.body("<urlset></urlset>"));
+        let summary = again(&mut crawl);
+        assert_eq!((summary.seeds_fetched, summary.failed), (0, 2), "{sitemap}");
+    }
+}
+
+/// Without a new row, the last row of the sitemap would state the failure for ever.
+#[test]
+fn a_guessed_sitemap_that_failed_and_is_missing_again_has_a_row() {
+    let web = small(&[]);
+    let mut crawl = eager(&web);
+    crawl.config.retries = 0;
+    crawl.run().unwrap();
+    for (status, body) in [
+        (403, ""),
+        (500, ""),
+        (404, ""),
+        (403, ""),
+        (500, ""),
+        (200, "a page"),
+        (404, ""),
+    ] {
+        web.script(0, "/sitemap.xml", HttpAnswer::of(status).body(body));
+        again(&mut crawl);
+    }
+    let rows = crawl.pages().into_iter();
+    let rows = rows.filter(|row| row.url.ends_with("/sitemap.xml"));
+    let rows: Vec<_> = rows
+        .map(|row| (row.round, row.status.unwrap(), row.is_broken()))
+        .collect();
+    let expected = [
+        (3, 500, true),
+        (4, 404, false),
+        (6, 500, true),
+        (7, 200, false),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
 fn pages_that_are_not_due_are_not_fetched() {
     let web = small(&["/still", "/busy"]);
     let mut crawl = Crawl::of(&web);

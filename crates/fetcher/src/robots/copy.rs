@@ -119,8 +119,10 @@ impl RobotsCopy {
     ///
     /// A good answer replaces everything. If the file is unreachable, the last good file is kept,
     /// and robots.txt must be fetched again after a wait. The wait doubles each time, unless the
-    /// server's Retry-After is longer. A [`RobotsFetchResult::Redirect`] that is not followed means
-    /// no rules (RFC 9309 section 2.3.1.2).
+    /// server's Retry-After is longer. A new run may fetch it during a wait after a request without
+    /// an answer. If it gets no answer either, the wait doesn't change. A
+    /// [`RobotsFetchResult::Redirect`] that is not followed means no rules (RFC 9309 section
+    /// 2.3.1.2).
     #[must_use]
     pub fn learn(
         origin: &Origin,
@@ -258,6 +260,13 @@ impl RobotsCopy {
         self.good_at.is_some()
     }
 
+    /// Returns whether the copy waits at `now` because a request got no answer.
+    fn is_unanswered_at(&self, now: Tick) -> bool {
+        matches!(self.state, RobotsRulesState::Unreachable { .. })
+            && self.status.is_none()
+            && (self.fetched_at..self.expires).contains(&now)
+    }
+
     fn good(&mut self, exchange: &Exchange, times: &RobotsTimeLimits) {
         self.lasts = lifetime(&exchange.headers, times, exchange.ended);
         self.expires = exchange.ended + self.lasts;
@@ -303,14 +312,17 @@ impl RobotsCopy {
             } => (why.as_str(), *retry_after),
             _ => ("status", None),
         };
+        let waiting = before.filter(|before| self.status.is_none() && before.is_unanswered_at(now));
         let tries = match before.map(|before| &before.state) {
+            Some(RobotsRulesState::Unreachable { tries, .. }) if waiting.is_some() => *tries,
             Some(RobotsRulesState::Unreachable { tries, .. }) => tries.saturating_add(1),
             _ => 1,
         };
         let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
         let wait = doubled.min(times.longest_wait);
         let wait_asked = wait_asked.unwrap_or_default().min(times.longest_asked);
-        self.expires = now + wait.max(wait_asked);
+        let end = now + wait.max(wait_asked);
+        self.expires = waiting.map_or(end, |before| before.expires.min(end));
         self.state = RobotsRulesState::Unreachable {
             why: why.to_owned(),
             tries,

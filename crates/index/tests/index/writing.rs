@@ -547,6 +547,59 @@ fn a_page_yields_while_its_canonical_page_exists() {
     }
 }
 
+/// A page whose canonical URL leads nowhere is indexed under its own URL, until it redirects.
+#[test]
+fn a_page_without_its_canonical_page_leaves_once_it_redirects() {
+    let url = |page: &str| format!("http://a.example/{page}");
+    let redirects = |urls: &BTreeSet<String>| {
+        let redirect = urls.contains(&url("01")).then(|| (url("01"), url("09")));
+        let redirect = redirect.map(|(from, to)| (from, RecordedAnswer::Redirect(to)));
+        Ok(HashMap::from_iter(redirect))
+    };
+    for is_pending in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = IndexWriter::open(dir.path()).unwrap();
+        let target = page(&url("09"), "Target", "Nine");
+        let fillers = (10..40).map(|n| page(&url(&n.to_string()), "Other", "Filler"));
+        let fillers = fillers.map(|page| IndexLogEntry::Put(Box::new(page)));
+        let pages = [
+            named(1, "missing"),
+            named(2, "01"),
+            IndexLogEntry::Put(Box::new(target)),
+        ];
+        for entry in pages.into_iter().chain(fillers) {
+            writer.apply(&entry).unwrap();
+        }
+        writer.commit("pages").unwrap();
+        let mut reconcile = |entries: &[IndexLogEntry], note: &str| {
+            let entries = Listed(entries);
+            let done = writer.reconcile_with(&entries, &redirects, note, 0, &|| false);
+            done.unwrap().unwrap()
+        };
+        assert_eq!(reconcile(&[], "first").gave_way, 1);
+        let index = IndexSearcher::open(dir.path()).unwrap();
+        assert_eq!(found(&index, "tea"), "/01");
+        let moved = IndexLogEntry::Drop {
+            url: url("01"),
+            why: format!("redirect: {}", url("09")),
+        };
+        let done = match is_pending {
+            true => reconcile(&[moved], "second"),
+            false => {
+                writer.apply(&moved).unwrap();
+                writer.commit("half").unwrap();
+                let done = writer.reconcile_with(&(), &redirects, "second", 0, &|| false);
+                done.unwrap().unwrap()
+            }
+        };
+        // The page that named it as canonical is replaced by the target of the redirect.
+        assert_eq!((done.left, done.gave_way), (1, 1), "{is_pending}");
+        writer.close().unwrap();
+        let index = IndexSearcher::open(dir.path()).unwrap();
+        assert_eq!(found(&index, "tea"), "", "{is_pending}");
+    }
+}
+
 fn no_answers(_urls: &BTreeSet<String>) -> Result<HashMap<String, RecordedAnswer>, IndexError> {
     Ok(HashMap::new())
 }

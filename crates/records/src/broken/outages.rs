@@ -1,6 +1,6 @@
 //! Pages of earlier rounds whose origin was unreachable in the last round.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
@@ -81,6 +81,13 @@ impl Outages {
             outage.page = Some((row.depth, BrokenPage { via: None, ..page }));
         }
         None
+    }
+
+    /// Returns the unreachable origins with pages in scope.
+    pub(super) fn origins_in_scope(&self) -> HashSet<String> {
+        let origins = self.origins.iter();
+        let in_scope = origins.filter(|(_, outage)| outage.page.is_some());
+        in_scope.map(|(origin, _)| origin.clone()).collect()
     }
 
     /// Returns a page without links for each unreachable origin in scope: the page with the

@@ -273,7 +273,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
             http://e.example/waits
             waiting to be fetched
               pending because: robots.txt: connection refused
-              next try: from 2026-11-21T00:10:00.000Z
+              next try: from 2026-11-21T00:10:00.000Z, or at the next start
               found on: http://e.example/
               depth: 1
               requests sent for it: 0

@@ -439,6 +439,37 @@ fn an_origin_that_went_down_since_the_last_round_is_unreachable() {
     assert_eq!(listed(&outage(2, &[parked])), []);
 }
 
+#[test]
+fn links_to_unfetched_pages_of_a_site_that_went_down_are_no_further_faults() {
+    let mut made = TestCrawlBuilder::new();
+    let [deep, pending] = ["deep", "pending"].map(|path| format!("{HOST}/{path}"));
+    let [friend, limited] = ["", "x"].map(|path| format!("https://friend.example/{path}"));
+    linking_page(&mut made, &[&deep, &pending, &friend, &limited]);
+    let dir = made.finish();
+    let why = "robots.txt: connect_refused";
+    let home = format!("{HOST}/");
+    let down = |origin: &str, url: &str| {
+        json!({"origin": origin, "urls": 1, "reason": "robots", "detail": why,
+            "listed": [{"url": url, "found_on": home}]})
+    };
+    let ended = json!({"origin": null, "urls": 2, "reason": "unreachable", "detail": null,
+        "round": 2});
+    let waiting = [
+        ended,
+        down(HOST, &pending),
+        down("https://friend.example", &friend),
+    ];
+    write_rows(&dir, "waiting.jsonl", &waiting);
+    let excluded = |url: &str, reason: &str| json!({"url": url, "reason": reason, "rule": null, "line": null, "found_on": home});
+    let excluded = [excluded(&deep, "depth"), excluded(&limited, "scope")];
+    write_rows(&dir, "excluded.jsonl", &excluded);
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let expected = [&home, &friend];
+    let expected = expected.map(|url| (FaultKind::Unreachable, url.as_str(), "connection refused"));
+    assert_eq!(listed(&report), expected);
+    assert!(report.unchecked.is_empty());
+}
+
 /// Writes rows into the file `name` of a crawl's directory.
 fn write_rows(dir: &tempfile::TempDir, name: &str, rows: &[Value]) {
     let rows: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();

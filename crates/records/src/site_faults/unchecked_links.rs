@@ -1,9 +1,10 @@
 //! Links that the crawl did not check, and links to servers that it could not reach.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crawl_weburl::CanonicalUrl;
+use crawl_archive::rows::ExcludedRow;
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{is_demanded, is_wait, key};
@@ -73,8 +74,10 @@ pub(super) enum UnfetchedReason<'a> {
 /// reasons.
 #[derive(Debug, Default)]
 pub(super) struct UnfetchedUrls {
-    /// The reason for each excluded URL.
+    /// The reason for each URL that the rules of its site exclude.
     excluded: HashMap<u64, String>,
+    /// The URLs of origins in `waiting` that the user's own limits exclude.
+    limited: HashSet<u64>,
     /// For each origin with pending URLs, the reason why the crawl can't fetch from it.
     waiting: HashMap<String, String>,
     /// The last status of URLs that demanded a wait.
@@ -84,29 +87,45 @@ pub(super) struct UnfetchedUrls {
 impl UnfetchedUrls {
     /// Reads `excluded.jsonl` and `waiting.jsonl`, and `requests.jsonl` if a host demanded a wait.
     /// Takes about 40 bytes per URL that the rules of its site exclude. URLs that only the user's
-    /// own limits (scope, budgets, samples) exclude are left out.
-    pub(super) fn read(dir: &Path) -> Result<UnfetchedUrls, RecordsError> {
+    /// own limits (scope, budgets, samples) exclude take memory only if their origin is
+    /// unreachable. Skips the origins in `outages`, because each is a fault itself.
+    pub(super) fn read(
+        dir: &Path,
+        outages: &HashSet<String>,
+    ) -> Result<UnfetchedUrls, RecordsError> {
         let mut unfetched = UnfetchedUrls::default();
-        let mut rows = excluded(dir)?;
-        while let Some(row) = rows.next_sound() {
-            let row = row?;
-            let reason = row.reason.as_str();
-            match is_of_site(reason) {
-                true => unfetched.excluded.insert(key(&row.url), row.reason),
-                false => unfetched.excluded.remove(&key(&row.url)),
-            };
-        }
         let mut rows = waiting(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
-            if let Some((origin, why)) = unreachable_origin(&row) {
+            if let Some((origin, why)) = unreachable_origin(&row)
+                && !outages.contains(origin)
+            {
                 unfetched.waiting.insert(origin.to_owned(), why.to_owned());
             }
+        }
+        let mut rows = excluded(dir)?;
+        while let Some(row) = rows.next_sound() {
+            unfetched.add_excluded(row?);
         }
         if unfetched.waiting.values().any(|why| is_demanded(why)) {
             unfetched.read_demands(dir)?;
         }
         Ok(unfetched)
+    }
+
+    /// Adds a row of `excluded.jsonl`, which replaces earlier rows of the same URL.
+    fn add_excluded(&mut self, row: ExcludedRow) {
+        let key = key(&row.url);
+        if is_of_site(&row.reason) {
+            self.limited.remove(&key);
+            self.excluded.insert(key, row.reason);
+            return;
+        }
+        self.excluded.remove(&key);
+        let is_waiting = |url: CanonicalUrl| self.waiting.contains_key(url.origin_text());
+        if !self.waiting.is_empty() && canonicalize(None, &row.url).is_ok_and(is_waiting) {
+            self.limited.insert(key);
+        }
     }
 
     /// Reads the URLs whose last response demanded a wait. Skips responses to HEAD, because a GET
@@ -136,7 +155,10 @@ impl UnfetchedUrls {
         if let Some(reason) = self.excluded.get(&key(name)) {
             return Some(UnfetchedReason::Unchecked(reason));
         }
-        let detail = self.waiting.get(url.origin().as_str())?;
+        let detail = self.waiting.get(url.origin_text())?;
+        if self.limited.contains(&key(name)) {
+            return None;
+        }
         Some(match detail {
             _ if is_demanded(detail) => match self.demanded.get(&key(name)) {
                 Some(429) => UnfetchedReason::Unchecked(TOO_MANY_REQUESTS),

@@ -13,6 +13,11 @@ const TEA: &str = "http://e.example/tea";
 /// second page has the same body. In round 3 the first page is again unmodified, and a third page
 /// is new.
 pub(crate) fn of_three_rounds() -> Crawl {
+    of_three_rounds_with(0)
+}
+
+/// Makes the crawl of [`of_three_rounds`]. The clock is `clock_error` microseconds ahead in round 2.
+fn of_three_rounds_with(clock_error: u64) -> Crawl {
     let mut crawl = Crawl::new(u64::MAX);
     let date = crawl.now();
     let original = RevisitOriginal { url: TEA, date };
@@ -25,12 +30,14 @@ pub(crate) fn of_three_rounds() -> Crawl {
         ..Page::html(TEA, "")
     };
     crawl.page(Page::html(TEA, html));
+    crawl.clock_error = clock_error;
     crawl.page(unmodified(2));
     crawl.page(Page {
         round: 2,
         revisit: Some(RevisitProfile::IdenticalPayload(original)),
         ..Page::html("http://e.example/copy", html)
     });
+    crawl.clock_error = 0;
     crawl.page(unmodified(3));
     crawl.page(Page {
         round: 3,
@@ -53,6 +60,20 @@ fn an_unmodified_page_has_the_title_and_text_of_its_original() {
         package.data_package()["rounds"],
         serde_json::json!([1, 2, 3])
     );
+}
+
+#[test]
+fn a_round_has_its_captures_even_if_the_clock_was_wrong() {
+    let crawl = of_three_rounds_with(3 * 3_600_000_000);
+    let paths = |round| {
+        let captures = crawl.package(Some(round)).captures();
+        let paths = captures.iter().map(|record| {
+            let url = record.url().unwrap();
+            url.trim_start_matches("http://e.example/").to_owned()
+        });
+        paths.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!([1, 2, 3].map(paths), ["tea", "copy tea", "new tea"]);
 }
 
 #[test]

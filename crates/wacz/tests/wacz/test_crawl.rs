@@ -28,6 +28,8 @@ pub(crate) struct Crawl {
     encoder: CaptureEncoder,
     rows: String,
     captures: u64,
+    /// How far the clock is ahead, in microseconds.
+    pub(crate) clock_error: u64,
 }
 
 /// A page that a test adds to the crawl.
@@ -76,6 +78,7 @@ impl Crawl {
             encoder: CaptureEncoder::new(compression),
             rows: String::new(),
             captures: 0,
+            clock_error: 0,
             dir,
         }
     }
@@ -86,7 +89,7 @@ impl Crawl {
 
     /// Returns the time that the next capture will have.
     pub(crate) fn now(&self) -> Timestamp {
-        Timestamp::from_micros(BEGIN + self.captures * 1_000_000)
+        Timestamp::from_micros(BEGIN + self.captures * 1_000_000 + self.clock_error)
     }
 
     pub(crate) fn page(&mut self, page: Page<'_>) {

@@ -42,6 +42,8 @@ impl Hosts {
                     && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
+                    is_tried_at_start: rest.why == PauseReason::Robots
+                        && robots.is_unanswered(&rest.host),
                     why: self.why_paused(&rest, robots),
                     host: rest.host,
                     next_try: Some(rest.until),
@@ -88,6 +90,7 @@ impl Hosts {
                 host,
                 why,
                 next_try,
+                is_tried_at_start: false,
             }
         })
     }
@@ -109,6 +112,7 @@ fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
             why => format!("the gap before its next request is long ({why})"),
         },
         next_try: Some(waiting.until),
+        is_tried_at_start: false,
     }
 }
 
@@ -163,6 +167,7 @@ mod tests {
                 host: host.clone(),
                 why: "its robots.txt is unreachable".to_owned(),
                 next_try: Some(retry_at),
+                is_tried_at_start: false,
             };
             let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
             assert_eq!(
@@ -193,6 +198,7 @@ mod tests {
                 host: host.clone(),
                 why: format!("its robots.txt has a Crawl-delay of {gap} s"),
                 next_try: Some(at(20) + Duration::from_secs(gap)),
+                is_tried_at_start: false,
             };
             let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
             assert_eq!(
@@ -235,6 +241,7 @@ mod tests {
             host: host.clone(),
             why: "it is parked".to_owned(),
             next_try: None,
+            is_tried_at_start: false,
         };
         let full = EndReason::Budget("max-pages-per-host");
         for (pending, is_parked, is_full, expected) in [

@@ -111,6 +111,8 @@ struct MetOrigin {
     pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<NotFetchedReason>,
+    /// Whether robots.txt may be fetched although its wait of an earlier run is not over.
+    is_tried_at_start: bool,
 }
 
 /// A request that follows the one for an origin's robots.txt, and must end before the origin's
@@ -236,6 +238,9 @@ impl OriginRobotsTracker {
         // at once.
         let is_fetched_again =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
+        if let Some(met) = self.met.get_mut(origin) {
+            met.is_tried_at_start = is_fetched_again;
+        }
         Ok((!is_fetched_again).then_some(state))
     }
 
@@ -451,8 +456,8 @@ impl OriginRobotsTracker {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
-    /// Returns when to fetch an origin's robots.txt again if it is unreachable and no older copy is
-    /// in force, so that no page may be fetched. `None` if pages may be fetched.
+    /// Returns when this run fetches an origin's robots.txt again if it is unreachable and no older
+    /// copy is in force, so that no page may be fetched. `None` if pages may be fetched.
     pub(super) fn retry_at(
         &self,
         now: Tick,
@@ -461,10 +466,23 @@ impl OriginRobotsTracker {
         let state = self
             .load(origin)?
             .map(|compiled| self.state(now, &compiled, None));
+        let is_tried_now = self
+            .met
+            .get(origin)
+            .is_some_and(|met| met.is_tried_at_start);
         Ok(match state {
+            Some(RobotsState::Unreachable { .. }) if is_tried_now => Some(now),
             Some(RobotsState::Unreachable { retry_at }) => Some(retry_at),
             _ => None,
         })
+    }
+
+    /// Returns whether the rules of an origin are in force, so that its pages don't have to wait for
+    /// its robots.txt.
+    pub(super) fn are_in_force(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
+        let compiled = self.load(origin)?;
+        let state = compiled.map(|compiled| self.state(now, &compiled, None));
+        Ok(matches!(state, Some(RobotsState::InForce { .. })))
     }
 
     fn note_unreachable(&mut self, origin: &Origin, why: String) {
@@ -482,6 +500,12 @@ impl OriginRobotsTracker {
     /// can be reached.
     pub(crate) fn why_unreachable_host(&self, host: &HostKey) -> Option<String> {
         self.reasons(host, |_| true)
+    }
+
+    /// Returns whether a request for a robots.txt of the host got no answer.
+    pub(crate) fn is_unanswered(&self, host: &HostKey) -> bool {
+        let mut reasons = self.unreachable.get(host).into_iter().flatten();
+        reasons.any(|(_, why)| why.starts_with(UNANSWERED))
     }
 
     /// Returns which robots.txt files of a host demanded a wait. `None` if only pages demanded a
@@ -527,6 +551,9 @@ impl OriginRobotsTracker {
         let held = self.load(of)?;
         let held = held.as_ref().map(|held| &held.copy);
         let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
+        if let Some(met) = self.met.get_mut(of) {
+            met.is_tried_at_start = false;
+        }
         match &copy.state {
             RobotsRulesState::Unreachable { why, .. } => {
                 let reason = match result {
@@ -569,6 +596,9 @@ impl OriginRobotsTracker {
     }
 }
 
+/// The beginning of the reason if a request for robots.txt got no answer.
+const UNANSWERED: &str = "robots.txt: ";
+
 /// Describes why a robots.txt is unreachable.
 fn why_unreachable(status: Option<u16>, why: &str) -> String {
     match status {
@@ -579,7 +609,7 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
             format!("robots.txt answered {status}, to a host that --exclude-host leaves out")
         }
         Some(status) => format!("robots.txt answered {status}"),
-        None => format!("robots.txt: {why}"),
+        None => format!("{UNANSWERED}{why}"),
     }
 }
 

@@ -178,6 +178,15 @@ fn an_origin_that_is_met_has_the_state_of_its_copy() {
             RobotsState::Unknown => "unknown",
         });
         assert_eq!(state, expected, "{name}");
+        // The wait of the earlier run doesn't apply to a robots.txt that may be fetched at once.
+        let retry_at = origins.retry_at(at(20), &origin).unwrap();
+        let waits = retry_at.map(|retry_at| retry_at > at(20));
+        let expected = match name {
+            "answered 503" => Some(true),
+            "no answer" => Some(false),
+            _ => None,
+        };
+        assert_eq!(waits, expected, "{name}");
     }
 }
 
@@ -271,11 +280,13 @@ fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     );
     let words = format!("{}: timeout", origin.robots_url());
     assert_eq!(origins.why_unreachable_host(&host), Some(words));
+    assert!(origins.is_unanswered(&host));
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let result = answer(404, "").result(&request.url, at(30));
     let none = RobotsFetchResult::of(&request, &result, 0);
     origins.learn(&origin, &none, &result).unwrap();
     assert_eq!(origins.why_unreachable_host(&host), None);
+    assert!(!origins.is_unanswered(&host));
 }
 
 #[test]

@@ -73,6 +73,22 @@ fn unreachable(before: Option<&RobotsCopy>, when: Duration, asked: Option<Durati
     learn(before, &answer, &result(when, 503, &[]))
 }
 
+/// Returns a timeout that ended at `when`.
+fn failure(when: Duration) -> ExchangeFailure {
+    ExchangeFailure {
+        kind: FailureKind::Timeout,
+        phase: FailurePhase::FirstByte,
+        fault: FaultyParty::Url,
+        retry: true,
+        started: at(Duration::ZERO),
+        ended: at(when),
+        address: None,
+        detail: String::new(),
+        signed: false,
+        answer: None,
+    }
+}
+
 fn force(copy: &RobotsCopy, when: Duration) -> RobotsFreshness {
     copy.force(at(when), &RobotsTimeLimits::default())
 }
@@ -122,6 +138,28 @@ fn waits_double_from_five_minutes_to_six_hours() {
         panic!("{:?}", copy.state);
     };
     assert_eq!(tries, 10);
+}
+
+#[test]
+fn a_request_without_an_answer_during_a_wait_does_not_extend_it() {
+    let answer = RobotsFetchResult::Unreachable {
+        why: "timeout".to_owned(),
+        status: None,
+        retry_after: None,
+    };
+    let minutes = |copy: &RobotsCopy| copy.expires.since(at(Duration::ZERO)).as_secs() / 60;
+    let unanswered = |before: Option<&RobotsCopy>, minute: u64| {
+        let when = Duration::from_secs(60 * minute);
+        learn(before, &answer, &Err(failure(when)))
+    };
+    let first = unanswered(None, 0);
+    let second = unanswered(Some(&first), 2);
+    assert_eq!((minutes(&first), minutes(&second)), (5, 5));
+    let third = unanswered(Some(&second), 5);
+    assert_eq!(minutes(&third), 15);
+    // An answer counts, and a server that answered is not requested during a wait.
+    let answered = unreachable(Some(&third), Duration::from_secs(60 * 6), None);
+    assert_eq!(minutes(&answered), 26);
 }
 
 #[test]
@@ -219,18 +257,7 @@ fn a_304_after_an_outage_ends_the_outage() {
 
 #[test]
 fn a_failure_is_dated_by_its_end() {
-    let failure = ExchangeFailure {
-        kind: FailureKind::Timeout,
-        phase: FailurePhase::FirstByte,
-        fault: FaultyParty::Url,
-        retry: true,
-        started: at(Duration::ZERO),
-        ended: at(HOUR),
-        address: None,
-        detail: String::new(),
-        signed: false,
-        answer: None,
-    };
+    let failure = failure(HOUR);
     let answer = RobotsFetchResult::Unreachable {
         why: "timeout".to_owned(),
         status: None,
