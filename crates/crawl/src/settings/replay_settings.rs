@@ -2,7 +2,7 @@
 //! from the settings of that crawl.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_records::stored_settings;
@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file;
-use super::setting_definitions::{Layer, Settings};
+use super::setting_definitions::{Layer, SettingPersistence, Settings, memory};
 use super::toml_output::{record, stored_list, stored_seeds, table_of, without_secrets};
 use crate::error::CommandError;
 use crate::values::Switch;
@@ -32,18 +32,12 @@ const BROWSER_KEYS: [&str; 4] = [
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Fills in settings that a replay lacks from the crawl in `dir`. Without a settings file, all
-/// settings of the crawl's crawl.toml are used. With a settings file, only missing seeds and a
-/// missing contact are filled in.
-pub(crate) fn fill_in(
-    flags: &mut Layer,
-    config: &mut Option<PathBuf>,
-    dir: &Path,
-) -> Result<(), CommandError> {
-    let Some(file) = config else {
-        *config = Some(dir.join("crawl.toml"));
-        return Ok(());
-    };
+/// Fills in the seeds and the contact that neither the flags nor the file of `--config` set, from the
+/// crawl in `dir`. Both are harmless in a replay, even if the directory is someone else's.
+///
+/// # Errors
+/// The file can't be read.
+pub(super) fn fill_in(flags: &mut Layer, file: &Path, dir: &Path) -> Result<(), CommandError> {
     let text = read_text(file, MAX_CONFIG_BYTES).map_err(config_file::unreadable(file))?;
     // Ignore errors here, because reading the settings from this file reports them.
     let file_table: Table = text.parse().unwrap_or_default();
@@ -113,11 +107,7 @@ pub(crate) fn other_settings(
         let is_by_name = matches!(name.as_str(), "site" | "group");
         let removed = removed.filter(|key| is_by_name && !table.contains_key(*key));
         let keys = table.keys().chain(removed);
-        let is_compared = |key: &&String| match name.as_str() {
-            "render" => !BROWSER_KEYS.contains(&key.as_str()),
-            name => !OTHER_TABLES.contains(&name) || *key == AGENT,
-        };
-        for key in keys.filter(is_compared) {
+        for key in keys.filter(|key| affects_fetching(&name, key)) {
             let (now, was) = (table.get(key).cloned(), was(key));
             if now != was {
                 let word = |value: Option<Value>| {
@@ -129,6 +119,16 @@ pub(crate) fn other_settings(
         }
     }
     differences
+}
+
+/// Returns whether a key affects what is fetched, or when.
+fn affects_fetching(table: &str, key: &str) -> bool {
+    match table {
+        // Each run sets these keys, and they don't affect a replay.
+        _ if memory(table, &key.replace('-', "_")) == Some(SettingPersistence::EachRun) => false,
+        "render" => !BROWSER_KEYS.contains(&key),
+        table => !OTHER_TABLES.contains(&table) || key == AGENT,
+    }
 }
 
 /// Returns the scopes, depths and labels of the seeds in a crawl.toml.
@@ -171,7 +171,7 @@ mod tests {
         let seeds = |flags: Layer, text: &str| {
             fs::write(at("study.toml"), text).unwrap();
             let mut flags = flags;
-            fill_in(&mut flags, &mut Some(at("study.toml")), dir.path()).unwrap();
+            fill_in(&mut flags, &at("study.toml"), dir.path()).unwrap();
             flags.seed
         };
         let of_crawl = Some(vec![ListedSeed::plain("http://a.example/")]);
