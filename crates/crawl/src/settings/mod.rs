@@ -62,7 +62,7 @@ pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 #[cfg(feature = "search")]
 pub(crate) use reindex_filter::document_rules;
-pub(crate) use replay_settings::{other_settings, replay_record};
+pub(crate) use replay_settings::{other_settings, replay_record, settings_digest};
 pub(crate) use request_signing::key_url;
 pub(crate) use reread::InitialSettingsLayers;
 pub(crate) use schema::schema;

@@ -8,6 +8,8 @@ use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_records::stored_settings;
 use crawl_scope::SeedSettings;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use toml::{Table, Value};
 
 use super::config_file;
@@ -131,6 +133,27 @@ fn affects_fetching(table: &str, key: &str) -> bool {
     }
 }
 
+/// Returns the SHA-256 digest, in hex, of the settings that affect what is fetched, or when. Keys with
+/// their default values don't affect it, so it stays the same if a later version adds keys.
+pub(crate) fn settings_digest(settings: &Settings) -> String {
+    let usual = table_of(&Settings::default());
+    let mut tables = table_of(&without_secrets(settings));
+    for (name, value) in &mut tables {
+        match value {
+            Value::Table(table) => {
+                let usual = usual.get(name);
+                table.retain(|key, value| {
+                    let is_usual = usual.and_then(|usual| usual.get(key)) == Some(&*value);
+                    affects_fetching(name, key) && !is_usual
+                });
+            }
+            Value::Array(seeds) if name == "seed" => seeds.sort_by_key(Value::to_string),
+            _ => {}
+        }
+    }
+    HEXLOWER.encode(digest(&SHA256, tables.to_string().as_bytes()).as_ref())
+}
+
 /// Returns the scopes, depths and labels of the seeds in a crawl.toml.
 fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedSettings> {
     let own = stored_list(stored).into_iter();
@@ -158,7 +181,7 @@ pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &
 mod tests {
     use std::fs;
 
-    use super::{fill_in, other_settings, replay_record};
+    use super::{fill_in, other_settings, replay_record, settings_digest};
     use crate::settings::listed_seed::ListedSeed;
     use crate::settings::{Layer, Settings, stored_seeds};
     use crate::values::{FilePath, Switch};
@@ -184,6 +207,33 @@ mod tests {
             ..Layer::default()
         };
         assert_eq!(seeds(flags, ""), None);
+    }
+
+    #[test]
+    fn the_digest_changes_only_with_settings_that_affect_fetching() {
+        let settings = |change: &dyn Fn(&mut Settings)| {
+            let mut settings = Settings {
+                seed: ["http://a.example/", "http://b.example/"]
+                    .map(ListedSeed::plain)
+                    .into(),
+                ..Settings::default()
+            };
+            change(&mut settings);
+            settings_digest(&settings)
+        };
+        let same = settings(&|_| {});
+        assert_eq!(same, settings(&|settings| settings.seed.reverse()));
+        assert_eq!(same, settings(&|settings| settings.display.verbose = 2));
+        assert_eq!(
+            same,
+            settings(&|settings| settings.recrawl.recrawl = Switch::On)
+        );
+        assert_ne!(same, settings(&|settings| settings.seed.truncate(1)));
+        assert_ne!(
+            same,
+            settings(&|settings| settings.scope.exclude.push("/s/".to_owned()))
+        );
+        assert_ne!(same, settings(&|settings| settings.politeness.per_host = 2));
     }
 
     #[test]

@@ -222,6 +222,32 @@ fn a_replay_takes_over_no_log_and_no_display_settings() {
 }
 
 #[test]
+fn runs_with_other_settings_are_counted_as_a_cause_of_differences() {
+    let (_dir, cmd) = setup("replay-runs");
+    let web = site();
+    web.script(0, "/out", HttpAnswer::html("out"));
+    let seed = web.url(0, "/");
+    let crawl = ["--seed", &seed, "--output", "c", "--progress", "off"];
+    let quick = ["--delay", "1ms", "--delay-factor", "0"];
+    let excluding = ["--exclude", "/b$", "--max-pages", "2"];
+    let ran = cmd.run(&[&crawl[..], &quick, &excluding].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(cmd.run(&[&crawl[..], &quick].concat()).code, 0);
+    assert_eq!(
+        cmd.run(&[&crawl[..], &quick, &["--recrawl"]].concat()).code,
+        0
+    );
+    let replayed = cmd.run(&["replay", "c", "--output", "r"]).ok();
+    let line =
+        "settings  those of A's crawl.toml: 1 run of A had others, so the replay may diverge\n";
+    assert!(replayed.starts_with(line), "{replayed}");
+    let replayed = cmd.run(&["replay", "c", "--output", "s", "--json"]).ok();
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_eq!(replayed["runs_with_other_settings"], 1);
+    assert_eq!(replayed["settings"], json!([]));
+}
+
+#[test]
 fn a_replay_has_the_order_of_a_crawl_without_gaps() {
     let (dir, cmd) = setup("policy-replay-quick");
     let web = TestWeb::builder().seed(4).hosts(1).pages(120).start();

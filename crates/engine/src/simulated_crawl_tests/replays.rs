@@ -250,6 +250,7 @@ impl LateRun {
             coordinator.note_past_request(now, &row).unwrap();
         }
         let run = RunStartEvent {
+            settings: config.settings_digest.clone(),
             has_render_steps: true,
             at: now.as_millis(),
             round: visits.round.number,
