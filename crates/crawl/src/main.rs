@@ -57,8 +57,8 @@ use error::left_out;
 use error::{CommandError, no_crawl};
 use run::open_file_limit;
 use settings::{
-    UserFolders, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
-    located,
+    UserFolders, check_without_seeds, defaults_listing, effective, gather, gather_for_replay,
+    gather_with_sources, located,
 };
 use terminal::{note, print};
 use values::FilePath;
@@ -201,17 +201,16 @@ fn gather_settings(job: JobArgs) -> Result<settings::Settings, CommandError> {
     gather(job.layer, job.config.as_deref(), &UserFolders::of_process())
 }
 
-/// Replays the crawl in a directory. Without `--config`, settings that no flag sets are those of
-/// the original crawl.
+/// Replays the crawl in a directory.
 fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
-    let ReplayArgs { dir, json, mut job } = args;
+    let ReplayArgs { dir, json, job } = args;
     crawl_records::CrawlSettings::read(&dir).map_err(error::records::of_records)?;
     if dir.join(crawl_records::WORKERS).exists() {
         let gathered = crawl_engine::EngineError::IsGathered { dir: dir.clone() };
         return Err(error::engine::of_engine(&gathered, &dir));
     }
-    settings::fill_in(&mut job.layer, &mut job.config, &dir)?;
-    let settings = gather_settings(job)?;
+    let environment = UserFolders::of_process();
+    let settings = gather_for_replay(job.layer, job.config.as_deref(), &dir, &environment)?;
     commands::replay::run(&dir, &settings, json)
 }
 

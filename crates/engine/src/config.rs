@@ -147,6 +147,9 @@ pub struct Config {
     pub sample: Option<SampleMethod>,
     /// Name and version of the program, for the archive.
     pub software: String,
+    /// A digest of the settings that affect what is fetched, or when, from which a replay detects
+    /// runs with other settings. `None` if it is unknown.
+    pub settings_digest: Option<String>,
     /// The text of `crawl.toml`.
     pub config_text: String,
     /// The settings that `crawl audit` judges requests by, as tables and keys of `crawl.toml`.
@@ -221,6 +224,7 @@ impl Config {
             sample: None,
             software: format!("{} {version}", agent.as_str()),
             config_text: "# set by a program, not by a file\n".to_owned(),
+            settings_digest: None,
             audited: serde_json::Map::new(),
             agent,
             contact,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_scheduler::{HostQueueStatus, Politeness, Tick};
 use crawl_scope::BadScopePattern;
-use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, UrlCredentials};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
@@ -97,6 +97,9 @@ pub enum CommandRefusal {
         /// The reason.
         why: String,
     },
+    /// The URL to add contains a user name or password, which would never be sent.
+    #[error("the URL `{0}` contains a user name or password")]
+    Credentials(UrlCredentials),
     /// A pattern excludes the URL.
     #[error("out of scope: {url} ({rule})")]
     OutOfScope {
@@ -169,6 +172,10 @@ impl CommandRefusal {
         match self {
             CommandRefusal::Unusable { .. } => {
                 "give a complete URL such as `https://example.org/page`"
+            }
+            CommandRefusal::Credentials(_) => {
+                "remove it, and set it for the host in a file for --config: [site.\"HOST\"] \
+                 basic-auth = \"env:NAME\""
             }
             CommandRefusal::OutOfScope { .. } => "change --exclude or --include to allow it",
             CommandRefusal::Private { .. } => "name it as a seed, or start with --allow-private",

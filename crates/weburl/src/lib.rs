@@ -29,6 +29,7 @@ mod safe_display_text;
 mod shape;
 mod shape_computation;
 mod spellings;
+mod url_credentials;
 mod url_keys;
 
 pub use address_class::{AddressClass, classify};
@@ -43,4 +44,5 @@ pub use shape::{TrapSigns, UrlShape};
 pub use spellings::{
     AlternativeSpelling, SessionId, SpellingStep, SpellingStepPolicies, SpellingStepPolicy,
 };
+pub use url_credentials::UrlCredentials;
 pub use url_keys::{HostKey, Origin, Site};

@@ -20,9 +20,12 @@ use crate::terminal::{print, print_json};
 struct ReplayReport {
     /// The version of this object's JSON layout: 1.
     format: u32,
-    /// Settings that differ from the crawl's. If there are none, each request is replayed at its
-    /// recorded time.
+    /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request is
+    /// replayed at its recorded time.
     settings: Vec<String>,
+    /// Number of the crawl's runs that had other settings than the replay, as far as they are
+    /// recorded and the replay followed the records.
+    runs_with_other_settings: u64,
     /// Why the replay ended, in words.
     ended: String,
     /// Duration of the replay in virtual time, in milliseconds.
@@ -175,6 +178,7 @@ pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, 
     let report = ReplayReport {
         format: 1,
         settings: changed_settings,
+        runs_with_other_settings: replayed.runs_with_other_settings,
         ended: ending(&summary.ended),
         took_ms: u64::try_from(summary.elapsed.as_millis()).unwrap_or(u64::MAX),
         not_archived: replayed.gaps.not_archived,
@@ -234,12 +238,17 @@ fn ending(ended: &EndReason) -> String {
 /// Formats the report as text.
 impl Display for ReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.settings.len() {
-            0 => writeln!(
+        match (self.settings.len(), self.runs_with_other_settings) {
+            (0, 0) => writeln!(
                 f,
                 "settings  unchanged: each request is made at its recorded time"
             )?,
-            count => writeln!(f, "settings  {} changed", grouped(count as u64))?,
+            (0, runs) => writeln!(
+                f,
+                "settings  those of A's crawl.toml: {} of A had others, so the replay may diverge",
+                counted(runs, "run", "runs")
+            )?,
+            (count, _) => writeln!(f, "settings  {} changed", grouped(count as u64))?,
         }
         for line in &self.settings {
             writeln!(f, "  {line}")?;

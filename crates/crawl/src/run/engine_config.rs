@@ -18,8 +18,8 @@ use crawl_weburl::SpellingStepPolicies;
 use crate::clock;
 use crate::settings::{
     CheckedSettings, NAME_AND_VERSION, Settings, UserFolders, audited, budgets, first_start,
-    host_keys, host_locks_file, host_table, hours, own_mark, record, record_again, user_agent,
-    with_browser,
+    host_keys, host_locks_file, host_table, hours, own_mark, record, record_again, settings_digest,
+    user_agent, with_browser,
 };
 use crate::values::{DocumentReadingLimits, DurationSetting, FilePath};
 
@@ -107,6 +107,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &CheckedSettings) -> C
         sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, checked),
+        settings_digest: Some(settings_digest(settings)),
         audited: audited(settings),
     }
 }
@@ -335,6 +336,7 @@ mod tests {
             // compared.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
+            settings_digest: typed.settings_digest.clone(),
             audited: typed.audited.clone(),
             documents: DocumentIndexingSettings {
                 program: typed.documents.program.clone(),

@@ -16,7 +16,8 @@ use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
 use crawl_scope::{AreaConflict, SeedAreaKind, SeedAreas, SeedSettings};
 use crawl_weburl::{
-    AddressClass, CanonicalUrl, HostPatternMap, canonicalize, classify, host_address,
+    AddressClass, CanonicalUrl, HostPatternMap, UrlCredentials, canonicalize, classify,
+    host_address,
 };
 
 use super::ca_files::check_ca_files;
@@ -525,22 +526,14 @@ pub(crate) fn check_seed(typed: &str) -> Result<ParsedSeed, CommandError> {
 /// Rejects a user name or password in a seed, which would never be sent: credentials of a host come
 /// from `[site]`. The error doesn't repeat the password.
 fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
-    // Remove these characters, because URL parsers ignore them (WHATWG URL, section 4.4).
-    let seed = seed.trim().replace(['\t', '\n', '\r'], "");
-    let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
-    let rest = rest.trim_start_matches(['/', '\\']);
-    let authority = rest.split(['/', '\\', '?', '#']).next();
-    let Some((_, host)) = authority.and_then(|authority| authority.rsplit_once('@')) else {
+    let Some(credentials) = UrlCredentials::find(seed) else {
         return Ok(());
     };
-    let scheme = match scheme.eq_ignore_ascii_case("https") {
-        true => "https",
-        false => "http",
-    };
-    let name = canonicalize(None, &format!("{scheme}://{host}/"));
+    let host = credentials.host();
+    let name = canonicalize(None, &format!("http://{host}/"));
     let name = name.map_or_else(|_| host.to_owned(), |url| url.host().to_owned());
     Err(CommandError::usage(format!(
-        "the seed `{scheme}://..@{host}/` contains a user name or password"
+        "the seed `{credentials}` contains a user name or password"
     ))
     .hint(format!(
         "remove it, and set it for the host in a file for --config: [site.\"{name}\"] basic-auth = \

@@ -62,7 +62,7 @@ pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 #[cfg(feature = "search")]
 pub(crate) use reindex_filter::document_rules;
-pub(crate) use replay_settings::{fill_in, other_settings, replay_record};
+pub(crate) use replay_settings::{other_settings, replay_record, settings_digest};
 pub(crate) use request_signing::key_url;
 pub(crate) use reread::InitialSettingsLayers;
 pub(crate) use schema::schema;
@@ -71,7 +71,9 @@ pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use sites::{SiteSettings, budgets};
-pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
+pub(crate) use sources::{
+    gather, gather_for_replay, gather_over, gather_with_sources, user_contact,
+};
 pub(crate) use stored_config::{own_mark, stored_without};
 pub(crate) use toml_output::{
     NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,

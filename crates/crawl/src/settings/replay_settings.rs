@@ -2,16 +2,18 @@
 //! from the settings of that crawl.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_records::stored_settings;
 use crawl_scope::SeedSettings;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use toml::{Table, Value};
 
 use super::config_file;
-use super::setting_definitions::{Layer, Settings};
+use super::setting_definitions::{Layer, SettingPersistence, Settings, memory};
 use super::toml_output::{record, stored_list, stored_seeds, table_of, without_secrets};
 use crate::error::CommandError;
 use crate::values::Switch;
@@ -32,18 +34,12 @@ const BROWSER_KEYS: [&str; 4] = [
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Fills in settings that a replay lacks from the crawl in `dir`. Without a settings file, all
-/// settings of the crawl's crawl.toml are used. With a settings file, only missing seeds and a
-/// missing contact are filled in.
-pub(crate) fn fill_in(
-    flags: &mut Layer,
-    config: &mut Option<PathBuf>,
-    dir: &Path,
-) -> Result<(), CommandError> {
-    let Some(file) = config else {
-        *config = Some(dir.join("crawl.toml"));
-        return Ok(());
-    };
+/// Fills in the seeds and the contact that neither the flags nor the file of `--config` set, from the
+/// crawl in `dir`. Both are harmless in a replay, even if the directory is someone else's.
+///
+/// # Errors
+/// The file can't be read.
+pub(super) fn fill_in(flags: &mut Layer, file: &Path, dir: &Path) -> Result<(), CommandError> {
     let text = read_text(file, MAX_CONFIG_BYTES).map_err(config_file::unreadable(file))?;
     // Ignore errors here, because reading the settings from this file reports them.
     let file_table: Table = text.parse().unwrap_or_default();
@@ -113,11 +109,7 @@ pub(crate) fn other_settings(
         let is_by_name = matches!(name.as_str(), "site" | "group");
         let removed = removed.filter(|key| is_by_name && !table.contains_key(*key));
         let keys = table.keys().chain(removed);
-        let is_compared = |key: &&String| match name.as_str() {
-            "render" => !BROWSER_KEYS.contains(&key.as_str()),
-            name => !OTHER_TABLES.contains(&name) || *key == AGENT,
-        };
-        for key in keys.filter(is_compared) {
+        for key in keys.filter(|key| affects_fetching(&name, key)) {
             let (now, was) = (table.get(key).cloned(), was(key));
             if now != was {
                 let word = |value: Option<Value>| {
@@ -129,6 +121,37 @@ pub(crate) fn other_settings(
         }
     }
     differences
+}
+
+/// Returns whether a key affects what is fetched, or when.
+fn affects_fetching(table: &str, key: &str) -> bool {
+    match table {
+        // Each run sets these keys, and they don't affect a replay.
+        _ if memory(table, &key.replace('-', "_")) == Some(SettingPersistence::EachRun) => false,
+        "render" => !BROWSER_KEYS.contains(&key),
+        table => !OTHER_TABLES.contains(&table) || key == AGENT,
+    }
+}
+
+/// Returns the SHA-256 digest, in hex, of the settings that affect what is fetched, or when. Keys with
+/// their default values don't affect it, so it stays the same if a later version adds keys.
+pub(crate) fn settings_digest(settings: &Settings) -> String {
+    let usual = table_of(&Settings::default());
+    let mut tables = table_of(&without_secrets(settings));
+    for (name, value) in &mut tables {
+        match value {
+            Value::Table(table) => {
+                let usual = usual.get(name);
+                table.retain(|key, value| {
+                    let is_usual = usual.and_then(|usual| usual.get(key)) == Some(&*value);
+                    affects_fetching(name, key) && !is_usual
+                });
+            }
+            Value::Array(seeds) if name == "seed" => seeds.sort_by_key(Value::to_string),
+            _ => {}
+        }
+    }
+    HEXLOWER.encode(digest(&SHA256, tables.to_string().as_bytes()).as_ref())
 }
 
 /// Returns the scopes, depths and labels of the seeds in a crawl.toml.
@@ -158,7 +181,7 @@ pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &
 mod tests {
     use std::fs;
 
-    use super::{fill_in, other_settings, replay_record};
+    use super::{fill_in, other_settings, replay_record, settings_digest};
     use crate::settings::listed_seed::ListedSeed;
     use crate::settings::{Layer, Settings, stored_seeds};
     use crate::values::{FilePath, Switch};
@@ -171,7 +194,7 @@ mod tests {
         let seeds = |flags: Layer, text: &str| {
             fs::write(at("study.toml"), text).unwrap();
             let mut flags = flags;
-            fill_in(&mut flags, &mut Some(at("study.toml")), dir.path()).unwrap();
+            fill_in(&mut flags, &at("study.toml"), dir.path()).unwrap();
             flags.seed
         };
         let of_crawl = Some(vec![ListedSeed::plain("http://a.example/")]);
@@ -184,6 +207,33 @@ mod tests {
             ..Layer::default()
         };
         assert_eq!(seeds(flags, ""), None);
+    }
+
+    #[test]
+    fn the_digest_changes_only_with_settings_that_affect_fetching() {
+        let settings = |change: &dyn Fn(&mut Settings)| {
+            let mut settings = Settings {
+                seed: ["http://a.example/", "http://b.example/"]
+                    .map(ListedSeed::plain)
+                    .into(),
+                ..Settings::default()
+            };
+            change(&mut settings);
+            settings_digest(&settings)
+        };
+        let same = settings(&|_| {});
+        assert_eq!(same, settings(&|settings| settings.seed.reverse()));
+        assert_eq!(same, settings(&|settings| settings.display.verbose = 2));
+        assert_eq!(
+            same,
+            settings(&|settings| settings.recrawl.recrawl = Switch::On)
+        );
+        assert_ne!(same, settings(&|settings| settings.seed.truncate(1)));
+        assert_ne!(
+            same,
+            settings(&|settings| settings.scope.exclude.push("/s/".to_owned()))
+        );
+        assert_ne!(same, settings(&|settings| settings.politeness.per_host = 2));
     }
 
     #[test]

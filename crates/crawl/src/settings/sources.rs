@@ -14,6 +14,7 @@ use super::check::{check_all, default_output};
 use super::config_file;
 use super::host_lists;
 use super::listed_seed::ListedSeed;
+use super::replay_settings::fill_in;
 use super::reread::InitialSettingsLayers;
 use super::seed_list;
 use super::setting_definitions::OperatorLayer;
@@ -67,17 +68,9 @@ pub(crate) fn gather_over(
     };
     let names_seeds = flags.seed.is_some();
     for layer in [&mut flags, &mut config] {
-        let sitemaps = layer.seed_sitemap.take().unwrap_or_default();
-        let files = layer.seed_file.take().unwrap_or_default();
-        seed_list::read_in(&mut layer.seed, sitemaps, files, &mut problems);
+        read_lists(layer, &mut problems);
     }
-    // `--seed` replaces the file's seeds, but seed lists on the command line are added to them.
-    if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &config.seed) {
-        listed.splice(0..0, seeds.iter().cloned());
-    }
-    for layer in [&mut flags, &mut config] {
-        host_lists::read_in(layer.host_lists(), &mut problems);
-    }
+    add_listed_seeds(&mut flags, names_seeds, &config);
     if !problems.is_empty() {
         let user = of_user(environment).unwrap_or_default();
         note_further(&mut problems, flags.clone().over(config.clone()).over(user));
@@ -104,6 +97,54 @@ pub(crate) fn gather_over(
     let beneath = defaults.over(stored.over(of_user(environment)?));
     sources.beneath = beneath.clone();
     Ok((explicit.over(beneath).settle(), sources))
+}
+
+/// Merges the sources of a replay of the crawl in `dir`. The file of `--config` lacks only the seeds
+/// and the contact that [`fill_in`] adds. Without `--config`, the part of the crawl's crawl.toml that
+/// takes [effect](super::stored_config) replaces it.
+///
+/// # Errors
+/// As for [`gather`].
+pub(crate) fn gather_for_replay(
+    mut flags: Layer,
+    config: Option<&Path>,
+    dir: &Path,
+    environment: &UserFolders,
+) -> Result<Settings, CommandError> {
+    if let Some(file) = config {
+        fill_in(&mut flags, file, dir)?;
+        return gather(flags, config, environment);
+    }
+    let mut flags = flags.typed();
+    let names_seeds = flags.seed.is_some();
+    let mut problems = ErrorCollector::default();
+    read_lists(&mut flags, &mut problems);
+    problems.or(())?;
+    let stored = StoredConfig::for_replay(dir, &flags, environment)?;
+    add_listed_seeds(&mut flags, names_seeds, &stored);
+    let settings = flags.over(stored).over(of_user(environment)?).settle();
+    let output = &settings.output.output.0;
+    if output != dir {
+        // Refuse a directory that holds something else than a crawl. The engine refuses a crawl.
+        StoredConfig::read(output)?;
+    }
+    Ok(settings)
+}
+
+/// Replaces the lists of seeds and hosts that a layer names by the seeds and hosts in them.
+fn read_lists(layer: &mut Layer, problems: &mut ErrorCollector) {
+    let sitemaps = layer.seed_sitemap.take().unwrap_or_default();
+    let files = layer.seed_file.take().unwrap_or_default();
+    seed_list::read_in(&mut layer.seed, sitemaps, files, problems);
+    host_lists::read_in(layer.host_lists(), problems);
+}
+
+/// Adds the seeds of the file to those of lists on the command line. `--seed` replaces the file's
+/// seeds: `names_seeds` is whether it was given.
+fn add_listed_seeds(flags: &mut Layer, names_seeds: bool, file: &Layer) {
+    if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &file.seed) {
+        listed.splice(0..0, seeds.iter().cloned());
+    }
 }
 
 /// Adds further problems in the flags, the file and the user's own settings, so that all problems

@@ -22,10 +22,10 @@ use super::setting_definitions::{Layer, SettingPersistence, Settings, TABLES, me
 use super::sites;
 use super::toml_output::{mark_of, record_again, without_secrets};
 use super::user_folders::UserFolders;
-use crate::error::CommandError;
 use crate::error::engine::of_engine;
+use crate::error::{CommandError, no_crawl};
 use crate::settings::typed_seed;
-use crate::values::HostListEntry;
+use crate::values::{FilePath, HostListEntry};
 
 /// Stand-in for a table's name: the top level of the file, outside all tables.
 const TOP: &str = "";
@@ -42,6 +42,22 @@ const OTHER_GUARDED: [(&str, &str, &str); 6] = [
     (sites::TABLE, "plain-http", "sends secrets over http"),
 ];
 
+/// The guarded keys that can't do harm in a replay, because they affect only requests, and a replay
+/// sends none.
+const HARMLESS_IN_REPLAYS: [(&str, &str); 11] = [
+    ("operator", "contact"),
+    ("operator", "agent"),
+    ("politeness", "max-retry-after"),
+    ("politeness", "own-site"),
+    ("politeness", "robots"),
+    ("exclusion", "robots-retry"),
+    ("exclusion", "robots-retry-most"),
+    ("fetch", "proxy"),
+    ("fetch", "resolve"),
+    ("fetch", "name-server"),
+    ("fetch", "allow-private"),
+];
+
 /// The crawl.toml of a directory that holds a crawl.
 #[derive(Debug)]
 pub(super) struct StoredConfig {
@@ -53,6 +69,9 @@ pub(super) struct StoredConfig {
 
 impl StoredConfig {
     /// Reads the crawl.toml in `dir`. `None` if there is none.
+    ///
+    /// # Errors
+    /// The file can't be read, or the directory holds no crawl that can be continued.
     pub(super) fn read(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         if dir.join(WORKERS).exists() {
             let dir = dir.to_owned();
@@ -61,6 +80,20 @@ impl StoredConfig {
                 &dir,
             ));
         }
+        let stored = StoredConfig::read_any(dir)?;
+        let notes = stored.as_ref().map(StoredConfig::notes).unwrap_or_default();
+        if notes
+            .get(NOTES)
+            .is_some_and(|notes| notes.get(REPLAY_OF).is_some())
+        {
+            let dir = dir.to_owned();
+            return Err(of_engine(&EngineError::IsReplay { dir: dir.clone() }, &dir));
+        }
+        Ok(stored)
+    }
+
+    /// Reads the crawl.toml in `dir`, even if the crawl there can't be continued.
+    fn read_any(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         let path = dir.join("crawl.toml");
         if matches!(path.symlink_metadata(), Err(why) if why.kind() == std::io::ErrorKind::NotFound)
         {
@@ -93,14 +126,6 @@ impl StoredConfig {
             );
             return Err(CommandError::usage(message).hint(hint));
         }
-        let stored: Table = text.parse().unwrap_or_default();
-        if stored
-            .get(NOTES)
-            .is_some_and(|notes| notes.get(REPLAY_OF).is_some())
-        {
-            let dir = dir.to_owned();
-            return Err(of_engine(&EngineError::IsReplay { dir: dir.clone() }, &dir));
-        }
         Ok(Some(StoredConfig {
             dir: dir.to_owned(),
             path,
@@ -126,9 +151,12 @@ impl StoredConfig {
         let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
         if marked != MarkCheckResult::Ours {
-            let unset_lines = self.unset_lines(explicit, explicit_seeds);
+            let mut unset_lines = self.unset_seeds(explicit_seeds);
+            if !names_seeds {
+                unset_lines.extend(self.unset_keys(explicit, |_, _| true));
+            }
             if !unset_lines.is_empty() {
-                return Err(self.refusal(marked, &unset_lines));
+                return Err(self.refusal(marked, &unset_lines, "--output"));
             }
             // Drop the contact, because the file isn't proven to be the user's. The contact in the
             // user's own config.toml applies instead.
@@ -165,25 +193,52 @@ impl StoredConfig {
         Ok(self.layer)
     }
 
+    /// Returns the settings of the crawl in `dir` that take effect in its replay, even if the replay
+    /// names seeds. `flags` override them. The output directory is `dir`, so that a replay without
+    /// `--output` is refused.
+    ///
+    /// # Errors
+    /// The file can't be read, or it isn't proven to be this user's, and has a guarded key that could
+    /// do harm in a replay and that `flags` doesn't set.
+    pub(super) fn for_replay(
+        dir: &Path,
+        flags: &Layer,
+        around: &UserFolders,
+    ) -> Result<Layer, CommandError> {
+        let mut stored = StoredConfig::read_any(dir)?.ok_or_else(|| no_crawl(dir))?;
+        let marked = stored.marked(around);
+        if marked != MarkCheckResult::Ours {
+            let is_harmful = |table: &str, key: &str| !HARMLESS_IN_REPLAYS.contains(&(table, key));
+            let unset_lines = stored.unset_keys(flags, is_harmful);
+            if !unset_lines.is_empty() {
+                return Err(stored.refusal(marked, &unset_lines, "replay"));
+            }
+        }
+        for (table, fields) in TABLES {
+            let is_dropped =
+                |field: &&&str| memory(table, field) == Some(SettingPersistence::EachRun);
+            for field in fields.iter().filter(is_dropped) {
+                stored.layer.forget(table, field);
+            }
+        }
+        stored.layer.output.output = Some(FilePath(dir.to_owned()));
+        Ok(stored.layer)
+    }
+
+    /// Returns the file as a table, which also has the mark and other notes.
+    fn notes(&self) -> Table {
+        self.text.parse().unwrap_or_default()
+    }
+
     /// Checks whether the file's mark proves it to be this user's.
     fn marked(&self, around: &UserFolders) -> MarkCheckResult {
         let guarded = guarded(&self.layer.clone().settle());
-        let notes = self.text.parse().unwrap_or_default();
-        keyed_marks::check(around, &self.dir, &guarded, mark_of(&notes))
+        keyed_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
     }
 
-    /// Returns the guarded settings (those that only the user may set) that have an effect and that
-    /// `explicit` doesn't set, one per line.
-    fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
-        let line = |table: &str, key: &str, value: &Value| {
-            let place = match table {
-                TOP => String::new(),
-                table => format!("[{table}] "),
-            };
-            let kind = table.split('.').next().unwrap_or_default();
-            let effect = why(kind, key).unwrap_or_default();
-            safe_line(&format!("{place}{key} = {value}  ({effect})")).into_owned()
-        };
+    /// Returns the seeds that aren't among `explicit_seeds`, one per line. Only the user may set
+    /// seeds.
+    fn unset_seeds(&self, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let explicit_urls = canonical(explicit_seeds);
         let older = self.layer.seed.iter().flatten();
         // List a seed that can't be parsed, as if `explicit` didn't name it.
@@ -192,12 +247,16 @@ impl StoredConfig {
                 typed_seed::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
             !is_explicit.unwrap_or(false)
         });
-        let mut unset_lines: Vec<String> = older
-            .map(|seed| line(TOP, "seed", &Value::from(seed.url.as_str())))
-            .collect();
-        if explicit.seed.is_some() {
-            return unset_lines;
-        }
+        older
+            .map(|seed| guarded_line(TOP, "seed", &Value::from(seed.url.as_str())))
+            .collect()
+    }
+
+    /// Returns the guarded keys (those that only the user may set) that have an effect and that
+    /// `explicit` doesn't set, one per line. Only keys are listed for which `is_listed` is true of
+    /// the table and the key.
+    fn unset_keys(&self, explicit: &Layer, is_listed: impl Fn(&str, &str) -> bool) -> Vec<String> {
+        let mut unset_lines = Vec::new();
         let settings = self.layer.clone().settle();
         // The lines are displayed, so they must not contain secrets such as the password of a
         // proxy.
@@ -206,14 +265,18 @@ impl StoredConfig {
             let Value::Table(keys) = keys else { continue };
             for (key, value) in keys {
                 match value {
+                    _ if !is_listed(&table, &key) => {}
                     Value::Table(terms) if table == "site" && explicit.site.is_none() => {
                         let site = format!("site.{}", Value::from(key));
-                        unset_lines
-                            .extend(terms.iter().map(|(key, value)| line(&site, key, value)));
+                        unset_lines.extend(
+                            terms
+                                .iter()
+                                .map(|(key, value)| guarded_line(&site, key, value)),
+                        );
                     }
                     value if table != "site" && !explicit.sets(&table, &key.replace('-', "_")) => {
                         let shown = shown.get(&table).and_then(|keys| keys.get(&key));
-                        unset_lines.push(line(&table, &key, shown.unwrap_or(&value)));
+                        unset_lines.push(guarded_line(&table, &key, shown.unwrap_or(&value)));
                     }
                     _ => {}
                 }
@@ -222,7 +285,14 @@ impl StoredConfig {
         unset_lines
     }
 
-    fn refusal(&self, marked: MarkCheckResult, unset_lines: &[String]) -> CommandError {
+    /// Returns the error for a file that isn't proven to be this user's. `command` is the word of
+    /// the command line that precedes the directory.
+    fn refusal(
+        &self,
+        marked: MarkCheckResult,
+        unset_lines: &[String],
+        command: &str,
+    ) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
         CommandError::usage(format!(
             "`{path}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
@@ -230,10 +300,21 @@ impl StoredConfig {
             unset_lines.join("\n  ")
         ))
         .hint(format!(
-            "read the file, then accept it with `crawl --output {dir} --config {path}`, or set each \
+            "read the file, then accept it with `crawl {command} {dir} --config {path}`, or set each \
              key with its flag"
         ))
     }
+}
+
+/// Describes a guarded key and the harm that it could do.
+fn guarded_line(table: &str, key: &str, value: &Value) -> String {
+    let place = match table {
+        TOP => String::new(),
+        table => format!("[{table}] "),
+    };
+    let kind = table.split('.').next().unwrap_or_default();
+    let effect = why(kind, key).unwrap_or_default();
+    safe_line(&format!("{place}{key} = {value}  ({effect})")).into_owned()
 }
 
 /// Returns the guarded keys that differ from their defaults, with the tables of a crawl.toml. Such
@@ -305,7 +386,7 @@ pub(crate) fn stored_without(
     if settings == before {
         return Ok(None);
     }
-    let notes: Table = stored.text.parse().unwrap_or_default();
+    let notes = stored.notes();
     let mark = match stored.marked(around) {
         MarkCheckResult::Ours => own_mark(&settings, dir, around),
         _ => None,
@@ -373,7 +454,7 @@ fn canonical(seeds: &[ListedSeed]) -> Vec<CanonicalUrl> {
 mod tests {
     use crawl_weburl::HostKey;
 
-    use super::{OTHER_GUARDED, Settings, sites, why, without_hosts};
+    use super::{HARMLESS_IN_REPLAYS, OTHER_GUARDED, Settings, sites, why, without_hosts};
     use crate::settings::config_file::parse;
     use crate::settings::setting_definitions::TABLES;
 
@@ -419,6 +500,13 @@ mod tests {
             .filter(|(table, ..)| *table == sites::TABLE);
         for (_, key, _) in of_sites {
             assert!(sites::FIELDS.contains(&&*key.replace('-', "_")), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_harmless_in_replays_are_guarded_keys() {
+        for (table, key) in HARMLESS_IN_REPLAYS {
+            assert!(why(table, key).is_some(), "{table}.{key}");
         }
     }
 

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::format::{self, DefaultFields, FormatEvent, FormatFields};
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -74,6 +75,7 @@ where
     let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
     Ok(match display.log_format {
         LogFormatChoice::Text => layer
+            .fmt_fields(LogFileFields::default())
             .event_format(LogFormat)
             .with_filter(from(level))
             .boxed(),
@@ -92,6 +94,21 @@ fn from(level: LevelFilter) -> Targets {
         // Silence this crate, because the records and the report already name certificates that
         // can't be verified.
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
+}
+
+/// Formats fields for the log file as [`DefaultFields`] does on stderr. A span keeps its formatted
+/// fields once per type of formatter. With the same type for both, each field would be added twice.
+#[derive(Debug, Default)]
+struct LogFileFields(DefaultFields);
+
+impl<'writer> FormatFields<'writer> for LogFileFields {
+    fn format_fields<R: RecordFields>(
+        &self,
+        line: format::Writer<'writer>,
+        fields: R,
+    ) -> std::fmt::Result {
+        self.0.format_fields(line, fields)
+    }
 }
 
 /// Formats a line as the message, its fields, and the fields of its exchange and host.

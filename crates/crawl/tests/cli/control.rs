@@ -155,6 +155,19 @@ fn an_added_url_is_fetched_and_a_refusal_has_its_reason() {
             "hint": "name it as a seed, or start with --allow-private",
         })
     );
+    let with_password = seed.replace("http://", "http://me:s3cret@");
+    let hidden = seed.replace("http://", "http://..@");
+    let refused = talk.send(&add(&with_password));
+    let hint = "remove it, and set it for the host in a file for --config: [site.\"HOST\"] \
+                basic-auth = \"env:NAME\"";
+    assert_eq!(
+        refused,
+        json!({
+            "error": format!("the URL `{hidden}` contains a user name or password"),
+            "hint": hint,
+        })
+    );
+    assert!(!dir.read("c/state/order.jsonl").contains("s3cret"));
     let refused = talk.send(&json!({"do": "add", "url": "http://a.example/", "depth": 3}));
     let error = "not a command: unknown field `depth`, expected `url`";
     assert_eq!(refused["error"], error);

@@ -1,8 +1,10 @@
 //! Replays of a crawl from its archive, with its own settings and with others.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use crawl_testweb::{HttpAnswer, TestWeb};
+use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::harness::setup;
@@ -113,6 +115,136 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let reason = "`slow` has no archive to replay";
     assert!(nothing.stderr.contains(reason), "{}", nothing.stderr);
     assert_eq!(web.log(), []);
+}
+
+/// Replays a copy of a crawl, as if it came from someone else.
+#[test]
+fn a_foreign_directory_runs_no_program_and_writes_no_file_in_a_replay() {
+    let (dir, cmd) = setup("foreign-replay");
+    let web = site();
+    let seed = web.url(0, "/");
+    let more = ["--delay", "1ms", "--exclude", "/out$", "--progress", "off"];
+    let crawl = [&["--seed", &seed, "--output", "own"], &more[..]].concat();
+    assert_eq!(cmd.run(&crawl).code, 0);
+    let copied = std::process::Command::new("cp")
+        .args(["-r", "own", "c"])
+        .current_dir(dir.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let own = dir.read("c/crawl.toml");
+    let at = |name: &str| dir.file(name).display().to_string();
+    let with = |changes: &[(&str, &str)]| {
+        let mut toml = own.clone();
+        for (from, to) in changes {
+            assert!(toml.contains(from), "{from}: {toml}");
+            toml = toml.replace(from, to);
+        }
+        dir.write("c/crawl.toml", &toml);
+    };
+
+    dir.write("browser.sh", "#!/bin/sh\ntouch ran\nexit 1\n");
+    let program = dir.file("browser.sh");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    with(&[
+        ("\nrender = \"off\"", "\nrender = \"on\""),
+        (
+            "\nbrowser = \"\"",
+            &format!("\nbrowser = \"{}\"", program.display()),
+        ),
+        ("\nbrowser-sandbox = \"on\"", "\nbrowser-sandbox = \"off\""),
+        ("\nmax-body = \"10MiB\"", "\nmax-body = \"1TiB\""),
+        ("\nca-file = []", "\nca-file = [\"ca.pem\"]"),
+    ]);
+    let ran = cmd.run(&["replay", "c", "--output", "r"]);
+    expect![[r#"
+        2
+        error: `c/crawl.toml` isn't marked as yours: its mark doesn't match: the file was written by another user, edited, or moved. It sets keys that only you may set:
+          [fetch] ca-file = ["ca.pem"]  (sets which certificates are trusted)
+          [fetch] max-body = "1TiB"  (could exhaust this machine's memory)
+          [render] browser = "DIR/browser.sh"  (sets the program that renders pages)
+          [render] browser-sandbox = "off"  (switches the browser's sandbox off)
+          [render] render = "on"  (runs a browser)
+        hint: read the file, then accept it with `crawl replay c --config c/crawl.toml`, or set each key with its flag"#]]
+    .assert_eq(&ran.refusal(&dir));
+    // A seed of the replay doesn't make these keys harmless.
+    let ran = cmd.run(&["replay", "c", "--output", "r", "--seed", &seed]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(!dir.file("ran").exists() && !dir.file("r").exists());
+    // Lists in the file aren't read.
+    dir.write("hosts.txt", "secret.example\n");
+    let host_list = format!("\nhost = [\"@{}\"]", at("hosts.txt"));
+    with(&[("\nhost = []", &host_list)]);
+    let ran = cmd.run(&["replay", "c", "--output", "r"]);
+    let error = "`host` contains the file";
+    assert!(
+        ran.code == 2 && ran.stderr.contains(error),
+        "{}",
+        ran.stderr
+    );
+
+    // Keys that affect only requests are harmless, and keys that each run sets don't count.
+    dir.write("victim.txt", "precious");
+    with(&[
+        ("\nlog = \"\"", &format!("\nlog = \"{}\"", at("victim.txt"))),
+        ("\nlog-max-size = \"100MiB\"", "\nlog-max-size = \"64KiB\""),
+        ("\ncookies = \"\"", "\ncookies = \"cookies.txt\""),
+        ("\nverbose = 0", "\nverbose = 2"),
+        ("\nproxy = \"\"", "\nproxy = \"http://127.0.0.1:9\""),
+        ("\noutput = \"", &format!("\noutput = \"{}", at("stolen"))),
+    ]);
+    let replayed = cmd.run(&["replay", "c", "--output", "r"]).ok();
+    assert!(replayed.contains("\nended     finished\n"), "{replayed}");
+    assert_eq!(dir.read("victim.txt"), "precious");
+    let onto_itself = cmd.run(&["replay", "c"]);
+    let error = "`c` already holds a crawl";
+    assert!(
+        onto_itself.code == 2 && onto_itself.stderr.contains(error),
+        "{}",
+        onto_itself.stderr
+    );
+}
+
+#[test]
+fn a_replay_takes_over_no_log_and_no_display_settings() {
+    let (dir, cmd) = setup("replay-log");
+    let web = site();
+    let seed = web.url(0, "/");
+    let more = ["--delay", "1ms", "-v", "--log", "c.log", "--recrawl"];
+    let crawl = [&["--seed", &seed, "--output", "c"], &more[..]].concat();
+    assert_eq!(cmd.run(&crawl).code, 0);
+    let log = dir.read("c.log");
+    let replayed = cmd.run(&["replay", "c", "--output", "r"]).ok();
+    assert!(replayed.starts_with("settings  unchanged"), "{replayed}");
+    assert_eq!(dir.read("c.log"), log);
+    let logged = cmd.run(&["replay", "c", "--output", "s", "--log", "s.log"]);
+    assert_eq!(logged.code, 0, "{}", logged.stderr);
+    assert!(dir.read("s.log").contains("answered 200"));
+}
+
+#[test]
+fn runs_with_other_settings_are_counted_as_a_cause_of_differences() {
+    let (_dir, cmd) = setup("replay-runs");
+    let web = site();
+    web.script(0, "/out", HttpAnswer::html("out"));
+    let seed = web.url(0, "/");
+    let crawl = ["--seed", &seed, "--output", "c", "--progress", "off"];
+    let quick = ["--delay", "1ms", "--delay-factor", "0"];
+    let excluding = ["--exclude", "/b$", "--max-pages", "2"];
+    let ran = cmd.run(&[&crawl[..], &quick, &excluding].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(cmd.run(&[&crawl[..], &quick].concat()).code, 0);
+    assert_eq!(
+        cmd.run(&[&crawl[..], &quick, &["--recrawl"]].concat()).code,
+        0
+    );
+    let replayed = cmd.run(&["replay", "c", "--output", "r"]).ok();
+    let line =
+        "settings  those of A's crawl.toml: 1 run of A had others, so the replay may diverge\n";
+    assert!(replayed.starts_with(line), "{replayed}");
+    let replayed = cmd.run(&["replay", "c", "--output", "s", "--json"]).ok();
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_eq!(replayed["runs_with_other_settings"], 1);
+    assert_eq!(replayed["settings"], json!([]));
 }
 
 #[test]

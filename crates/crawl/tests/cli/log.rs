@@ -157,6 +157,21 @@ fn one_v_has_a_line_for_each_request_with_the_fields_of_its_row() {
     assert!(other_lines <= 5, "{log}");
 }
 
+#[test]
+fn each_field_is_logged_once_on_stderr_and_once_in_the_file() {
+    let (dir, cmd) = setup("both");
+    let web = site();
+    let stderr = crawl(&dir, &cmd, &web, &["-v", "--log", "c.log"]);
+    for log in [&stderr, &dir.read("c.log")] {
+        let lines = log.lines().filter(|line| line.contains("answered "));
+        let counts: Vec<_> = lines.map(|line| line.matches(" status=").count()).collect();
+        assert!(
+            !counts.is_empty() && counts.iter().all(|count| *count == 1),
+            "{log}"
+        );
+    }
+}
+
 /// Returns the objects of a JSON log, oldest first. No file may be longer than `most`.
 fn objects(dir: &Dir, names: &[&str], most: usize) -> Vec<Value> {
     let mut objects = Vec::new();

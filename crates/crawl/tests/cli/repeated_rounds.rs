@@ -151,6 +151,9 @@ fn commands_are_accepted_between_rounds() {
             .unwrap()
             .starts_with("unusable URL")
     );
+    let refused = talk.send(&json!({"do": "add", "url": "http://me:s3cret@a.example/"}));
+    let error = "the URL `http://..@a.example/` contains a user name or password";
+    assert_eq!(refused["error"], error);
     // The host is parked in the stored state, so the manually started round sends no requests to
     // it.
     web.take_log();

@@ -2,7 +2,7 @@
 
 use crawl_archive::rows::OperatorCommand;
 use crawl_scheduler::Tick;
-use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, class_of_host};
+use crawl_weburl::{AddressClass, CanonicalUrl, UrlCredentials, canonicalize, class_of_host};
 
 use super::Coordinator;
 use super::robots::may_be_anothers;
@@ -78,7 +78,10 @@ impl Coordinator {
     /// with the settings.
     fn log_entry(&self, now: Tick, command: &CrawlCommand) -> Option<Effect> {
         let (command, about, delay) = match command {
-            CrawlCommand::Add(url) => ("add", Some(url.clone()), None),
+            CrawlCommand::Add(url) => {
+                let url = canonicalize(None, url).ok()?;
+                ("add", Some(url.to_string()), None)
+            }
             CrawlCommand::Delay { host, delay } => {
                 let host = host.as_ref().map(ToString::to_string);
                 ("delay", host, Some(millis(*delay)))
@@ -117,9 +120,12 @@ pub(super) fn reply(answer: AnswerSender, result: Result<CommandAnswer, CommandR
     let _ = answer.send(result);
 }
 
-/// Parses a URL that the operator adds. Refuses the URL if its host is an address that the fetcher
-/// would not connect to.
+/// Parses a URL that the operator adds. Refuses the URL if it contains a user name or password, or
+/// if its host is an address that the fetcher would not connect to.
 fn usable(url: &str, config: &Config) -> Result<CanonicalUrl, CommandRefusal> {
+    if let Some(credentials) = UrlCredentials::find(url) {
+        return Err(CommandRefusal::Credentials(credentials));
+    }
     let url = canonicalize(None, url).map_err(|why| CommandRefusal::Unusable {
         url: url.to_owned(),
         why: why.to_string(),

@@ -102,7 +102,7 @@ impl Driver {
             coordinator.note_free_space(free);
         }
         let delays = DelaySettingsLog::open(config, now)?;
-        let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
+        let order = OrderLog::open(&config.output, began(config, &directory, visits, now))?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
         restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;
         let resumed = directory.resumed;
@@ -336,8 +336,14 @@ fn restore_sessions(
 }
 
 /// Returns the row that begins a run in the order log (`state/order.jsonl`).
-fn began(directory: &CrawlDirectory, visits: RevisitRules, now: Tick) -> RunStartEvent {
+fn began(
+    config: &Config,
+    directory: &CrawlDirectory,
+    visits: RevisitRules,
+    now: Tick,
+) -> RunStartEvent {
     RunStartEvent {
+        settings: config.settings_digest.clone(),
         has_render_steps: true,
         at: now.as_millis(),
         round: visits.round.number,

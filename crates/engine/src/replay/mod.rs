@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawl_archive::RowLogWriter;
-use crawl_archive::rows::RequestRow;
+use crawl_archive::rows::{RequestRow, RunStartEvent};
 use crawl_fetcher::{ExchangeFailure, FailureKind};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
@@ -66,6 +66,9 @@ pub struct ReplayResult {
     pub difference: Option<ReplayDifference>,
     /// The pages that were rendered again.
     pub rendered: RerenderResult,
+    /// Number of recorded runs that had other settings than the replay, among the runs that the
+    /// replay followed. Runs of older versions, which did not record their settings, don't count.
+    pub runs_with_other_settings: u64,
 }
 
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
@@ -111,11 +114,13 @@ pub fn replay(
     };
     let (began, crawl_dir) = (tick(run.at), crawl.dir().to_owned());
     let answers = ArchivedAnswers::new(crawl, timing, &config);
+    let mut runs_with_other_settings = u64::from(has_other_settings(&run, &config));
     let mut replay = Replay::take_up(&config, (answers, rerender), script, run)?;
     loop {
         replay.begin();
         let ended = match replay.follow()? {
             OrderFollowerEndReason::Run(next) => {
+                runs_with_other_settings += u64::from(has_other_settings(&next, &config));
                 replay = replay.next_run(&config, next)?;
                 continue;
             }
@@ -129,8 +134,17 @@ pub fn replay(
             }
         };
         replay.go_on(ended.as_deref())?;
-        return replay.end(&config, began);
+        return Ok(ReplayResult {
+            runs_with_other_settings,
+            ..replay.end(&config, began)?
+        });
     }
+}
+
+/// Returns whether a recorded run had other settings than the replay.
+fn has_other_settings(run: &RunStartEvent, config: &Config) -> bool {
+    let digests = run.settings.as_ref().zip(config.settings_digest.as_ref());
+    digests.is_some_and(|(recorded, replayed)| recorded != replayed)
 }
 
 /// Marks a directory as the output of a replay, so that no crawl resumes from it.
@@ -653,6 +667,7 @@ impl Replay {
             gaps: answers.gaps,
             difference: answers.difference(),
             rendered,
+            runs_with_other_settings: 0,
         })
     }
 }

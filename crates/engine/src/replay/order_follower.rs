@@ -8,7 +8,7 @@ use crawl_archive::rows::{HostTurn, OperatorCommand, RequestRow, RunStartEvent};
 use crawl_frontier::parts::{AdmitAction, CurrentState, PendingUrlFields, meet};
 use crawl_frontier::{Lease, UrlToAdmit};
 use crawl_scheduler::SpentPermit;
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 use tracing::Span;
 
@@ -375,7 +375,8 @@ fn command_of(taken: &OperatorCommand) -> Option<CrawlCommand> {
     let about = taken.about.as_deref();
     let host = about.map(|host| HostKey::parse(host).ok());
     Some(match taken.command.as_str() {
-        "add" => CrawlCommand::Add(about?.to_owned()),
+        // Older versions accepted URLs with a user name or password, and recorded them as typed.
+        "add" => CrawlCommand::Add(canonicalize(None, about?).ok()?.to_string()),
         "delay" => CrawlCommand::Delay {
             host: match host {
                 Some(host) => Some(host?),

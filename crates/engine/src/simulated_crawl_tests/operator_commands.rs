@@ -347,6 +347,7 @@ fn impossible_commands_are_refused_with_a_reason() {
         add("mailto:a@example.org"),
         add("not a url"),
         add("http://0.0.0.0/"),
+        add("http://me:s3cret@h1.example/p1"),
         add("http://127.0.0.1:9/"),
         add("http://[::1]/"),
         add("http://localhost/"),
@@ -383,6 +384,7 @@ fn impossible_commands_are_refused_with_a_reason() {
         unusable URL `mailto:a@example.org`: scheme `mailto` is not http or https
         unusable URL `not a url`: not a URL: relative URL without a base
         unusable URL `http://0.0.0.0/`: it names an address where no server can be
+        the URL `http://..@HOST/` contains a user name or password
         http://127.0.0.1:9/ is in a private range
         http://[::1]/ is in a private range
         http://localhost/ is in a private range

@@ -250,6 +250,7 @@ impl LateRun {
             coordinator.note_past_request(now, &row).unwrap();
         }
         let run = RunStartEvent {
+            settings: config.settings_digest.clone(),
             has_render_steps: true,
             at: now.as_millis(),
             round: visits.round.number,
@@ -600,7 +601,7 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
         let host = |name: &str| HostKey::parse(name).unwrap();
         vec![
             // This URL is only reached by the command, because no page links to it.
-            (30, CrawlCommand::Add("http://h7.example/p2".to_owned())),
+            (30, CrawlCommand::Add("HTTP://h7.example/p2#x".to_owned())),
             (60, CrawlCommand::Park(host("h2.example"))),
             (
                 70,
@@ -616,6 +617,8 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     let config = crawl_steered(dir.path(), 60, 0, 1, commands);
     let sent = requests(&config.output);
     assert!(sent.iter().any(|row| row.host == "h7.example"));
+    let order = std::fs::read_to_string(config.output.join("state/order.jsonl")).unwrap();
+    assert!(order.contains("\"about\":\"http://h7.example/p2\""));
     for seed in 60..63 {
         check_steered(seed, seed % 2, 1, commands);
     }
