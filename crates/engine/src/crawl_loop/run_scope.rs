@@ -136,7 +136,7 @@ impl RunScope {
                 ..NotFetchedReason::of(Reason::Scope)
             }),
             // In scope, or out of it only because of its depth. A URL that is too deep stays pending:
-            // a later run may go deeper, but never reconsiders a settled URL.
+            // a later run may go deeper, but doesn't reconsider a URL settled in this round.
             _ => None,
         }
     }
