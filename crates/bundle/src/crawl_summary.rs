@@ -6,7 +6,12 @@ use crawl_archive::Timestamp;
 use crawl_records::{CrawlReport, ExcludedCounts, counted, grouped, report};
 use crawl_weburl::safe_line;
 
+use crate::citation::CITATION;
+use crate::croissant::CROISSANT;
 use crate::error::{BundleError, VerifyError};
+use crate::export::{CONFIG, ROBOTS};
+use crate::readme::README;
+use crate::ro_crate::{CONTEXT, RO_CRATE};
 
 /// The facts about a crawl that the descriptions in its bundle mention.
 #[derive(Clone, Debug)]
@@ -114,11 +119,11 @@ pub(crate) struct BundledFileDescription {
     pub(crate) what: &'static str,
 }
 
-/// Returns the names of all row files and reports that a crawl may write. Other files in the
-/// directory may be the user's own.
-pub(crate) fn row_files_and_reports() -> impl Iterator<Item = &'static str> {
+/// Returns the names of the files that a bundle copies from a crawl's directory, without the
+/// archive. Other files in the directory may be the user's own.
+pub(crate) fn copied_files() -> impl Iterator<Item = &'static str> {
     let names = NAMED.iter().map(|(name, ..)| *name);
-    names.filter(|name| name.ends_with(".jsonl") || name.starts_with("report."))
+    names.filter(|name| !WRITTEN.contains(name) && !name.starts_with(ARCHIVE_FOLDER))
 }
 
 /// Returns the media type and description of a file. `path` is relative to the payload folder.
@@ -136,15 +141,16 @@ pub(crate) fn meaning(path: &str) -> BundledFileDescription {
     BundledFileDescription { media_type, what }
 }
 
+/// The files that the export writes itself, even if the crawl's directory has a file of that name.
+const WRITTEN: [&str; 7] = [
+    CITATION, CONFIG, CROISSANT, README, ROBOTS, CONTEXT, RO_CRATE,
+];
+const ARCHIVE_FOLDER: &str = "archive/";
 const JSON_LINES: &str = "application/jsonl";
 /// The name, media type and description of each file with a fixed name.
-const NAMED: [(&str, &str, &str); 25] = [
-    ("CITATION.cff", "application/yaml", "how to cite this crawl"),
-    (
-        "README.md",
-        "text/markdown",
-        "what this is and how to check it",
-    ),
+const NAMED: [(&str, &str, &str); 26] = [
+    (CITATION, "application/yaml", "how to cite this crawl"),
+    (README, "text/markdown", "what this is and how to check it"),
     (
         "archive/captures.cdxj",
         "text/plain",
@@ -156,12 +162,12 @@ const NAMED: [(&str, &str, &str); 25] = [
         "the index of the archive, sorted",
     ),
     (
-        "crawl.toml",
+        CONFIG,
         "application/toml",
         "the configuration in force, without secrets, and the version",
     ),
     (
-        "croissant.json",
+        CROISSANT,
         "application/ld+json",
         "the tables and their columns, for dataset loaders",
     ),
@@ -197,6 +203,11 @@ const NAMED: [(&str, &str, &str); 25] = [
         "a row for each page, with the rule that allowed it",
     ),
     (
+        "recheck.jsonl",
+        JSON_LINES,
+        "a row for each page that rules fetched after the crawl exclude",
+    ),
+    (
         "report.html",
         "text/html",
         "the crawl in numbers, for readers",
@@ -208,17 +219,17 @@ const NAMED: [(&str, &str, &str); 25] = [
         "a row for each request, with the gap before it",
     ),
     (
-        "ro-crate-context.json",
+        CONTEXT,
         "application/ld+json",
         "the JSON-LD context of ro-crate-metadata.json, to read it without a network",
     ),
     (
-        "ro-crate-metadata.json",
+        RO_CRATE,
         "application/ld+json",
         "what each file is and how it was made",
     ),
     (
-        "robots.jsonl",
+        ROBOTS,
         JSON_LINES,
         "each robots.txt response with the text in force",
     ),
@@ -257,9 +268,9 @@ const WARC: &str = "application/warc";
 const EXCHANGES: &str = "every exchange with a server, as WARC 1.1";
 /// The folder, extension, media type and description of files without a fixed name.
 const ENDED: [(&str, &str, &str, &str); 4] = [
-    ("archive/", ".warc.gz", WARC, EXCHANGES),
-    ("archive/", ".warc.zst", WARC, EXCHANGES),
-    ("archive/", ".warc", WARC, EXCHANGES),
+    (ARCHIVE_FOLDER, ".warc.gz", WARC, EXCHANGES),
+    (ARCHIVE_FOLDER, ".warc.zst", WARC, EXCHANGES),
+    (ARCHIVE_FOLDER, ".warc", WARC, EXCHANGES),
     (
         "tables/",
         ".parquet",
@@ -272,7 +283,28 @@ const ENDED: [(&str, &str, &str, &str); 4] = [
 mod tests {
     use crawl_records::ExcludedCounts;
 
-    use super::{NAMED, exclusions, meaning};
+    use super::{NAMED, copied_files, exclusions, meaning};
+
+    #[test]
+    fn rows_reports_and_rules_are_copied_and_descriptions_are_not() {
+        let copied: Vec<_> = copied_files().collect();
+        for name in [
+            "extract-rules.json",
+            "pages.jsonl",
+            "report.html",
+            "state/order.jsonl",
+        ] {
+            assert!(copied.contains(&name), "{name}");
+        }
+        for name in [
+            "README.md",
+            "archive/index.cdxj",
+            "crawl.toml",
+            "robots.jsonl",
+        ] {
+            assert!(!copied.contains(&name), "{name}");
+        }
+    }
 
     #[test]
     fn exclusions_are_counted_by_reason() {

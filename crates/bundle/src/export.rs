@@ -16,7 +16,7 @@ use crate::bagit_manifests::{BagInfo, DATA, write_manifests};
 use crate::bundle_folder::BundleFolderWriter;
 use crate::citation::{CITATION, citation_file, citation_line};
 use crate::config_redaction::public_config;
-use crate::crawl_summary::{CrawlSummary, row_files_and_reports};
+use crate::crawl_summary::{CrawlSummary, copied_files};
 use crate::croissant::{CROISSANT, croissant};
 use crate::directory_check::verify_directory;
 use crate::error::{BundleError, VerifyError};
@@ -28,7 +28,8 @@ use crate::robots_copies::each_robots_copy;
 pub(crate) const ROBOTS: &str = "robots.jsonl";
 /// The folder with the tables of the crawl.
 pub(crate) const TABLES: &str = "tables";
-const CONFIG: &str = "crawl.toml";
+/// The configuration in force.
+pub(crate) const CONFIG: &str = "crawl.toml";
 /// Folders that are never reported as left out: the archive is in the bundle, and every bundle omits
 /// the index and the state.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
@@ -69,7 +70,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     let path = dir.join(CONFIG);
     let config = read_text(&path, MAX_CONFIG_BYTES).map_err(BundleError::read(&path))?;
     payload.write(CONFIG, &public_config(&config)?)?;
-    for name in row_files_and_reports().filter(|name| *name != ROBOTS) {
+    for name in copied_files() {
         let path = dir.join(name);
         if path.symlink_metadata().is_ok() {
             payload.copy(&path, name)?;

@@ -81,6 +81,7 @@ pub struct ReextractionSummary {
 
 /// Extracts fields from the pages in the archive of the crawl in `dir`, and replaces
 /// `extracts.jsonl`. Sends no requests. Calls `report` with the number of pages read so far.
+/// `config_text` is the new text of `crawl.toml`; `None` leaves the file unchanged.
 ///
 /// # Errors
 /// [`EngineError`] if there is no crawl or no archive, another process uses the crawl, or writing
@@ -88,6 +89,7 @@ pub struct ReextractionSummary {
 pub fn extract_again(
     dir: &Path,
     rules: &CompiledRules,
+    config_text: Option<&str>,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
 ) -> Result<ReextractionSummary, EngineError> {
@@ -131,6 +133,9 @@ pub fn extract_again(
     let new = dir.join(NEW_EXTRACTS);
     std::fs::rename(&part, &new).map_err(EngineError::disk(&new))?;
     write_rules(dir, rules)?;
+    if let Some(text) = config_text {
+        crawl_directory::write_config(dir, text)?;
+    }
     if let Some(frontier) = &frontier {
         let mut transaction = frontier.begin()?;
         transaction.mark(EXTRACTS, length);

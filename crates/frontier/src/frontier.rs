@@ -16,8 +16,8 @@ use crate::visit::LastVisit;
 ///
 /// # Requirements for implementations
 /// 1. **One state.** A URL is unknown, pending, leased, deferred or settled (fetched, failed,
-///    excluded), and never in two of these states. A settled URL stays settled, except as clause 10
-///    allows.
+///    excluded), and never in two of these states. A settled URL stays settled, except as clauses 10
+///    and 11 allow.
 /// 2. **One transaction.** The changes of a [`Transaction`] take effect together at its commit, or
 ///    not at all. When `commit` returns, they are as durable as the implementation promises. No
 ///    reader sees part of a transaction.
@@ -43,6 +43,8 @@ use crate::visit::LastVisit;
 ///     transaction requests due visits or that URL. It has the depth, priority, kind and `via` of
 ///     its last lease. The stored visit remains until the URL is settled with another. Admitting a
 ///     settled URL as a link doesn't make it pending.
+/// 11. **Lifted exclusions.** A URL that was excluded when it was admitted has no visit. It stays
+///     settled until [`Transaction::readmit`] gives it another state.
 ///
 /// [`conformance`](crate::conformance) checks an implementation against these clauses.
 ///
@@ -93,7 +95,7 @@ pub trait Frontier: Send + Sync {
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64>;
 
-    /// Returns how many commits since opening have made settled URLs pending again.
+    /// Returns how many commits since opening have given settled URLs another state.
     fn reopenings(&self) -> u64;
 
     /// Returns the last visit of `url` that [`Transaction::settle_until`] stored.

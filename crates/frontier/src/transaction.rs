@@ -75,6 +75,14 @@ pub trait Transaction {
     /// [`FrontierError`] if the store fails.
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError>;
 
+    /// Gives a URL that was excluded when it was admitted the state, path and place of `admission`,
+    /// as if the URL were new. Returns whether the URL changed. A URL in any other state stays as it
+    /// is, and so does one with a stored visit, which [`Transaction::visit_due`] makes pending.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
+    fn readmit(&mut self, admission: UrlToAdmit) -> Result<bool, FrontierError>;
+
     /// Admits a URL: adds it to the frontier, or updates it if it is known.
     ///
     /// # Errors

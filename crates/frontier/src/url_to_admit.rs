@@ -101,8 +101,8 @@ pub enum RequestedState {
     /// Not to be fetched for now, because the path to the URL is too deep, has too many redirects,
     /// or leads through a nofollow link. The URL is fetched if it is found by another path.
     Deferred(NotFetchedReason),
-    /// Never to be fetched, for example because the URL is out of scope. An excluded URL counts as
-    /// settled.
+    /// Not to be fetched, for example because the URL is out of scope. An excluded URL counts as
+    /// settled, until [`Transaction::readmit`](crate::Transaction::readmit) gives it another state.
     Excluded(NotFetchedReason),
 }
 

@@ -91,8 +91,8 @@ pub use host_reports::{
 pub use number_format::{counted, grouped, size};
 pub use page_outcome::outcome;
 pub use plan::{
-    BoundedEstimate, CostPlan, ExclusionRuleCount, HostPlan, OriginDelayAndUsage, PlanSettings,
-    plan,
+    BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan, OriginDelayAndUsage,
+    PageBudgets, PlanSettings, plan,
 };
 pub use recognize_directory::{seeds_of, stored_settings};
 pub use report::{

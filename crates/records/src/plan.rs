@@ -2,6 +2,7 @@
 //! that fetched only robots.txt files and sitemaps.
 
 mod html;
+mod page_budgets;
 mod page_sizes;
 mod text;
 
@@ -12,6 +13,7 @@ use std::path::Path;
 use crawl_archive::rows::{ExcludedRow, PageUsagePermissions, RequestRow};
 use serde::{Deserialize, Serialize};
 
+pub use self::page_budgets::{GroupPageBudget, PageBudgets};
 use self::page_sizes::{HostBytesEstimate, MeasuredPageSizes, PlannedHostPageCounts};
 use crate::error::RecordsError;
 use crate::host_coverage::{MissingReason, MissingUrlCounts};
@@ -65,7 +67,7 @@ pub struct CostPlan {
 pub struct HostPlan {
     /// The host key.
     pub host: String,
-    /// Known pages that may be fetched, within the host's budget.
+    /// Known pages that may be fetched, within the budgets of the host and of its group.
     pub pages: u64,
     /// Known pages that wait for an unavailable robots.txt.
     pub waiting: u64,
@@ -141,8 +143,8 @@ pub struct PlanSettings {
     pub delay_ms: u64,
     /// Maximum requests in flight per host.
     pub per_host: u32,
-    /// Maximum pages per host.
-    pub max_pages_per_host: Option<u64>,
+    /// The budgets of pages.
+    pub page_budgets: PageBudgets,
     /// Maximum requests per second in total.
     pub max_rate: Option<f64>,
     /// Maximum requests per second to one IP address that is not on loopback. `None` if there is no
@@ -172,11 +174,14 @@ pub fn plan(
     let mut rules = rules(dir)?;
     let report = report(dir)?;
     let planned = report.hosts.iter().filter(|host| host.coverage.is_some());
+    let planned: Vec<_> = planned.map(|host| (host, planned_urls(host))).collect();
+    let urls = planned.iter().map(|(host, urls)| (&*host.host, *urls));
+    let pages = settings.page_budgets.pages(urls);
     let none = PlannedHostPageCounts::default();
-    let hosts = planned.map(|host| {
+    let hosts = planned.into_iter().zip(pages).map(|((host, _), pages)| {
         let gap = gaps.remove(&host.host);
         let rules = rules.remove(&host.host).unwrap_or_default();
-        let mut plan = host_plan(host, gap, rules, settings);
+        let mut plan = host_plan(host, pages, gap, rules, settings);
         let known_pages = known_pages.get(&host.host).unwrap_or(&none);
         let is_listed = plan.hours.expected.is_some();
         let bytes = sizes.bytes_of(&host.host, known_pages, (host.bytes, plan.pages), is_listed);
@@ -201,16 +206,21 @@ pub fn plan(
     })
 }
 
-/// Builds the plan of a host, except for its `bytes`, which the caller sets.
+/// Returns how many known URLs of a host the planned crawl would fetch without budgets.
+fn planned_urls(host: &HostReport) -> u64 {
+    host.excluded_by.get(PLANNED).copied().unwrap_or_default()
+}
+
+/// Builds the plan of a host with this many pages, except for its `bytes`, which the caller sets.
 fn host_plan(
     host: &HostReport,
+    pages: u64,
     gap: Option<(u64, String)>,
     rules: Vec<ExclusionRuleCount>,
     settings: &PlanSettings,
 ) -> HostPlan {
     let mut excluded = host.excluded_by.clone();
-    let planned_urls = excluded.remove(PLANNED).unwrap_or_default();
-    let pages = planned_urls.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
+    excluded.remove(PLANNED);
     let of_host =
         |origin: &&OriginDelayAndUsage| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();

@@ -366,8 +366,12 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 &[
                     "config",
                     "error",
+                    "excluded_rows",
                     "frontier_meta_keys",
+                    "sampling",
+                    "seed_and_sitemap_admissions",
                     "time_conversions",
+                    "tombstones",
                     "crawl_totals",
                 ],
             ),

@@ -2,18 +2,26 @@
 
 use crawl_archive::FilesToRehash;
 use crawl_engine::{EngineError, extract_again};
-use crawl_records::{RoundSelection, counted, extraction, list_digests};
+use crawl_records::{RoundSelection, counted, extraction, is_ended, list_digests, write_report};
 
 use crate::cli::args::ExtractArgs;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl};
 use crate::run::while_reading;
-use crate::settings::rules_of_file;
+use crate::settings::{UserFolders, rules_of_file, stored_with_rules};
 use crate::terminal::{note, print, print_json};
 
 /// The files and folders in a crawl's directory that `crawl extract` changes.
-const CHANGED: [&str; 3] = ["extracts.jsonl", "extract-rules.json", "state"];
+const CHANGED: [&str; 7] = [
+    "crawl.toml",
+    "extract-rules.json",
+    "extracts.jsonl",
+    "hosts.jsonl",
+    "report.html",
+    "report.json",
+    "state",
+];
 
 pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     let dir = args.dir.as_path();
@@ -21,7 +29,13 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));
     }
-    let done = while_reading(|is_stopped, report| extract_again(dir, &rules, is_stopped, report))?;
+    // A later round must extract the same fields. Ignore an unreadable crawl.toml, because then no
+    // later round is possible.
+    let config = stored_with_rules(dir, rules.configs(), &UserFolders::of_process());
+    let config = config.ok().flatten();
+    let done = while_reading(|is_stopped, report| {
+        extract_again(dir, &rules, config.as_deref(), is_stopped, report)
+    })?;
     let done = done.map_err(|error| match error {
         EngineError::NoArchive { .. } => CommandError::usage(format!(
             "can't extract: the crawl in `{}` has no archive, since it ran with --warc off",
@@ -33,6 +47,9 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     if done.is_stopped {
         note("interrupted; extracts.jsonl was not changed");
         return Ok(INTERRUPTED);
+    }
+    if is_ended(dir).map_err(of_records)? {
+        write_report(dir).map_err(of_records)?;
     }
     list_digests(dir, FilesToRehash::Named(&CHANGED)).map_err(of_records)?;
     let fields = extraction(dir, RoundSelection::Last).map_err(of_records)?;

@@ -178,7 +178,8 @@ fn trap_rules(settings: &Settings) -> TrapAvoidance {
     }
 }
 
-fn crawl_budgets(settings: &Settings, checked: &CheckedSettings) -> CrawlBudgets {
+/// Returns the limits of the crawl, of its hosts, and of groups of hosts.
+pub(super) fn crawl_budgets(settings: &Settings, checked: &CheckedSettings) -> CrawlBudgets {
     let scope = &settings.scope;
     CrawlBudgets {
         max_pages: scope.max_pages.0.map(|pages| pages.0),

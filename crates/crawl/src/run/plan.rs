@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, EndReason, OriginRobotsSummary, RunMode};
-use crawl_records::{CostPlan, OriginDelayAndUsage, PlanSettings};
+use crawl_engine::{Config, CrawlBudgets, EndReason, OriginRobotsSummary, RunMode};
+use crawl_records::{CostPlan, GroupPageBudget, OriginDelayAndUsage, PageBudgets, PlanSettings};
+use crawl_weburl::HostPatternMap;
 use tokio::runtime::Runtime;
 
+use super::engine_config::crawl_budgets;
 use super::start::choose_schemes;
 use super::temporary_folder::TemporaryFolder;
 use crate::error::records::of_records;
@@ -52,7 +54,11 @@ async fn run(
     }
     let output = checked.output.as_path();
     let earlier = Some(output).filter(|dir| dir.join("pages.jsonl").is_file());
-    let plan = crawl_records::plan(dir.path(), earlier, &terms(settings, summary.rules));
+    let plan = crawl_records::plan(
+        dir.path(),
+        earlier,
+        &terms(settings, checked, summary.rules),
+    );
     let seeds = checked.seeds.iter().map(ToString::to_string);
     let plan = CostPlan {
         seeds: seeds.collect(),
@@ -65,7 +71,11 @@ async fn run(
 }
 
 /// Combines the settings that a plan depends on with the fetched rules.
-fn terms(settings: &Settings, origins: Vec<OriginRobotsSummary>) -> PlanSettings {
+fn terms(
+    settings: &Settings,
+    checked: &CheckedSettings,
+    origins: Vec<OriginRobotsSummary>,
+) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     let origins = origins.into_iter().map(|rules| OriginDelayAndUsage {
@@ -78,9 +88,31 @@ fn terms(settings: &Settings, origins: Vec<OriginRobotsSummary>) -> PlanSettings
         purpose: purpose.map(|purpose| purpose.to_string()),
         delay_ms: millis(settings.politeness.delay.get()),
         per_host: settings.politeness.per_host,
-        max_pages_per_host: settings.scope.max_pages_per_host.0.map(|pages| pages.0),
+        page_budgets: page_budgets(&crawl_budgets(settings, checked)),
         max_rate: settings.politeness.max_rate.0.map(|rate| rate.0),
         address_rate: settings.politeness.address_rate.0.map(|rate| rate.0),
         origins: origins.collect(),
     }
+}
+
+/// Returns the budgets of pages that the planned crawl applies to its hosts.
+fn page_budgets(budgets: &CrawlBudgets) -> PageBudgets {
+    PageBudgets {
+        per_host: budgets.per_host.max_pages,
+        per_site: by_pattern(&budgets.per_site, |site| site.max_pages),
+        groups: by_pattern(&budgets.groups, |group| GroupPageBudget {
+            name: group.name.clone(),
+            max_pages: group.max_pages,
+        }),
+    }
+}
+
+/// Returns the table with each value replaced by the one that `value` returns for it.
+fn by_pattern<T, U>(table: &HostPatternMap<T>, value: impl Fn(&T) -> U) -> HostPatternMap<U> {
+    let mut values = HostPatternMap::default();
+    for (pattern, old) in table.iter() {
+        // Never fails, because the pattern comes from a table.
+        let _ = values.insert(pattern, value(old));
+    }
+    values
 }

@@ -74,7 +74,7 @@ pub(crate) use sites::{SiteSettings, budgets};
 pub(crate) use sources::{
     gather, gather_for_replay, gather_over, gather_with_sources, user_contact,
 };
-pub(crate) use stored_config::{own_mark, stored_without};
+pub(crate) use stored_config::{own_mark, stored_with_rules, stored_without};
 pub(crate) use toml_output::{
     NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,
     record, record_again, stored_seeds, with_browser,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::EngineError;
+use crawl_fields::RuleConfig;
 use crawl_records::WORKERS;
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
@@ -236,6 +237,16 @@ impl StoredConfig {
         keyed_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
     }
 
+    /// Returns the text of the file with other settings. If the file has this user's mark, the text
+    /// has one too.
+    fn with_settings(&self, settings: &Settings, around: &UserFolders) -> String {
+        let mark = match self.marked(around) {
+            MarkCheckResult::Ours => own_mark(settings, &self.dir, around),
+            _ => None,
+        };
+        record_again(&self.notes(), settings, mark.as_deref())
+    }
+
     /// Returns the seeds that aren't among `explicit_seeds`, one per line. Only the user may set
     /// seeds.
     fn unset_seeds(&self, explicit_seeds: &[ListedSeed]) -> Vec<String> {
@@ -383,15 +394,26 @@ pub(crate) fn stored_without(
             Err(_) => true,
         });
     without_hosts(&mut settings, is_host_out);
-    if settings == before {
+    Ok((settings != before).then(|| stored.with_settings(&settings, around)))
+}
+
+/// Replaces the rules `[[extract]]` in the text of the crawl.toml in `dir`. Returns `None` if the
+/// rules are the same, or if the file is missing. If the file had this user's mark, the new text
+/// has one too.
+pub(crate) fn stored_with_rules(
+    dir: &Path,
+    rules: &[RuleConfig],
+    around: &UserFolders,
+) -> Result<Option<String>, CommandError> {
+    let Some(stored) = StoredConfig::read(dir)? else {
+        return Ok(None);
+    };
+    let mut settings = stored.layer.clone().settle();
+    if settings.extract == rules {
         return Ok(None);
     }
-    let notes = stored.notes();
-    let mark = match stored.marked(around) {
-        MarkCheckResult::Ours => own_mark(&settings, dir, around),
-        _ => None,
-    };
-    Ok(Some(record_again(&notes, &settings, mark.as_deref())))
+    settings.extract = rules.to_vec();
+    Ok(Some(stored.with_settings(&settings, around)))
 }
 
 /// Removes hosts from all settings except `exclude-host`, because its entries also exclude

@@ -24,6 +24,11 @@ study-page = \"https://example.org/study\"
 
 /// Crawls two hosts for a study, with secrets in its configuration.
 fn study(dir: &Dir, cmd: &mut Cmd) {
+    drop(study_with(dir, cmd, ""));
+}
+
+/// Crawls as [`study`] does, with `more` tables at the end of the configuration. Returns the hosts.
+fn study_with(dir: &Dir, cmd: &mut Cmd, more: &str) -> TestWeb {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>";
     let web = TestWeb::builder()
         .seed(9)
@@ -37,7 +42,7 @@ fn study(dir: &Dir, cmd: &mut Cmd) {
     let config = format!(
         "{STUDY}[site.\"127.0.0.1\"]\ndelay = \"0s\"\nbasic-auth = \"me:s3cr3t-one\"\n\
          headers = {{ X-Key = \"s3cr3t-two\", X-Env = \"env:SECRET_NAME\" }}\n\
-         cookies = {{ session = \"s3cr3t-three\" }}\n"
+         cookies = {{ session = \"s3cr3t-three\" }}\n{more}"
     );
     dir.write("study.toml", &config);
     cmd.env("SECRET_NAME", "s3cr3t-four");
@@ -61,6 +66,7 @@ fn study(dir: &Dir, cmd: &mut Cmd) {
         "off",
     ]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+    web
 }
 
 fn export(cmd: &Cmd, out: &str) -> String {
@@ -181,6 +187,40 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
     assert_eq!(wacz.code, 0, "{}", wacz.stderr);
     let there = cmd.run(&["export", "c", "--to", "bundle", "--out", "b"]);
     assert_eq!(there.code, 2, "{}", there.stderr);
+}
+
+#[test]
+fn a_bundle_has_the_files_of_every_feature() {
+    let (dir, mut cmd) = setup("bundle-features");
+    let rules = |selector: &str| {
+        format!("[[extract]]\nname = \"titles\"\n[extract.fields]\ntitle = \"{selector}\"\n")
+    };
+    let more = format!(
+        "[sample]\nsample = 3\n[output]\nindex = \"on\"\n[group.study]\nhosts = [\"127.0.0.1\"]\n\
+         max-pages = 40\n{}",
+        rules("h2")
+    );
+    let _web = study_with(&dir, &mut cmd, &more);
+    export(&cmd, "b");
+    assert_eq!(
+        dir.read("b/data/extract-rules.json"),
+        dir.read("c/extract-rules.json")
+    );
+    assert_eq!(cmd.run(&["verify", "b"]).code, 0);
+    dir.write("rules.toml", &rules("title"));
+    assert_eq!(cmd.run(&["extract", "c", "--config", "rules.toml"]).code, 0);
+    assert_eq!(cmd.run(&["recheck", "c"]).code, 0);
+    let page = dir.rows("c/pages.jsonl")[0]["url"].clone();
+    assert_eq!(cmd.run(&["forget", "c", page.as_str().unwrap()]).code, 0);
+    let message = export(&cmd, "later");
+    assert!(!message.contains("left out"), "{message}");
+    for name in ["extract-rules.json", "recheck.jsonl", "tombstones.jsonl"] {
+        assert_eq!(
+            dir.read(&format!("later/data/{name}")),
+            dir.read(&format!("c/{name}"))
+        );
+    }
+    assert_eq!(cmd.run(&["verify", "later"]).code, 0);
 }
 
 /// Returns the next number of a pseudo-random sequence (`SplitMix64`).

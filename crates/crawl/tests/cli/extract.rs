@@ -193,6 +193,37 @@ fn rules_run_again_over_the_archive_without_a_request() {
 }
 
 #[test]
+fn new_rules_are_in_the_report_and_in_later_rounds() {
+    let (dir, cmd) = setup("extract-rounds");
+    let web = web();
+    crawled(&dir, &cmd, &web);
+    let titles = |file: &str| {
+        let report: serde_json::Value = serde_json::from_str(&dir.read(file)).unwrap();
+        report["extraction"]["rules"][0]["fields"][0].clone()
+    };
+    assert_eq!(titles("c/report.json")["missing"], 0);
+    dir.write("rules.toml", &RULES.replace("\"h1\"", "\".none\""));
+    let again = ["extract", "c", "--config", "rules.toml"];
+    assert_eq!(cmd.run(&again).code, 0);
+    assert_eq!(titles("c/report.json")["missing"], 2);
+    assert!(dir.read("c/report.html").contains(".none"));
+    let verified = cmd.run(&["verify", "c"]);
+    assert_eq!(verified.code, 0, "{}", verified.stdout);
+    // The settings are still proven to be the user's, so a later round needs no flags.
+    web.script(0, "/item/1", item(7, "5"));
+    let ran = cmd.run(&[&["--output", "c", "--recrawl"], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rules = dir.read("c/extract-rules.json");
+    assert!(
+        rules.contains(".none") && !rules.contains("\"h1\""),
+        "{rules}"
+    );
+    let rows = dir.rows("c/extracts.jsonl");
+    assert!(rows.iter().any(|row| row["round"] == 2));
+    assert!(rows.iter().all(|row| row["fields"]["title"].is_null()));
+}
+
+#[test]
 fn a_rule_has_a_table_and_a_list_of_groups_has_another() {
     let (dir, cmd) = setup("extract-tables");
     let web = web();

@@ -137,6 +137,32 @@ fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
 }
 
 #[test]
+fn a_plan_applies_the_budgets_of_sites_and_groups() {
+    let (dir, cmd) = planner("tables");
+    let web = TestWeb::builder()
+        .hosts(2)
+        .pages(12)
+        .mix(LinkMix::plain())
+        .start();
+    let pages_of = |tables: &str, more: &[&str]| {
+        let seeds = [web.url(0, "/"), web.url(1, "/")];
+        let quick = "[politeness]\ndelay = \"0s\"\ndelay-factor = 0";
+        dir.write("c.toml", &format!("seed = {seeds:?}\n{quick}\n{tables}"));
+        let args = ["plan", "--config", "c.toml", "--output", "c", "--json"];
+        let ran = cmd.run(&[&args[..], more].concat());
+        let plan: Value = serde_json::from_str(&ran.stdout).unwrap();
+        plan["pages"].clone()
+    };
+    assert_eq!(pages_of("", &[]), 24);
+    let hosts = [web.authority(0), web.authority(1)];
+    let site = hosts.map(|host| format!("[site.{host:?}]\nmax-pages = 5\n"));
+    assert_eq!(pages_of(&site[0], &[]), 17);
+    assert_eq!(pages_of(&site.concat(), &["--max-pages-per-host", "1"]), 10);
+    let group = format!("[group.g]\nhosts = {hosts:?}\nmax-pages = 7\n");
+    assert_eq!(pages_of(&group, &[]), 7);
+}
+
+#[test]
 fn an_unreachable_host_has_no_plan() {
     let (_dir, cmd) = planner("unasked");
     let web = TestWeb::builder().start();

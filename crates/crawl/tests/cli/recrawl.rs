@@ -66,6 +66,82 @@ fn one_command_crawls_and_then_revisits() {
 }
 
 #[test]
+fn a_round_fetches_urls_that_the_scope_excluded_and_now_allows() {
+    let (dir, cmd) = setup("lifted-exclusions");
+    let home = "<a href=/a>a</a><a href=/b/1>1</a><a href=/b/2 rel=nofollow>2</a><a href=/c>c</a>";
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(0, "/", HttpAnswer::html(home).header("etag", "\"1\""))
+        .script(0, "/a", HttpAnswer::html("a"))
+        .script(0, "/b/1", HttpAnswer::html("<a href=/b/3>3</a>"))
+        .script(0, "/b/3", HttpAnswer::html("3"))
+        .start();
+    let seed = web.url(0, "/");
+    let round = |exclude: &[&str]| {
+        let args = ["--seed", &seed, "--output", "c", "--recrawl"];
+        let ran = cmd.run(&[&args[..], exclude, &QUICK].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let paths = web.take_log().into_iter().map(|entry| entry.path);
+        let is_page = |path: &String| !matches!(path.as_str(), "/robots.txt" | "/sitemap.xml");
+        let mut pages: Vec<_> = paths.filter(is_page).collect();
+        pages.sort();
+        pages
+    };
+    let both = ["--exclude", "/b/", "--exclude", "/c"];
+    assert_eq!(round(&both), ["/", "/a"]);
+    let excluded = |path: &str| {
+        let rows = dir.rows("c/excluded.jsonl").into_iter();
+        let rows = rows.filter(|row| row["url"] == web.url(0, path));
+        rows.map(|row| row["reason"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(excluded("/b/2"), ["scope"]);
+    // The page with the links is unchanged, so they aren't found again. The link to `/b/2` has
+    // nofollow.
+    assert_eq!(round(&["--exclude", "/c"]), ["/", "/a", "/b/1", "/b/3"]);
+    let rows = dir.rows("c/pages.jsonl");
+    let page = rows.iter().find(|row| row["url"] == web.url(0, "/b/1"));
+    let page = page.unwrap();
+    assert_eq!((&page["round"], &page["depth"]), (&2.into(), &1.into()));
+    assert_eq!(page["via"], seed);
+    assert_eq!(round(&both), ["/", "/a"]);
+    assert_eq!(round(&["--exclude", "/c"]), ["/", "/a", "/b/1", "/b/3"]);
+    assert_eq!(cmd.run(&["verify", "c"]).code, 0);
+    assert_eq!(cmd.run(&["audit", "c"]).code, 0);
+}
+
+#[test]
+fn a_round_follows_a_seed_s_wider_scope() {
+    let (dir, cmd) = setup("wider-seed");
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(
+            0,
+            "/",
+            HttpAnswer::html("<a href=/a>a</a>").header("etag", "\"1\""),
+        )
+        .script(0, "/a", HttpAnswer::html("a"))
+        .start();
+    let round = |scope: &str| {
+        let seed = format!(
+            "{{\"url\": \"{}\", \"scope\": \"{scope}\"}}\n",
+            web.url(0, "/")
+        );
+        dir.write("seeds.jsonl", &seed);
+        let args = ["--seed-file", "seeds.jsonl", "--output", "c", "--recrawl"];
+        let ran = cmd.run(&[&args[..], &QUICK].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        web.take_log().iter().any(|entry| entry.path == "/a")
+    };
+    assert!(!round("page"));
+    assert!(round("host"));
+}
+
+#[test]
 fn bounds_that_contradict_are_refused() {
     let (_dir, cmd) = setup("bounds");
     let ran = cmd.run(&[

@@ -338,9 +338,14 @@ impl Coordinator {
         exclusion: NotFetchedReason,
         out: &mut Vec<Effect>,
     ) {
+        let state = match exclusion.reason {
+            // A later round whose scope has the URL must not readmit it as a page.
+            Reason::Scope => RequestedState::Deferred(exclusion),
+            _ => RequestedState::Excluded(exclusion),
+        };
         let admission = UrlToAdmit {
             kind: UrlKind::Resource,
-            state: RequestedState::Excluded(exclusion),
+            state,
             ..UrlToAdmit::link(url, 0, page)
         };
         let message = WriterMessage::Side(Box::new(NonPageRequestResult {

@@ -34,7 +34,6 @@ use crate::messages::Event;
 use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::read::PageReader;
 use crate::read::reader_pool::{self, ReaderLoad, ReaderPool};
-use crate::revisit::round;
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::sharing::{SharingThread, WorkerHostOwnership};
@@ -66,10 +65,9 @@ impl OpenedCrawl {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<OpenedCrawl, EngineError> {
         let mut directory = crawl_directory::open(config, reader_pool::all_threads())?;
-        let frontier = &*directory.frontier;
-        let totals = &mut directory.totals;
-        let indexing = log_follower::open_log(config, frontier, totals.pages > 0)?;
-        let visits = round::take_up(frontier, config, clock.now(), totals, is_stopped)?;
+        let has_pages = directory.totals.pages > 0;
+        let indexing = log_follower::open_log(config, &*directory.frontier, has_pages)?;
+        let visits = directory.take_up_round(config, clock.now(), is_stopped)?;
         Ok(OpenedCrawl {
             directory,
             indexing,

@@ -561,10 +561,22 @@ impl<'a> DocumentLinkCollector<'a> {
             } if discovery.kind == UrlKind::Page => {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
-            ScopeVerdict::Out { rule, .. } => RequestedState::Excluded(NotFetchedReason {
-                rule: Some(rule),
-                ..NotFetchedReason::of(Reason::Scope)
-            }),
+            ScopeVerdict::Out { rule, .. } => {
+                let exclusion = NotFetchedReason {
+                    rule: Some(rule),
+                    ..NotFetchedReason::of(Reason::Scope)
+                };
+                // A later round readmits an excluded URL as a plain link if its scope has the URL.
+                // Any other link must be found again first.
+                let is_plain = barred.is_none()
+                    && discovery.kind == UrlKind::Page
+                    && !discovery.is_seed
+                    && discovery.priority != Priority::FOREIGN_ENTRY;
+                match is_plain {
+                    true => RequestedState::Excluded(exclusion),
+                    false => RequestedState::Deferred(exclusion),
+                }
+            }
             ScopeVerdict::In => barred.map_or(RequestedState::Pending, RequestedState::Deferred),
         }
     }

@@ -46,7 +46,6 @@ use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::read::PageReader;
 use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
-use crate::revisit::round;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::delay_settings_log::DelaySettingsLog;
@@ -263,22 +262,22 @@ impl Replay {
     fn new(
         config: &Arc<Config>,
         (answers, rerender): (ArchivedAnswers, Rerenderer),
-        directory: CrawlDirectory,
+        mut directory: CrawlDirectory,
         now: Tick,
         round_began: Tick,
     ) -> Result<Replay, EngineError> {
+        let visits = directory.take_up_round(config, round_began, &|| false)?;
         let CrawlDirectory {
             frontier,
             files,
             mut requests,
             sampling,
-            mut totals,
+            totals,
             mut scope_seeds,
             resumed,
             cut_off,
             ..
         } = directory;
-        let visits = round::take_up(&*frontier, config, round_began, &mut totals, &|| false)?;
         let scope = scope_seeds.scope(config)?;
         let mut coordinator = Coordinator::new(
             Arc::clone(config),

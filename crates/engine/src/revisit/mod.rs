@@ -3,5 +3,6 @@
 
 pub(crate) mod change_detection;
 pub(crate) mod document_state_meta_tag;
+pub(crate) mod lifted_exclusions;
 pub(crate) mod round;
 pub(crate) mod visit;

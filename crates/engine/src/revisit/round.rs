@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_ROUND, META_TOTALS};
+use crate::revisit::lifted_exclusions::EarlierScopeExclusions;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::time_conversions::seconds;
 
@@ -14,12 +15,14 @@ use crate::time_conversions::seconds;
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
 /// Resumes the last round. If that round is over and the configuration asks for another one, begins
-/// a new round, and resets the changes in `totals`.
+/// a new round, and resets the changes in `totals`. A new round readmits the URLs of `excluded`
+/// whose exclusion no longer holds.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
     now: Tick,
     totals: &mut CrawlTotals,
+    excluded: &EarlierScopeExclusions<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
@@ -56,7 +59,10 @@ pub(crate) fn take_up(
             first
         }
     };
-    if !round.is_open && open(frontier, &round, longest, is_stopped)? {
+    if !round.is_open
+        && open(frontier, &round, longest, is_stopped)?
+        && excluded.readmit(frontier, is_stopped)?
+    {
         round.is_open = true;
         keep(frontier, &round, None)?;
     }

@@ -31,7 +31,6 @@ use crate::read::page_encoder::PageEncoder;
 use crate::read::{PageReader, UnreadPage};
 use crate::render::RenderMode;
 use crate::replay::{RecordedCrawl, ReplayTimingMode, replay};
-use crate::revisit::round;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
@@ -211,19 +210,20 @@ struct LateRun {
 
 impl LateRun {
     fn open(config: &Arc<Config>, seed: u64, now: Tick) -> LateRun {
+        let mut directory = crawl_directory::open(config, 1).unwrap();
+        let visits = directory.take_up_round(config, now, &|| false).unwrap();
         let CrawlDirectory {
             frontier,
             files,
             mut requests,
             sampling,
-            mut totals,
+            totals,
             mut scope_seeds,
             resumed,
             cut_off,
             last_end,
             ..
-        } = crawl_directory::open(config, 1).unwrap();
-        let visits = round::take_up(&*frontier, config, now, &mut totals, &|| false).unwrap();
+        } = directory;
         let scope = scope_seeds.scope(config).unwrap();
         let mut coordinator = Coordinator::new(
             Arc::clone(config),

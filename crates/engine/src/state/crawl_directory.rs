@@ -20,6 +20,7 @@ use crawl_frontier::{
     KnownState, OfflineFrontier, is_write_once,
 };
 use crawl_sample::SampleMethod;
+use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
@@ -36,6 +37,9 @@ use crate::control::CommandRefusal;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
+use crate::revisit::lifted_exclusions::EarlierScopeExclusions;
+use crate::revisit::round;
+use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::tombstones::{TOMBSTONES, Tombstones};
@@ -146,6 +150,25 @@ pub(crate) struct CrawlDirectory {
     /// How the last run ended: the reason, and the detail if there is one. `None` if no run ended
     /// properly.
     pub(crate) last_end: Option<String>,
+}
+
+impl CrawlDirectory {
+    /// Resumes the last round, or begins another ([`round::take_up`]).
+    pub(crate) fn take_up_round(
+        &mut self,
+        config: &Config,
+        now: Tick,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<RevisitRules, EngineError> {
+        let excluded = EarlierScopeExclusions {
+            rows: self.files.excluded.path(),
+            scope: &self.scope_seeds.scope(config)?,
+            tombstones: &self.tombstones,
+            sampling: self.sampling.as_ref(),
+        };
+        let (frontier, totals) = (&*self.frontier, &mut self.totals);
+        round::take_up(frontier, config, now, totals, &excluded, is_stopped)
+    }
 }
 
 /// Opens the output directory for this number of readers. Locks it, cuts files back to their

@@ -560,6 +560,39 @@ clauses! {
         assert_eq!((record.depth, record.via), (4, None));
     }
 
+    fn an_excluded_url_without_a_visit_is_readmitted(bench) {
+        admit(bench.frontier(), [excluded("/a", 4), excluded("/deep", 4), link("/visited", 1)]);
+        let held = lease(bench.frontier());
+        let mut transaction = bench.frontier().begin().unwrap();
+        let visit = LastVisit { at: 10, due: 20, bytes: Vec::new() };
+        let by_scope = LeaseOutcome::Excluded(NotFetchedReason::of(Reason::Scope));
+        transaction.settle_until(held, by_scope, visit).unwrap();
+        assert!(!transaction.readmit(link("/visited", 1)).unwrap());
+        transaction.commit().unwrap();
+        bench.die();
+        let before = bench.frontier().reopenings();
+        let mut transaction = bench.frontier().begin().unwrap();
+        assert!(transaction.readmit(link("/a", 2)).unwrap());
+        assert!(!transaction.readmit(link("/a", 1)).unwrap());
+        assert!(transaction.readmit(deferred("/deep", 4, Reason::Depth)).unwrap());
+        assert!(!transaction.readmit(link("/deep", 4)).unwrap());
+        assert!(!transaction.readmit(link("/visited", 1)).unwrap());
+        assert!(!transaction.readmit(link("/unknown", 1)).unwrap());
+        assert_eq!(transaction.commit().unwrap().origins, [(origin(), 1)]);
+        assert_eq!(bench.frontier().reopenings(), before + 1);
+        assert_eq!(visit_due(bench.frontier(), 20, 9), 1);
+        bench.die();
+        let counts = bench.frontier().counts();
+        assert_eq!((counts.pending, counts.deferred, counts.excluded, counts.known), (2, 1, 0, 3));
+        assert_eq!(order(bench.frontier()), "/visited /a");
+        let _visited = lease(bench.frontier());
+        let readmitted = lease(bench.frontier());
+        assert_eq!((readmitted.depth, readmitted.attempt), (2, 1));
+        settle(bench.frontier(), readmitted, LeaseOutcome::Fetched { status: 200 });
+        let mut transaction = bench.frontier().begin().unwrap();
+        assert!(!transaction.readmit(link("/a", 1)).unwrap());
+    }
+
     fn a_settled_lease_and_its_links_share_a_transaction(bench) {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 0)]);

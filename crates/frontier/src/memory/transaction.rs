@@ -24,7 +24,7 @@ pub(super) struct MemoryTransaction<'f> {
     changed: HashMap<CanonicalUrl, UrlRecord>,
     settled: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,
-    /// Whether a settled URL becomes pending in this transaction.
+    /// Whether a settled URL gets another state in this transaction.
     reopens: bool,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
@@ -216,6 +216,18 @@ impl Transaction for MemoryTransaction<'_> {
             }
             _ => Ok(false),
         }
+    }
+
+    fn readmit(&mut self, admission: UrlToAdmit) -> Result<bool, FrontierError> {
+        let (record, _) = self.record(&admission.url);
+        let is_excluded =
+            record.is_some_and(|record| matches!(record.state, UrlRecordState::Excluded(_)));
+        let is_readmitted = is_excluded && self.stored_visit(&admission.url).is_none();
+        if is_readmitted {
+            self.reopens = true;
+            self.enter(admission);
+        }
+        Ok(is_readmitted)
     }
 
     fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {

@@ -127,7 +127,10 @@ impl StoreTables {
 
 impl FjallTransaction<'_> {
     /// Returns the stored visit of a URL, as this transaction sees it.
-    fn stored_visit(&self, key: Fingerprint) -> Result<Option<StoredVisit>, FrontierError> {
+    pub(super) fn stored_visit(
+        &self,
+        key: Fingerprint,
+    ) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.get(&key) {
             Some(kept) => Ok(Some(kept.clone())),
             None => self.frontier.tables.stored_visit(&self.base, key),

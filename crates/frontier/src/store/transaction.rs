@@ -41,7 +41,7 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) changes: TransactionUrlChanges,
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, StoredVisit>,
-    /// Whether a settled URL becomes pending in this transaction.
+    /// Whether a settled URL gets another state in this transaction.
     pub(super) reopens: bool,
     /// The value that [`Writer::due_from`] gets when this transaction is committed.
     pub(super) due_from: u32,
@@ -340,6 +340,18 @@ impl Transaction for FjallTransaction<'_> {
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
         self.revisit_older(url, before)
+    }
+
+    fn readmit(&mut self, admission: UrlToAdmit) -> Result<bool, FrontierError> {
+        let key = self.frontier.tables.key.fingerprint(&admission.url);
+        let was = self.state(key)?;
+        let is_excluded = matches!(was, Some(SieveUrlState::Excluded { .. }));
+        if !is_excluded || self.stored_visit(key)?.is_some() {
+            return Ok(false);
+        }
+        self.reopens = true;
+        self.enter(key, was, admission);
+        Ok(true)
     }
 
     fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {

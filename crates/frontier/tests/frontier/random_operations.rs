@@ -33,6 +33,7 @@ pub(crate) enum Change {
     VisitDue(u32),
     VisitMisdated(u32, Option<u32>),
     VisitAgain(CanonicalUrl, u32),
+    Readmit(UrlToAdmit),
     Lease(usize),
     Release(usize),
     Keep(u8),
@@ -122,6 +123,7 @@ fn random_change() -> impl Strategy<Value = Change> {
         1 => (0_u32..9, prop::option::of(0_u32..9))
             .prop_map(|(now, longest)| Change::VisitMisdated(now, longest)),
         1 => (random_url(), 0_u32..9).prop_map(|(url, before)| Change::VisitAgain(url, before)),
+        1 => random_admission().prop_map(Change::Readmit),
         2 => (0..ORIGINS).prop_map(Change::Lease),
         1 => (0_usize..8).prop_map(Change::Release),
         1 => any::<u8>().prop_map(Change::Keep),
@@ -273,6 +275,10 @@ fn transact(
             Change::VisitAgain(url, before) => {
                 let expected = on_model.visit_again(&url, before).unwrap();
                 assert_eq!(on_disk.visit_again(&url, before).unwrap(), expected);
+            }
+            Change::Readmit(admission) => {
+                let expected = on_model.readmit(admission.clone()).unwrap();
+                assert_eq!(on_disk.readmit(admission).unwrap(), expected);
             }
             Change::Keep(value) => {
                 keep(&mut *on_model, value);

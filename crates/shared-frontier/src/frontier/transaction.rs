@@ -42,7 +42,7 @@ pub(super) struct SharedTransaction<'f> {
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
     taken: Vec<LinkFromWorkerKey>,
-    /// Whether this transaction makes a settled URL pending.
+    /// Whether this transaction gives a settled URL another state.
     reopens: bool,
     /// The progress of reopening lost URLs in each bucket.
     to_reopen: Vec<BucketToReopen>,
@@ -475,6 +475,29 @@ impl Transaction for SharedTransaction<'_> {
             self.revisit(key, stored, state);
         }
         Ok(is_older)
+    }
+
+    fn readmit(&mut self, admission: UrlToAdmit) -> Result<bool, FrontierError> {
+        let url = &admission.url;
+        if self.frontier.tables.owner_elsewhere(url).is_some() {
+            return Ok(false);
+        }
+        let key = self.fingerprint(url);
+        let Some(FoundUrl { before, record }) = self.find(key, url)? else {
+            return Ok(false);
+        };
+        let is_excluded = matches!(record.state, UrlRecordState::Excluded(_));
+        if !is_excluded
+            || self.visits.contains_key(&key)
+            || self.frontier.stored_visit(url)?.is_some()
+        {
+            return Ok(false);
+        }
+        self.reopens = true;
+        let url = url.clone();
+        let record = UrlRecord::admitted(admission, self.take_seq());
+        self.put(key, url, before, record);
+        Ok(true)
     }
 
     fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {

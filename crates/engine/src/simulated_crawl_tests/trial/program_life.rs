@@ -34,7 +34,6 @@ use crate::messages::shared_frontier_messages::SharedFrontierRequest;
 use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage, lines_to_log};
 use crate::read::page_encoder::PageEncoder;
 use crate::read::{PageReader, UnreadPage};
-use crate::revisit::round;
 use crate::revisit::visit::Round;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
@@ -206,7 +205,7 @@ impl ProgramLife {
         (fate, now): (RandomLifeEvents, Tick),
     ) -> Result<ProgramLife, EngineError> {
         let frontier = Arc::clone(&directory.frontier);
-        let visits = round::take_up(&*frontier, config, now, &mut directory.totals, &|| false)?;
+        let visits = directory.take_up_round(config, now, &|| false)?;
         let Round { number, began, .. } = visits.round;
         world.checker.enter_round(number, began);
         let traps = frontier.meta(META_TRAPS)?;

@@ -137,6 +137,15 @@ impl Transaction for MemoryWorkerTransaction<'_> {
         self.base.visit_again(url, before)
     }
 
+    fn readmit(&mut self, admission: UrlToAdmit) -> Result<bool, FrontierError> {
+        let b = self.bucket(&admission.url);
+        if !own(self.worker).buckets.contains_key(&b) {
+            return Ok(false);
+        }
+        self.fence(b)?;
+        self.base.readmit(admission)
+    }
+
     fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let b = self.bucket(&admission.url);
         if !own(self.worker).buckets.contains_key(&b) {
