@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{PageRow, RequestRow, WarcRecordLocation};
+use crawl_archive::rows::{PageRow, RequestRow, WaitingRow, WarcRecordLocation};
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLogReader, CaptureMetadata,
     CapturedRequest, RecordIds, Timestamp, WarcReader, read_record,
@@ -232,15 +232,8 @@ fn pages_are_ordered_by_round_and_request() {
 fn urls_of_a_handed_on_host_are_listed_once() {
     let made = Made::new();
     let url = |path: &str| format!("http://a.example/{path}");
-    let ended = |rows: &[(&str, u64)], reason: &str| -> Vec<Value> {
-        let crawl = json!({"origin": null, "urls": 9, "reason": reason, "detail": null});
-        let rows = rows.iter().map(|(origin, urls)| {
-            json!({"origin": origin, "urls": urls, "reason": "interrupted", "detail": null})
-        });
-        std::iter::once(crawl).chain(rows).collect()
-    };
-    // The first worker handed over `a.example` to the second worker. URLs of `b.example` are still
-    // waiting at the first worker.
+    // The second worker took `a.example` over after the first one had ended. URLs of `b.example`
+    // are still waiting at the first worker.
     made.worker(
         "w1",
         &[
@@ -255,8 +248,9 @@ fn urls_of_a_handed_on_host_are_listed_once() {
             (
                 "waiting.jsonl",
                 &ended(
-                    &[("http://a.example", 3), ("http://b.example", 2)],
                     "interrupted",
+                    &json!({"1": 1, "2": 1}),
+                    &[("a.example", 3, Some(1)), ("b.example", 2, Some(2))],
                 ),
             ),
         ],
@@ -275,7 +269,7 @@ fn urls_of_a_handed_on_host_are_listed_once() {
             ),
             (
                 "waiting.jsonl",
-                &ended(&[("http://a.example", 1)], "budget"),
+                &ended("budget", &json!({"1": 2}), &[("a.example", 1, Some(1))]),
             ),
         ],
     );
@@ -289,15 +283,76 @@ fn urls_of_a_handed_on_host_are_listed_once() {
         .iter()
         .map(|row| (row.excluded, row.told_by_others));
     assert_eq!(counts.collect::<Vec<_>>(), [(1, 1), (1, 1)]);
-    let rows = waiting(&to).unwrap().map(Result::unwrap);
-    let rows: Vec<_> = rows.map(|row| (row.origin, row.urls, row.reason)).collect();
-    let row = |origin: &str, urls| (Some(origin.to_owned()), urls, "interrupted".to_owned());
-    let expected = [
-        (None, 3, "interrupted".to_owned()),
-        row("http://a.example", 1),
-        row("http://b.example", 2),
-    ];
-    assert_eq!(rows, expected);
+    assert_eq!(
+        pending(&to),
+        [
+            "crawl: 3 interrupted",
+            "http://a.example: 1 interrupted",
+            "http://b.example: 2 interrupted",
+        ]
+    );
+}
+
+/// Returns the rows of a worker's `waiting.jsonl`. `buckets` are the worker's buckets with their
+/// epochs. Each of `rows` has a host, its number of pending URLs, and its bucket.
+fn ended(reason: &str, buckets: &Value, rows: &[(&str, u64, Option<i32>)]) -> Vec<Value> {
+    let crawl = json!({"origin": null, "urls": 9, "reason": reason, "detail": null,
+        "buckets": buckets});
+    let rows = rows.iter().map(|(host, urls, bucket)| {
+        json!({"origin": format!("http://{host}"), "urls": urls, "reason": "interrupted",
+            "detail": null, "bucket": bucket})
+    });
+    std::iter::once(crawl).chain(rows).collect()
+}
+
+fn pending(gathered: &Path) -> Vec<String> {
+    let rows = waiting(gathered).unwrap().map(Result::unwrap);
+    let show = |row: WaitingRow| {
+        let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
+        format!("{origin}: {} {}", row.urls, row.reason)
+    };
+    rows.map(show).collect()
+}
+
+#[test]
+fn pending_urls_are_those_of_the_last_owner_of_their_host() {
+    let check = |first: &[Value], second: &[Value], expected: &[&str]| {
+        let made = Made::new();
+        // The first worker sent the last request to the host, at least by its own clock.
+        let requests = [request("a.example", 9_000, 9_100)];
+        made.worker(
+            "w1",
+            &[("requests.jsonl", &requests), ("waiting.jsonl", first)],
+        );
+        made.worker("w2", &[("waiting.jsonl", second)]);
+        let (to, _) = made.gather(&["w1", "w2"]).unwrap();
+        assert_eq!(pending(&to), expected);
+    };
+    let five = |bucket| [("a.example", 5, bucket)];
+    // The first worker handed the host over during its run, and the second one sent no request.
+    check(
+        &ended("finished", &json!({"2": 1}), &[]),
+        &ended("interrupted", &json!({"1": 2}), &five(Some(1))),
+        &["crawl: 5 interrupted", "http://a.example: 5 interrupted"],
+    );
+    // The second worker took the host over after the first run, and fetched all its URLs.
+    check(
+        &ended("interrupted", &json!({"1": 1}), &five(Some(1))),
+        &ended("finished", &json!({"1": 2}), &[]),
+        &["crawl: 0 finished"],
+    );
+    // The second worker took the host over while it wrote its rows, so it doesn't claim the bucket.
+    check(
+        &ended("interrupted", &json!({"1": 1}), &five(Some(1))),
+        &ended("interrupted", &json!({}), &five(Some(1))),
+        &["crawl: 5 interrupted", "http://a.example: 5 interrupted"],
+    );
+    // Rows of older versions name no bucket.
+    check(
+        &ended("finished", &json!({}), &[]),
+        &ended("interrupted", &json!({}), &five(None)),
+        &["crawl: 5 interrupted", "http://a.example: 5 interrupted"],
+    );
 }
 
 /// Writes an archive with one page and returns the page's row. The file name is the same for every

@@ -1,7 +1,7 @@
 //! Cooperates with the other workers of a crawl: balances buckets (sets of hosts), takes links
 //! found by other workers, and detects the end of the whole crawl.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -55,6 +55,10 @@ impl HostOwnership for WorkerHostOwnership {
 
     fn owns(&self, host: &HostKey) -> bool {
         self.frontier.owns(host)
+    }
+
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        self.frontier.bucket_epochs()
     }
 
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {

@@ -111,6 +111,10 @@ impl WorkerFrontier for SharedFrontier {
         self.tables.owned.buckets()
     }
 
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        self.tables.owned.epochs()
+    }
+
     fn bucket_of(&self, host: &HostKey) -> i32 {
         self.tables.keys.bucket(&host.site())
     }

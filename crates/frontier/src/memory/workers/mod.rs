@@ -307,6 +307,11 @@ impl WorkerFrontier for MemoryWorker {
         lock(&self.own).buckets.keys().copied().collect()
     }
 
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        let own = lock(&self.own);
+        own.buckets.iter().map(|(b, own)| (*b, own.epoch)).collect()
+    }
+
     fn served_buckets(&self) -> u64 {
         self.crawl.buckets.into()
     }
