@@ -203,6 +203,13 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the database fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
 
+    /// Records new settings, one per line, as those that a worker must have to join the crawl. The
+    /// workers that already run keep their settings.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails or this worker's leases expired.
+    fn replace_settings(&self, settings: &str) -> Result<(), FrontierError>;
+
     /// Returns the values that any worker stored for the whole crawl with
     /// [`Transaction::keep_meta`].
     ///

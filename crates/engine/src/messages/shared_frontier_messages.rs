@@ -106,4 +106,7 @@ pub(crate) enum SharedFrontierRequest {
         /// gives back the pages that it is allowed to fetch.
         rests: u64,
     },
+    /// Record the settings that a worker must have to join the crawl, because this worker reloaded
+    /// its settings.
+    ReplaceSettings(String),
 }

@@ -365,6 +365,22 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
+fn a_worker_needs_the_settings_that_another_worker_reloaded() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let with = |worker: &str, settings: &str| SharedFrontierOptions {
+        settings: settings.to_owned(),
+        ..options(&crawl, worker)
+    };
+    let first = open(&served, &with("w1", "delay = 1s"));
+    drop(open(&served, &with("w2", "delay = 1s")));
+    first.replace_settings("delay = 2s").unwrap();
+    let refused = refusal(&served.url, &with("w3", "delay = 1s"));
+    assert!(refused.contains("- delay = 2s"), "{refused}");
+    drop(open(&served, &with("w4", "delay = 2s")));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
 fn states_of_hosts_of_another_worker_are_refused() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));

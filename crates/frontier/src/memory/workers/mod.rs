@@ -437,6 +437,11 @@ impl WorkerFrontier for MemoryWorker {
         transaction.commit().map(drop)
     }
 
+    /// Does nothing, because any worker may join this crawl.
+    fn replace_settings(&self, _settings: &str) -> Result<(), FrontierError> {
+        self.reach()
+    }
+
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         Ok(lock(&self.crawl.tables).crawl_meta())
     }
