@@ -139,7 +139,8 @@ fn a_connection_that_is_cut_is_made_again() {
     let (served, crawl) = (Served::new(), new_crawl());
     // The test uses a separate database, so that no other test's connections are cut.
     execute(&served.url, "CREATE DATABASE cut");
-    let at = served.url.replace("/postgres", "/cut");
+    let proxy = Proxy::before(served.port);
+    let at = proxy.url(&served).replace("/postgres", "/cut");
     let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
     let cut = || {
         execute(
@@ -154,6 +155,11 @@ fn a_connection_that_is_cut_is_made_again() {
     assert!(frontier.known(&url("/a")).unwrap().is_some());
     assert_eq!(order(&frontier), "/b");
     assert_eq!(frontier.counts().fetched, 1);
+    // A database server that restarts refuses connections for a while.
+    cut();
+    proxy.refuse(3);
+    assert!(frontier.known(&url("/b")).unwrap().is_some());
+    assert_eq!(proxy.left_to_refuse(), 0);
 }
 
 #[test]
