@@ -126,3 +126,31 @@ fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
         worker.wait().expect(0);
     }
 }
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_host_is_unparked_after_its_worker_has_ended() {
+    let crawl = Crawl::of(TestWeb::builder().seed(17).hosts(2).pages(120));
+    let first = crawl.start("w1");
+    crawl.wait_for_requests(20);
+    let url = crawl.web.url(1, "/");
+    let host = url.trim_start_matches("http://").trim_end_matches('/');
+    let parking = |command: &str| {
+        let mut control = crawl.program();
+        let output = control.args(["control", "w1", command, host]).output();
+        Ended::of(&output.unwrap()).expect(0)
+    };
+    parking("park");
+    let stderr = first.wait().expect(0);
+    assert!(stderr.contains("crawl control w1 unpark"), "{stderr}");
+    let count = crawl.pages(&["w1"]).len();
+    // The last of several commands counts.
+    for command in ["unpark", "park", "unpark"] {
+        parking(command);
+    }
+    crawl.start("w1").wait().expect(0);
+    assert!(crawl.pages(&["w1"]).len() > count);
+    crawl.check_whole(&["w1"]);
+    let recorded = crawl.output("w1").join("state/parking.json");
+    assert!(!recorded.exists(), "it would take effect again");
+}
