@@ -86,16 +86,23 @@ fn rules(audit: &AuditReport) -> Vec<(&str, Vec<u64>)> {
 #[test]
 fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     let made = Made::new();
+    let slow = |host: &str, start: u64, end: u64| {
+        let mut row = request(host, start, end);
+        row["gap_asked"] = 10_000.into();
+        row
+    };
     // Each worker, taken alone, keeps the required delay between requests to the host.
     let first = [
-        request("a.example", 0, 100),
-        request("a.example", 2_000, 2_100),
-        request("b.example", 2_500, 2_600),
-        request("a.example", 9_000, 9_900),
+        slow("a.example", 0, 100),
+        slow("a.example", 20_000, 20_100),
+        request("b.example", 20_500, 20_600),
+        slow("a.example", 32_000, 32_100),
+        slow("a.example", 90_000, 99_000),
     ];
     let second = [
-        request("a.example", 1_150, 1_250),
-        request("a.example", 9_500, 9_600),
+        slow("a.example", 10_150, 10_250),
+        slow("a.example", 30_150, 30_250),
+        slow("a.example", 91_000, 91_100),
     ];
     made.worker("w1", &[("requests.jsonl", &first)]);
     made.worker("w2", &[("requests.jsonl", &second)]);
@@ -104,13 +111,16 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     }
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
     let report = audit(&to, &[]).unwrap();
-    // Two delays are too short. The request at 2,000 starts 750 ms after the other worker's request
-    // ended at 1,250. The request at 9,500 starts while the first worker's request is still
-    // running.
+    // Two delays are too short. The request at 32,000 starts 1,750 ms after the other worker's
+    // request ended at 30,250. The request at 91,000 starts while the first worker's request is
+    // still running.
     assert_eq!(
         rules(&report),
-        [("gap", vec![2, 3]), ("in-flight", vec![6, 5])]
+        [("gap", vec![5, 6]), ("in-flight", vec![8, 7])]
     );
+    // The delay of 9,750 ms before 20,000 may be longer by other clocks.
+    let apart = "times of two workers whose clocks may differ".to_owned();
+    assert_eq!(report.undecided, BTreeMap::from([(apart, 1)]));
     let rows: Vec<RequestRow> = requests(&to).unwrap().map(Result::unwrap).collect();
     let order: Vec<_> = rows
         .iter()
@@ -118,15 +128,39 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
         .collect();
     let expected = [
         (100, "w1"),
-        (1_250, "w2"),
-        (2_100, "w1"),
-        (2_600, "w1"),
-        (9_600, "w2"),
-        (9_900, "w1"),
+        (10_250, "w2"),
+        (20_100, "w1"),
+        (20_600, "w1"),
+        (30_250, "w2"),
+        (32_100, "w1"),
+        (91_100, "w2"),
+        (99_000, "w1"),
     ];
     assert_eq!(order, expected);
     assert!(rows.iter().all(|row| row.after.is_none()));
-    assert_eq!(gathered.workers[1].requests, 2);
+    assert_eq!(gathered.workers[1].requests, 3);
+}
+
+#[test]
+fn a_wait_is_kept_if_the_clocks_of_two_workers_differ_a_little() {
+    let check = |start: u64, expected: &[(&str, Vec<u64>)]| {
+        let made = Made::new();
+        let mut refused = request("a.example", 20_000, 20_100);
+        refused["status"] = 429.into();
+        refused["wait_asked"] = 30_000.into();
+        made.worker("w1", &[("requests.jsonl", &[refused])]);
+        let next = request("a.example", start, start + 100);
+        made.worker("w2", &[("requests.jsonl", &[next])]);
+        let (to, _) = made.gather(&["w1", "w2"]).unwrap();
+        let report = audit(&to, &[]).unwrap();
+        assert_eq!(rules(&report), expected, "{start}");
+        let undecided_count: u64 = report.undecided.values().sum();
+        assert_eq!(undecided_count, u64::from(expected.is_empty()), "{start}");
+    };
+    // The second worker waited until its clock showed 50,100, or sent its request before 20,000.
+    check(46_200, &[]);
+    check(21_200, &[]);
+    check(30_000, &[("wait", vec![1, 2])]);
 }
 
 #[test]
