@@ -11,10 +11,10 @@ use crawl_weburl::{Origin, canonicalize};
 use super::audit_findings::{CitedRowFile::Requests, ROW_LOST};
 use super::robots_freshness::MAX_WAIT;
 use super::robots_responses::RobotsRulesInForce;
-use super::settings_history::SettingsHistory;
+use super::settings_history::{RecordedWorkers, SettingsHistory};
 use super::{
     AuditRun, BEYOND_TIMEOUT, CLOCK_SET_BACK, CLOCKS_APART, CLOCKS_APART_MS, EARLIER_RUN,
-    JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS, SETTLING_MS, WAIT_JUST_THEN,
+    JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS, ROWS_ELSEWHERE, SETTLING_MS, WAIT_JUST_THEN,
     WAIT_TAKEN_BACK,
 };
 use crate::error::RecordsError;
@@ -388,6 +388,8 @@ impl AuditRun<'_> {
             Some(PACE_BEFORE_RESTART)
         } else if sent.may_be_after(latest.end.saturating_add(gap), latest.worker.as_deref()) {
             Some(CLOCKS_APART)
+        } else if self.settings.workers == RecordedWorkers::One {
+            Some(ROWS_ELSEWHERE)
         } else if self.settings.began_during(latest, sent) {
             Some(CLOCK_SET_BACK)
         } else if self.findings.lacks_answer(Some(asked.line), sent.start) {
