@@ -686,6 +686,16 @@ pub struct WaitingRow {
     /// their server doesn't respond, so they and the links to them may be broken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
+    /// In a line of an origin, the bucket (set of hosts) that contains the origin. Null if the
+    /// frontier is not shared, and in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<i32>,
+    /// In the first line, the buckets that the worker owned at the end of its run. Maps each bucket
+    /// to the number of times that workers had taken it by then. So of two workers, the one with
+    /// the larger number owned the bucket last. Empty if the frontier is not shared, and in rows of
+    /// older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub buckets: BTreeMap<i32, i64>,
 }
 
 /// A pending URL in a line of `waiting.jsonl`.

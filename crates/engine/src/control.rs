@@ -70,6 +70,9 @@ pub struct AdjustableRules {
     pub exclude: Vec<String>,
     /// Hosts out of scope, with their subdomains.
     pub exclude_hosts: HostPatternMap<()>,
+    /// The settings that all workers must share, with these rules, one per line. `None` if the crawl
+    /// is not shared.
+    pub shared_settings: Option<String>,
     /// The text of a `crawl.toml` with these rules.
     pub config_text: String,
     /// The new rules in the form of [`Config::audited`](crate::Config::audited).

@@ -122,6 +122,11 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
+    /// Returns the buckets (sets of hosts) that this worker owns, each with its epoch: the number of
+    /// times that workers have taken the bucket. Of two workers that owned a bucket, the one with
+    /// the larger epoch owned it last.
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64>;
+
     /// Returns the number of buckets that this worker's group of database servers serves.
     fn served_buckets(&self) -> u64;
 
@@ -197,6 +202,13 @@ pub trait WorkerFrontier: Frontier {
     /// # Errors
     /// [`FrontierError`] if the database fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
+
+    /// Records new settings, one per line, as those that a worker must have to join the crawl. The
+    /// workers that already run keep their settings.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails or this worker's leases expired.
+    fn replace_settings(&self, settings: &str) -> Result<(), FrontierError>;
 
     /// Returns the values that any worker stored for the whole crawl with
     /// [`Transaction::keep_meta`].

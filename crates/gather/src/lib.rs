@@ -113,12 +113,12 @@ pub fn gather(
     )?;
     let (places, digests) = merge_archives::gather_archives(&mut workers, to)?;
     merge_rows::pages(&mut workers, &places, to)?;
-    let last = merge_rows::requests(&mut workers, to)?;
+    merge_rows::requests(&mut workers, to)?;
     merge_rows::excluded(&mut workers, &mut duplicates, to)?;
     merge_rows::links(&mut workers, to)?;
     merge_rows::extracts(&mut workers, to)?;
     merge_rows::operators_rows(&mut workers, goes_on, to)?;
-    merge_waiting_files::write_waiting(&workers, &last, to)?;
+    merge_waiting_files::write_waiting(&workers, to)?;
     if !goes_on {
         merge_rows::list_workers(&workers, to)?;
     }

@@ -40,15 +40,21 @@ const ALIKE: [(&str, Alike); 10] = [
     ("output", Alike::Only(&["warc", "links"])),
 ];
 
+/// The tables of `crawl.toml` with settings that a worker can reload. The workers of a shared crawl
+/// begin with equal settings, but not all of them may reload.
+const RELOADED: [&str; 4] = ["scope", "politeness", "site", "group"];
+
 /// Returns an error if the two directories belong to different crawls.
 pub(crate) fn check_alike(
     one: &WorkerDirectory,
     other: &WorkerDirectory,
 ) -> Result<(), GatherError> {
-    let has_other_crawl = matches!((&one.crawl, &other.crawl), (Some(a), Some(b)) if a != b);
-    let key = match has_other_crawl {
-        false => differing_key(&one.config, &other.config),
-        true => Some("frontier.crawl".to_owned()),
+    let key = match (&one.crawl, &other.crawl) {
+        (Some(crawl), Some(other_crawl)) if crawl != other_crawl => {
+            Some("frontier.crawl".to_owned())
+        }
+        (Some(_), Some(_)) => differing_key(&one.config, &other.config, &RELOADED),
+        _ => differing_key(&one.config, &other.config, &[]),
     };
     match key {
         None => Ok(()),
@@ -60,14 +66,16 @@ pub(crate) fn check_alike(
     }
 }
 
-/// Returns the first key whose values differ between two workers but must be equal.
-fn differing_key(one: &Table, other: &Table) -> Option<String> {
+/// Returns the first key whose values differ between two workers but must be equal. Keys of the
+/// tables `reloaded` may differ.
+fn differing_key(one: &Table, other: &Table, reloaded: &[&str]) -> Option<String> {
     let seeds = |of| seeds_of(of).collect::<BTreeSet<_>>();
     if seeds(one) != seeds(other) {
         return Some("seed".to_owned());
     }
     let none = Table::new();
-    ALIKE.iter().find_map(|(table, alike)| {
+    let mut tables = ALIKE.iter().filter(|(table, _)| !reloaded.contains(table));
+    tables.find_map(|(table, alike)| {
         let section_of = |config: &'_ Table| {
             let section = config.get(*table).and_then(Value::as_table);
             section.unwrap_or(&none).clone()
@@ -161,7 +169,7 @@ impl Times {
 mod tests {
     use toml::Table;
 
-    use super::{Times, differing_key};
+    use super::{RELOADED, Times, differing_key};
 
     fn table(text: &str) -> Table {
         text.parse().unwrap()
@@ -172,7 +180,7 @@ mod tests {
         let check = |other: &str, expected: Option<&str>| {
             let one = "seed = [\"http://a.example/\", \"http://b.example/\"]\n[politeness]\n\
                        delay = \"1s\"\nconcurrency = 9\n[output]\nwarc = \"on\"\noutput = \"w1\"\n";
-            let key = differing_key(&table(one), &table(other));
+            let key = differing_key(&table(one), &table(other), &[]);
             assert_eq!(key.as_deref(), expected, "{other}");
         };
         let seeds = "seed = [\"http://b.example/\", { url = \"http://a.example/\" }]\n";
@@ -193,6 +201,12 @@ mod tests {
             &format!("{seeds}{rest}[frontier]\ncrawl = \"x\"\nworker = \"w2\"\n"),
             None,
         );
+        let reloaded = |other: &str| {
+            let one = format!("{seeds}{rest}");
+            differing_key(&table(&one), &table(other), &RELOADED)
+        };
+        assert_eq!(reloaded(&format!("{seeds}{slower}")), None);
+        assert_eq!(reloaded(&slower), Some("seed".to_owned()));
     }
 
     #[test]

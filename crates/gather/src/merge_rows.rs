@@ -2,7 +2,7 @@
 //! written one worker after the other.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::path::Path;
 
 use crawl_archive::rows::{
@@ -20,9 +20,6 @@ use crate::worker_directory::WorkerDirectory;
 
 /// The file in a crawl's directory that lists the request delays set by operators.
 const DELAYS: &str = "state/delays.jsonl";
-
-/// Maps each host key to the index of the worker that sent the last request to the host.
-pub(crate) type LastWorkerByHost = HashMap<String, usize>;
 
 /// Writes `pages.jsonl`, ordered by round and request time.
 pub(crate) fn pages(
@@ -49,22 +46,14 @@ pub(crate) fn pages(
 
 /// Writes `requests.jsonl`, ordered by the end time of requests, as in a crawl without other
 /// workers.
-pub(crate) fn requests(
-    workers: &mut [WorkerDirectory],
-    to: &Path,
-) -> Result<LastWorkerByHost, GatherError> {
+pub(crate) fn requests(workers: &mut [WorkerDirectory], to: &Path) -> Result<(), GatherError> {
     let mut out = None;
-    let mut last = LastWorkerByHost::new();
     merge(
         workers,
         |_| "requests.jsonl",
         |row: &RequestRow| (row.end, row.start),
-        |number, worker, mut row| {
+        |_, worker, mut row| {
             worker.requests += 1;
-            match last.get_mut(&row.host) {
-                Some(worker_number) => *worker_number = number,
-                None => drop(last.insert(row.host.clone(), number)),
-            }
             // `after` refers to commits of one worker, so it would be meaningless in the merged
             // file.
             row.after = None;
@@ -72,8 +61,7 @@ pub(crate) fn requests(
             append(&mut out, to, "requests.jsonl", &row)
         },
     )?;
-    sync(out)?;
-    Ok(last)
+    sync(out)
 }
 
 /// Writes `excluded.jsonl`, without rows that repeat another worker's row.

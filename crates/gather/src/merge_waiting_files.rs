@@ -6,10 +6,8 @@ use std::path::Path;
 
 use crawl_archive::RowFileWriter;
 use crawl_archive::rows::WaitingRow;
-use crawl_weburl::Origin;
 
 use crate::error::GatherError;
-use crate::merge_rows::LastWorkerByHost;
 use crate::worker_directory::WorkerDirectory;
 
 /// The reasons why a run may end, sorted by how much work they leave, the most first. A reason that
@@ -23,42 +21,51 @@ const REASONS: [&str; 6] = [
     "finished",
 ];
 
-/// Writes `waiting.jsonl`. A host may have been handed over to another worker after one worker's
-/// run had ended. So the number of waiting URLs of a host is taken from the worker that sent the
-/// last request to the host.
-pub(crate) fn write_waiting(
-    workers: &[WorkerDirectory],
-    last: &LastWorkerByHost,
-    to: &Path,
-) -> Result<(), GatherError> {
+/// Writes `waiting.jsonl`. A worker's row about an origin counts only if no other worker took the
+/// origin's bucket later: the later owner may have fetched the URLs. The order of the owners follows
+/// from the buckets' epochs, so it depends neither on requests nor on clocks. If the order is
+/// unknown, the row with the most URLs counts.
+pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<(), GatherError> {
+    let last = last_epochs(workers);
     let mut rows: BTreeMap<&str, &WaitingRow> = BTreeMap::new();
     let mut has_rows = vec![false; workers.len()];
-    for ((number, worker), has_rows) in workers.iter().enumerate().zip(&mut has_rows) {
+    for (worker, has_rows) in workers.iter().zip(&mut has_rows) {
         for row in &worker.waiting {
-            let origin = row.origin.as_deref().unwrap_or_default();
-            let last_worker = Origin::parse(origin).ok();
-            let last_worker = last_worker.and_then(|origin| last.get(origin.host_key().as_str()));
-            if last_worker.is_some_and(|last_worker| *last_worker != number) {
+            let own = row.bucket.and_then(|b| worker.ended.buckets.get(&b));
+            let last = row.bucket.and_then(|b| last.get(&b));
+            if own.is_some() && own < last {
                 continue;
             }
             *has_rows = true;
+            let origin = row.origin.as_deref().unwrap_or_default();
             let entry = rows.entry(origin).or_insert(row);
             if entry.urls < row.urls {
                 *entry = row;
             }
         }
     }
+    let urls = rows.values().map(|row| row.urls).sum();
     let mut file = RowFileWriter::open(&to.join("waiting.jsonl"), None)?;
-    file.append(&of_crawl(
-        workers,
-        &has_rows,
-        rows.values().map(|row| row.urls).sum(),
-    ))?;
+    file.append(&WaitingRow {
+        buckets: last,
+        ..of_crawl(workers, &has_rows, urls)
+    })?;
     for row in rows.values() {
         file.append(row)?;
     }
     file.sync()?;
     Ok(())
+}
+
+/// Returns the buckets that workers owned at the end of their runs, each with the epoch of its last
+/// owner.
+fn last_epochs(workers: &[WorkerDirectory]) -> BTreeMap<i32, i64> {
+    let mut last = BTreeMap::new();
+    for (b, epoch) in workers.iter().flat_map(|worker| &worker.ended.buckets) {
+        let entry = last.entry(*b).or_insert(*epoch);
+        *entry = (*entry).max(*epoch);
+    }
+    last
 }
 
 /// Returns the row about the whole crawl. If any worker has waiting URLs, the row's reason is the

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{PageRow, RequestRow, WarcRecordLocation};
+use crawl_archive::rows::{PageRow, RequestRow, WaitingRow, WarcRecordLocation};
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLogReader, CaptureMetadata,
     CapturedRequest, RecordIds, Timestamp, WarcReader, read_record,
@@ -86,16 +86,23 @@ fn rules(audit: &AuditReport) -> Vec<(&str, Vec<u64>)> {
 #[test]
 fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     let made = Made::new();
+    let slow = |host: &str, start: u64, end: u64| {
+        let mut row = request(host, start, end);
+        row["gap_asked"] = 10_000.into();
+        row
+    };
     // Each worker, taken alone, keeps the required delay between requests to the host.
     let first = [
-        request("a.example", 0, 100),
-        request("a.example", 2_000, 2_100),
-        request("b.example", 2_500, 2_600),
-        request("a.example", 9_000, 9_900),
+        slow("a.example", 0, 100),
+        slow("a.example", 20_000, 20_100),
+        request("b.example", 20_500, 20_600),
+        slow("a.example", 32_000, 32_100),
+        slow("a.example", 90_000, 99_000),
     ];
     let second = [
-        request("a.example", 1_150, 1_250),
-        request("a.example", 9_500, 9_600),
+        slow("a.example", 10_150, 10_250),
+        slow("a.example", 30_150, 30_250),
+        slow("a.example", 91_000, 91_100),
     ];
     made.worker("w1", &[("requests.jsonl", &first)]);
     made.worker("w2", &[("requests.jsonl", &second)]);
@@ -104,13 +111,16 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     }
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
     let report = audit(&to, &[]).unwrap();
-    // Two delays are too short. The request at 2,000 starts 750 ms after the other worker's request
-    // ended at 1,250. The request at 9,500 starts while the first worker's request is still
-    // running.
+    // Two delays are too short. The request at 32,000 starts 1,750 ms after the other worker's
+    // request ended at 30,250. The request at 91,000 starts while the first worker's request is
+    // still running.
     assert_eq!(
         rules(&report),
-        [("gap", vec![2, 3]), ("in-flight", vec![6, 5])]
+        [("gap", vec![5, 6]), ("in-flight", vec![8, 7])]
     );
+    // The delay of 9,750 ms before 20,000 may be longer by other clocks.
+    let apart = "times of two workers whose clocks may differ".to_owned();
+    assert_eq!(report.undecided, BTreeMap::from([(apart, 1)]));
     let rows: Vec<RequestRow> = requests(&to).unwrap().map(Result::unwrap).collect();
     let order: Vec<_> = rows
         .iter()
@@ -118,15 +128,39 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
         .collect();
     let expected = [
         (100, "w1"),
-        (1_250, "w2"),
-        (2_100, "w1"),
-        (2_600, "w1"),
-        (9_600, "w2"),
-        (9_900, "w1"),
+        (10_250, "w2"),
+        (20_100, "w1"),
+        (20_600, "w1"),
+        (30_250, "w2"),
+        (32_100, "w1"),
+        (91_100, "w2"),
+        (99_000, "w1"),
     ];
     assert_eq!(order, expected);
     assert!(rows.iter().all(|row| row.after.is_none()));
-    assert_eq!(gathered.workers[1].requests, 2);
+    assert_eq!(gathered.workers[1].requests, 3);
+}
+
+#[test]
+fn a_wait_is_kept_if_the_clocks_of_two_workers_differ_a_little() {
+    let check = |start: u64, expected: &[(&str, Vec<u64>)]| {
+        let made = Made::new();
+        let mut refused = request("a.example", 20_000, 20_100);
+        refused["status"] = 429.into();
+        refused["wait_asked"] = 30_000.into();
+        made.worker("w1", &[("requests.jsonl", &[refused])]);
+        let next = request("a.example", start, start + 100);
+        made.worker("w2", &[("requests.jsonl", &[next])]);
+        let (to, _) = made.gather(&["w1", "w2"]).unwrap();
+        let report = audit(&to, &[]).unwrap();
+        assert_eq!(rules(&report), expected, "{start}");
+        let undecided_count: u64 = report.undecided.values().sum();
+        assert_eq!(undecided_count, u64::from(expected.is_empty()), "{start}");
+    };
+    // The second worker waited until its clock showed 50,100, or sent its request before 20,000.
+    check(46_200, &[]);
+    check(21_200, &[]);
+    check(30_000, &[("wait", vec![1, 2])]);
 }
 
 #[test]
@@ -232,15 +266,8 @@ fn pages_are_ordered_by_round_and_request() {
 fn urls_of_a_handed_on_host_are_listed_once() {
     let made = Made::new();
     let url = |path: &str| format!("http://a.example/{path}");
-    let ended = |rows: &[(&str, u64)], reason: &str| -> Vec<Value> {
-        let crawl = json!({"origin": null, "urls": 9, "reason": reason, "detail": null});
-        let rows = rows.iter().map(|(origin, urls)| {
-            json!({"origin": origin, "urls": urls, "reason": "interrupted", "detail": null})
-        });
-        std::iter::once(crawl).chain(rows).collect()
-    };
-    // The first worker handed over `a.example` to the second worker. URLs of `b.example` are still
-    // waiting at the first worker.
+    // The second worker took `a.example` over after the first one had ended. URLs of `b.example`
+    // are still waiting at the first worker.
     made.worker(
         "w1",
         &[
@@ -255,8 +282,9 @@ fn urls_of_a_handed_on_host_are_listed_once() {
             (
                 "waiting.jsonl",
                 &ended(
-                    &[("http://a.example", 3), ("http://b.example", 2)],
                     "interrupted",
+                    &json!({"1": 1, "2": 1}),
+                    &[("a.example", 3, Some(1)), ("b.example", 2, Some(2))],
                 ),
             ),
         ],
@@ -275,7 +303,7 @@ fn urls_of_a_handed_on_host_are_listed_once() {
             ),
             (
                 "waiting.jsonl",
-                &ended(&[("http://a.example", 1)], "budget"),
+                &ended("budget", &json!({"1": 2}), &[("a.example", 1, Some(1))]),
             ),
         ],
     );
@@ -289,15 +317,76 @@ fn urls_of_a_handed_on_host_are_listed_once() {
         .iter()
         .map(|row| (row.excluded, row.told_by_others));
     assert_eq!(counts.collect::<Vec<_>>(), [(1, 1), (1, 1)]);
-    let rows = waiting(&to).unwrap().map(Result::unwrap);
-    let rows: Vec<_> = rows.map(|row| (row.origin, row.urls, row.reason)).collect();
-    let row = |origin: &str, urls| (Some(origin.to_owned()), urls, "interrupted".to_owned());
-    let expected = [
-        (None, 3, "interrupted".to_owned()),
-        row("http://a.example", 1),
-        row("http://b.example", 2),
-    ];
-    assert_eq!(rows, expected);
+    assert_eq!(
+        pending(&to),
+        [
+            "crawl: 3 interrupted",
+            "http://a.example: 1 interrupted",
+            "http://b.example: 2 interrupted",
+        ]
+    );
+}
+
+/// Returns the rows of a worker's `waiting.jsonl`. `buckets` are the worker's buckets with their
+/// epochs. Each of `rows` has a host, its number of pending URLs, and its bucket.
+fn ended(reason: &str, buckets: &Value, rows: &[(&str, u64, Option<i32>)]) -> Vec<Value> {
+    let crawl = json!({"origin": null, "urls": 9, "reason": reason, "detail": null,
+        "buckets": buckets});
+    let rows = rows.iter().map(|(host, urls, bucket)| {
+        json!({"origin": format!("http://{host}"), "urls": urls, "reason": "interrupted",
+            "detail": null, "bucket": bucket})
+    });
+    std::iter::once(crawl).chain(rows).collect()
+}
+
+fn pending(gathered: &Path) -> Vec<String> {
+    let rows = waiting(gathered).unwrap().map(Result::unwrap);
+    let show = |row: WaitingRow| {
+        let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
+        format!("{origin}: {} {}", row.urls, row.reason)
+    };
+    rows.map(show).collect()
+}
+
+#[test]
+fn pending_urls_are_those_of_the_last_owner_of_their_host() {
+    let check = |first: &[Value], second: &[Value], expected: &[&str]| {
+        let made = Made::new();
+        // The first worker sent the last request to the host, at least by its own clock.
+        let requests = [request("a.example", 9_000, 9_100)];
+        made.worker(
+            "w1",
+            &[("requests.jsonl", &requests), ("waiting.jsonl", first)],
+        );
+        made.worker("w2", &[("waiting.jsonl", second)]);
+        let (to, _) = made.gather(&["w1", "w2"]).unwrap();
+        assert_eq!(pending(&to), expected);
+    };
+    let five = |bucket| [("a.example", 5, bucket)];
+    // The first worker handed the host over during its run, and the second one sent no request.
+    check(
+        &ended("finished", &json!({"2": 1}), &[]),
+        &ended("interrupted", &json!({"1": 2}), &five(Some(1))),
+        &["crawl: 5 interrupted", "http://a.example: 5 interrupted"],
+    );
+    // The second worker took the host over after the first run, and fetched all its URLs.
+    check(
+        &ended("interrupted", &json!({"1": 1}), &five(Some(1))),
+        &ended("finished", &json!({"1": 2}), &[]),
+        &["crawl: 0 finished"],
+    );
+    // The second worker took the host over while it wrote its rows, so it doesn't claim the bucket.
+    check(
+        &ended("interrupted", &json!({"1": 1}), &five(Some(1))),
+        &ended("interrupted", &json!({}), &five(Some(1))),
+        &["crawl: 5 interrupted", "http://a.example: 5 interrupted"],
+    );
+    // Rows of older versions name no bucket.
+    check(
+        &ended("finished", &json!({}), &[]),
+        &ended("interrupted", &json!({}), &five(None)),
+        &["crawl: 5 interrupted", "http://a.example: 5 interrupted"],
+    );
 }
 
 /// Writes an archive with one page and returns the page's row. The file name is the same for every

@@ -51,6 +51,9 @@ const ROUNDING_MS: u64 = 1;
 /// happened. Such an event is a robots.txt response, a change of the settings, or the start of
 /// quiet hours.
 const SETTLING_MS: u64 = 1000;
+/// How far apart the clocks of two workers may be, in milliseconds. The program warns about a clock
+/// that differs by more than two seconds from the clock of the database server.
+pub(crate) const CLOCKS_APART_MS: u64 = 4000;
 // Keys of `AuditReport::undecided`, which are a part of the JSON format. The text format words them
 // differently: see `undecided_words`.
 const JUST_THEN: &str = "rules that were answered just then";
@@ -63,6 +66,8 @@ const PACE_BEFORE_RESTART: &str =
     "a pace that another origin of the host asked for before a restart";
 const WAIT_JUST_THEN: &str = "waits that were answered just then";
 const WAIT_TAKEN_BACK: &str = "waits that another answer may have taken back";
+const CLOCKS_APART: &str = "times of two workers whose clocks may differ";
+const ROWS_ELSEWHERE: &str = "what a row of another worker may bear out";
 const CLOCK_SET_BACK: &str = "a clock that was set back between two runs";
 
 /// The findings of an audit.

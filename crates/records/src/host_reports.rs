@@ -4,11 +4,13 @@ mod last_row_line_set;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::rc::Rc;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
+use crate::audit::CLOCKS_APART_MS;
 use crate::histograms::GapHistograms;
 use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
 
@@ -172,10 +174,14 @@ struct Host {
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.
-    ends: Vec<u64>,
-    /// The end of the last response and the wait it demanded, if no request has started since.
-    owed: Option<(u64, u64)>,
+    ends: Vec<(u64, SendingWorker)>,
+    /// The end of the last response, the wait it demanded, and the worker that got it, if no request
+    /// has started since.
+    owed: Option<(u64, u64, SendingWorker)>,
 }
+
+/// The worker that sent a request, if the directory is gathered from several workers.
+type SendingWorker = Option<Rc<str>>;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SentRequest {
@@ -184,6 +190,17 @@ struct SentRequest {
     gap_asked: u64,
     why: String,
     wait_asked: Option<u64>,
+    worker: SendingWorker,
+}
+
+impl SentRequest {
+    /// Returns whether this request started too early, before `moment`, only because the clock of
+    /// its worker may differ from the clock of `worker`.
+    fn may_be_after(&self, moment: u64, worker: &SendingWorker) -> bool {
+        let is_early = self.start.saturating_add(ROUNDING_MS) < moment;
+        let latest = self.start.saturating_add(CLOCKS_APART_MS);
+        is_early && self.worker != *worker && moment <= latest
+    }
 }
 
 impl HostReportCollector {
@@ -275,6 +292,7 @@ impl HostReportCollector {
             gap_asked: row.gap_asked,
             why: row.why.clone(),
             wait_asked: row.wait_asked,
+            worker: row.worker.as_deref().map(Rc::from),
         }));
         // The maximum number of requests that can start after another request and still end before
         // it.
@@ -387,31 +405,35 @@ impl Host {
         };
         // With one request in flight, each request ends later than the one before it. If it doesn't,
         // the clock was set back between two runs, so the times can't be compared.
-        if per_host == 1 && self.ends.iter().any(|end| sent.end < *end) {
+        if per_host == 1 && self.ends.iter().any(|(end, _)| sent.end < *end) {
             self.ends.clear();
             self.owed = None;
         }
         if self.ends.len() >= per_host {
-            let longest_ago = self.ends.iter().enumerate().min_by_key(|(_, end)| **end);
-            if let Some((place, end)) = longest_ago {
-                let seen = sent.start.saturating_sub(*end);
-                self.report.gaps.add(seen, &sent);
-                all.asked.add(sent.gap_asked);
-                all.seen.add(seen);
-                self.ends.swap_remove(place);
+            let longest_ago = self
+                .ends
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (end, _))| *end);
+            if let Some((place, _)) = longest_ago {
+                let (end, worker) = self.ends.swap_remove(place);
+                if !sent.may_be_after(end.saturating_add(sent.gap_asked), &worker) {
+                    let seen = sent.start.saturating_sub(end);
+                    self.report.gaps.add(seen, &sent);
+                    all.asked.add(sent.gap_asked);
+                    all.seen.add(seen);
+                }
             }
         }
-        self.ends.push(sent.end);
-        match self.owed {
-            Some((since, wait)) if sent.start >= since => {
-                self.report.waits.add_given(sent.start - since, wait);
-                self.owed = None;
-            }
-            _ => {}
+        self.ends.push((sent.end, sent.worker.clone()));
+        if let Some((since, wait, worker)) = self.owed.take_if(|owed| sent.start >= owed.0)
+            && !sent.may_be_after(since.saturating_add(wait), &worker)
+        {
+            self.report.waits.add_given(sent.start - since, wait);
         }
         if let Some(wait) = sent.wait_asked {
             self.report.waits.add_demanded(wait);
-            self.owed = Some((sent.end, wait));
+            self.owed = Some((sent.end, wait, sent.worker));
         }
     }
 }

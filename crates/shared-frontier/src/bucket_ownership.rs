@@ -1,5 +1,6 @@
 //! The buckets that this process owns, and the time until which it owns them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -107,6 +108,12 @@ impl BucketOwnership {
         buckets
     }
 
+    /// Returns the owned buckets, each with its epoch.
+    pub(crate) fn epochs(&self) -> BTreeMap<i32, i64> {
+        let owned = self.owned();
+        owned.iter().map(|(b, owned)| (*b, owned.epoch)).collect()
+    }
+
     /// Returns the number of owned buckets.
     pub(crate) fn count(&self) -> usize {
         self.owned().len()
@@ -162,11 +169,8 @@ impl BucketOwnership {
     pub(crate) async fn renew(&self, session: &DatabaseSession) -> DatabaseResult<()> {
         let sent_at = Instant::now();
         let term = self.term.as_millis() as i64;
-        let owned: Vec<(i32, i64)> = {
-            let owned = self.owned();
-            owned.iter().map(|(b, owned)| (*b, owned.epoch)).collect()
-        };
-        let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
+        let owned = self.epochs();
+        let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
         // Send both statements without waiting in between. The new lease counts from the moment
@@ -185,7 +189,7 @@ impl BucketOwnership {
         // Don't count buckets that were handed over while the heartbeat was in flight.
         let lost_count = owned
             .iter()
-            .filter(|(b, epoch)| !renewed.contains(b) && self.epoch(*b) == Some(*epoch));
+            .filter(|(b, epoch)| !renewed.contains(b) && self.epoch(**b) == Some(**epoch));
         let lost_count = lost_count.count();
         if name == 0 || lost_count > 0 {
             let _ = self.lose(&format!(

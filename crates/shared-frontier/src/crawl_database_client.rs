@@ -56,21 +56,31 @@ impl CrawlDatabaseClient {
         }
     }
 
-    /// Reads rows over the connection for reads. Connects again if that connection was closed.
+    /// Reads rows over the connection for reads. Connects again if that connection was closed, and
+    /// retries until the worker's leases expire.
     pub(crate) fn read(
         &self,
         sql: Sql,
         params: Vec<StatementParameter>,
     ) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
-        let session = current(&self.reader);
-        match self.query(session, sql, Arc::clone(&params)) {
-            Err(why) if is_cut(why.as_ref()) => {
-                let session = self.reconnect(&self.reader)?;
-                let rows = self.query(session, sql, params);
-                rows.map_err(|why| self.thread.failed(why))
+        let (mut session, mut ends_at) = (current(&self.reader), None);
+        loop {
+            let rows = self.query(session, sql, Arc::clone(&params));
+            match rows {
+                // Heartbeats extend the leases, but must not prolong the retries of a statement
+                // that always breaks its connection.
+                Err(why)
+                    if is_cut(why.as_ref()) && ends_at.is_none_or(|at| Instant::now() < at) =>
+                {
+                    if ends_at.is_some() {
+                        std::thread::sleep(RECONNECT_INTERVAL);
+                    }
+                    ends_at.get_or_insert_with(|| self.owned.until());
+                    session = self.reconnect_in_time(&self.reader)?;
+                }
+                rows => return rows.map_err(|why| self.thread.failed(why)),
             }
-            rows => rows.map_err(|why| self.thread.failed(why)),
         }
     }
 
@@ -112,19 +122,23 @@ impl CrawlDatabaseClient {
         Ok(session)
     }
 
-    /// Returns the connection for commits. Connects again if it was closed.
+    /// Returns the connection for commits. Connects again if it was closed, and retries until the
+    /// worker's leases expire.
     pub(crate) fn writing_session(&self) -> Result<Arc<DatabaseSession>, FrontierError> {
         let session = current(&self.writer);
         match session.client().is_closed() {
-            true => self.reconnect(&self.writer),
+            true => self.reconnect_in_time(&self.writer),
             false => Ok(session),
         }
     }
 
-    /// Opens a new connection for commits. Retries until the worker's leases expire.
-    fn reconnect_in_time(&self) -> Result<Arc<DatabaseSession>, FrontierError> {
+    /// Opens a new connection for reads or for commits. Retries until the worker's leases expire.
+    fn reconnect_in_time(
+        &self,
+        place: &Mutex<Arc<DatabaseSession>>,
+    ) -> Result<Arc<DatabaseSession>, FrontierError> {
         loop {
-            match self.reconnect(&self.writer) {
+            match self.reconnect(place) {
                 Err(why) if Instant::now() + RECONNECT_INTERVAL < self.owned.until() => {
                     tracing::warn!(error = %why, "the frontier is asked for a connection again");
                     std::thread::sleep(RECONNECT_INTERVAL);
@@ -155,11 +169,19 @@ impl CrawlDatabaseClient {
             };
             let is_fenced = is_fenced(error.as_ref());
             if is_cut(error.as_ref()) {
-                session = self.reconnect_in_time()?;
+                session = self.reconnect_in_time(&self.writer)?;
             } else if !is_fenced {
                 return Err(self.thread.failed(error));
             }
-            if self.commits(&session)? == Some(number) {
+            let commits = loop {
+                match self.commits(&session) {
+                    Err(why) if is_cut(why.as_ref()) => {
+                        session = self.reconnect_in_time(&self.writer)?;
+                    }
+                    commits => break commits.map_err(|why| self.thread.failed(why))?,
+                }
+            };
+            if commits == Some(number) {
                 return Ok(());
             }
             if is_fenced {
@@ -170,14 +192,16 @@ impl CrawlDatabaseClient {
 
     /// Returns the number of the last commit by this run of the process, or `None` if another
     /// process has taken the worker's name.
-    fn commits(&self, session: &Arc<DatabaseSession>) -> Result<Option<i64>, FrontierError> {
+    fn commits(
+        &self,
+        session: &Arc<DatabaseSession>,
+    ) -> Result<Option<i64>, Option<tokio_postgres::Error>> {
         let (session, owned) = (Arc::clone(session), Arc::clone(&self.owned));
-        let rows = self.thread.run(async move {
+        self.thread.try_run(async move {
             let params: [&(dyn ToSql + Sync); 3] = [&owned.crawl, &owned.worker, &owned.owner];
-            session.query(Sql::Commits, &params).await
-        })?;
-        let commits = rows.first().map(|row| row.try_get(0)).transpose();
-        commits.map_err(|why| self.thread.failed(Some(why)))
+            let rows = session.query(Sql::Commits, &params).await?;
+            rows.first().map(|row| row.try_get(0)).transpose()
+        })
     }
 
     /// Returns the records of URLs, in the order of `keys`. An unknown URL has `None`.

@@ -404,8 +404,8 @@ pub enum SharedCrawlError {
     /// Other workers of the crawl have other settings.
     #[error(
         "the other workers of crawl `{crawl}` have different settings (theirs -, ours \
-         +):{differences}\nhint: use the same settings everywhere; to change them, stop all workers \
-         first"
+         +):{differences}\nhint: use the same settings everywhere; to change them, reload the \
+         running workers, or stop all workers first"
     )]
     OtherSettings {
         /// The name of the crawl.

@@ -218,7 +218,8 @@ fn refuse_exported(
 }
 
 /// Sets the crawl's program version and settings to those of this worker. Fails if the stored
-/// version or settings differ and another worker is alive. The first server group stores the
+/// version or settings differ and another worker is alive. The stored settings are those of the
+/// first worker, or those that a worker reloaded last. The first server group stores the
 /// version and the settings.
 fn take_settings(
     tables: &CrawlDatabaseClient,

@@ -85,6 +85,14 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
             );
         }
         demand(service["privileged"] != true, "is privileged");
+        // The entry point of PostgreSQL's image makes the data directory private only if the
+        // command begins with `postgres`.
+        let own_start = || strings(&service["command"]).filter(|word| word.contains("postgres"));
+        demand(
+            !has(&service["command"], "bash")
+                || own_start().all(|text| text.contains("chmod 0700")),
+            "starts PostgreSQL in a data directory that others may read",
+        );
         // A service that is restarted only on failure is expected to end on its own, so it needs no
         // health check.
         demand(
@@ -258,7 +266,16 @@ mod tests {
         ];
         assert_eq!(check(bad), named);
         let server = json!({"image": "postgres:15", "healthcheck": {"test": ["CMD", "true"]}});
-        assert_eq!(check(server), [""; 0]);
+        assert_eq!(check(server.clone()), [""; 0]);
+        let standby = |command: &str| {
+            let mut standby = server.clone();
+            standby["command"] = json!(["bash", "-c", command]);
+            check(standby)
+        };
+        let open = "s: starts PostgreSQL in a data directory that others may read";
+        assert_eq!(standby("pg_basebackup && exec postgres"), [open]);
+        let private = standby("pg_basebackup && chmod 0700 \"$PGDATA\" && exec postgres");
+        assert_eq!(private, [""; 0]);
         let worker = json!({"image": "crawl:1", "restart": "on-failure"});
         assert!(!check(worker).iter().any(|fault| fault.contains("health")));
     }

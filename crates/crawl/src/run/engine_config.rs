@@ -19,6 +19,7 @@ use crate::clock;
 use crate::settings::{
     CheckedSettings, NAME_AND_VERSION, Settings, UserFolders, audited, budgets, first_start,
     host_keys, host_locks_file, host_table, hours, own_mark, record, record_again, settings_digest,
+    shared_settings,
     user_agent, with_browser,
 };
 use crate::values::{DocumentReadingLimits, DurationSetting, FilePath};
@@ -129,6 +130,7 @@ pub(super) fn rules(
         include: scope.include.clone(),
         exclude: scope.exclude.clone(),
         exclude_hosts: host_table(&scope.exclude_host),
+        shared_settings: shared_settings(settings, &checked.seeds),
         config_text: record_again(
             &begun_with.parse().unwrap_or_default(),
             &recorded,

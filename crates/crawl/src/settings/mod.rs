@@ -67,13 +67,15 @@ pub(crate) use request_signing::key_url;
 pub(crate) use reread::InitialSettingsLayers;
 pub(crate) use schema::schema;
 pub(crate) use setting_definitions::{Display, Layer, OperatorLayer, Settings};
-pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
+pub(crate) use shared_crawl::{shared_crawl, shared_settings};
 pub(crate) use sites::{SiteSettings, budgets};
 pub(crate) use sources::{
     gather, gather_for_replay, gather_over, gather_with_sources, user_contact,
 };
+#[cfg(feature = "shared-frontier")]
+pub(crate) use stored_config::gathered_with_mark;
 pub(crate) use stored_config::{own_mark, stored_with_rules, stored_without};
 pub(crate) use toml_output::{
     NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,

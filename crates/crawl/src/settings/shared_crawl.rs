@@ -185,7 +185,11 @@ pub(crate) fn shared_crawl(
     })
 }
 
-/// Returns the settings that all workers must share, one per line.
+/// Returns the settings that all workers must share, one per line. `None` if the crawl isn't shared.
+pub(crate) fn shared_settings(settings: &Settings, seeds: &[CanonicalUrl]) -> Option<String> {
+    (!settings.frontier.frontier.is_empty()).then(|| alike(settings, seeds))
+}
+
 fn alike(settings: &Settings, seeds: &[CanonicalUrl]) -> String {
     let mut lines: Vec<String> = seeds.iter().map(|seed| format!("seed = {seed}")).collect();
     let all = table_of(&without_secrets(settings));

@@ -416,6 +416,31 @@ pub(crate) fn stored_with_rules(
     Ok(Some(stored.with_settings(&settings, around)))
 }
 
+/// Returns the text of the crawl.toml in `dir` with this user's mark, valid once `dir` is renamed to
+/// `place`. `None` unless this user's mark is in the crawl.toml of each of `sources`, from which
+/// `dir` was gathered.
+#[cfg(feature = "shared-frontier")]
+pub(crate) fn gathered_with_mark(
+    sources: &[PathBuf],
+    dir: &Path,
+    place: &Path,
+    around: &UserFolders,
+) -> Result<Option<String>, CommandError> {
+    for source in sources {
+        let stored = StoredConfig::read(source)?;
+        if stored.is_none_or(|stored| stored.marked(around) != MarkCheckResult::Ours) {
+            return Ok(None);
+        }
+    }
+    let Some(stored) = StoredConfig::read(dir)? else {
+        return Ok(None);
+    };
+    let notes: Table = stored.text.parse().unwrap_or_default();
+    let settings = stored.layer.settle();
+    let mark = own_mark(&settings, place, around);
+    Ok(mark.map(|mark| record_again(&notes, &settings, Some(&mark))))
+}
+
 /// Removes hosts from all settings except `exclude-host`, because its entries also exclude
 /// subdomains.
 fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {

@@ -27,8 +27,8 @@ impl Crawl {
         Ended::of(&self.program().args(args).output().unwrap())
     }
 
-    /// Continues the exported crawl. Its settings count as another machine's, so they are passed
-    /// with `--config`.
+    /// Continues the exported crawl. Its settings count as another machine's, because each worker
+    /// has its own home folder, so they are passed with `--config`.
     fn go_on(&self, flags: &[&str]) -> Ended {
         let settings = ["--output", "back", "--config", "back/crawl.toml"];
         self.run(&[&settings, flags].concat())
@@ -74,7 +74,7 @@ fn a_crawl_of_two_workers_goes_on_in_one_directory() {
     let counts: Value = serde_json::from_str(&moved.stdout).unwrap();
     let stderr = moved.expect(0);
     assert!(
-        stderr.contains("continue with `crawl --output back`"),
+        stderr.contains("continue with `crawl --output back --config back/crawl.toml`"),
         "{stderr}"
     );
     let count = |name: &str| counts[name].as_u64().unwrap();
@@ -191,8 +191,14 @@ fn a_crawl_that_was_imported_and_left_alone_is_moved_back() {
     Ended::of(&crawl.command_alone("one", &flags).output().unwrap()).expect(0);
     let imported = crawl.frontier(&["import", "one", "--worker", "w7"]);
     Ended::of(&imported).expect(0);
-    crawl.export(&["one"], "back").expect(0);
+    let stderr = crawl.export(&["one"], "back").expect(0);
     assert_eq!(crawl.pages(&["back"]), crawl.pages(&["one"]));
-    crawl.go_on(&["--max-pages", "unlimited"]).expect(0);
+    // The same user ran the crawl and exported it, so its settings count as this user's.
+    assert!(
+        stderr.contains("continue with `crawl --output back`;"),
+        "{stderr}"
+    );
+    let settings = ["--output", "back", "--max-pages", "unlimited"];
+    crawl.run(&settings).expect(0);
     crawl.check_moved();
 }

@@ -12,7 +12,7 @@ use crawl_testweb::{AllowedHosts, LogEntry, TestWeb, TestWebBuilder, gaps};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::postgres::Served;
+use crate::postgres::{Served, text as text_of};
 
 /// The gap between requests to every host.
 pub(crate) const DELAY: Duration = Duration::from_millis(30);
@@ -229,6 +229,20 @@ impl Crawl {
         let mut control = self.program();
         let output = control.args(["control", worker, command]).output().unwrap();
         Ended::of(&output).expect(0);
+    }
+
+    /// Waits until the database server has settings with this text, which new workers must have.
+    pub(crate) fn wait_for_settings(&self, text: &str) {
+        let begin = Instant::now();
+        let sql = format!(
+            "SELECT settings FROM crawl_frontier.crawl WHERE name = '{}'",
+            self.name
+        );
+        let settings = || text_of(&self.served.url, &sql);
+        while !settings().contains(text) {
+            assert!(begin.elapsed() < MAX_WAIT, "no {text} in {}", settings());
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Waits until a worker owns some buckets.

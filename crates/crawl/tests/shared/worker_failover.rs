@@ -1,10 +1,11 @@
 //! Workers that die, freeze, are stopped or drained, and workers that take over their hosts.
 
+use std::fs;
 use std::time::Duration;
 
 use crawl_testweb::TestWeb;
 
-use crate::shared_crawl_harness::Crawl;
+use crate::shared_crawl_harness::{Crawl, Ended};
 
 /// Creates a crawl of a web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
@@ -87,4 +88,69 @@ fn a_worker_that_is_drained_ends_and_the_others_go_on() {
     crawl.check_whole(&["w1", "w2"]);
     let refused = crawl.frontier(&["drain", "w1"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
+    let crawl = crawl(16);
+    let file = crawl.output("crawl.toml");
+    let exclude = |pattern: &str| {
+        fs::write(&file, format!("[scope]\nexclude = [\"{pattern}\"]\n")).unwrap();
+    };
+    exclude("/older$");
+    let flags = format!(
+        "--scope any --allow-private --frontier-lease 3s --config {}",
+        file.display()
+    );
+    let (first, second) = (
+        crawl.start_with("w1", &flags),
+        crawl.start_with("w2", &flags),
+    );
+    crawl.wait_for_requests(100);
+    crawl.control("w2", "pause");
+    let older = crawl.output("older.toml");
+    fs::copy(&file, &older).unwrap();
+    exclude("/newer$");
+    crawl.control("w1", "reload");
+    crawl.wait_for_settings("/newer$");
+    first.kill();
+    // The other worker has not reloaded its settings.
+    let flags_older = flags.replace("crawl.toml", "older.toml");
+    let refused = crawl.command("w1", &flags_older).output().unwrap();
+    let stderr = Ended::of(&refused).expect(2);
+    assert!(stderr.contains("/newer$"), "{stderr}");
+    let first = crawl.start_with("w1", &flags);
+    crawl.control("w2", "resume");
+    for worker in [first, second] {
+        worker.wait().expect(0);
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_host_is_unparked_after_its_worker_has_ended() {
+    let crawl = Crawl::of(TestWeb::builder().seed(17).hosts(2).pages(120));
+    let first = crawl.start("w1");
+    crawl.wait_for_requests(20);
+    let url = crawl.web.url(1, "/");
+    let host = url.trim_start_matches("http://").trim_end_matches('/');
+    let parking = |command: &str| {
+        let mut control = crawl.program();
+        let output = control.args(["control", "w1", command, host]).output();
+        Ended::of(&output.unwrap()).expect(0)
+    };
+    parking("park");
+    let stderr = first.wait().expect(0);
+    assert!(stderr.contains("crawl control w1 unpark"), "{stderr}");
+    let count = crawl.pages(&["w1"]).len();
+    // The last of several commands counts.
+    for command in ["unpark", "park", "unpark"] {
+        parking(command);
+    }
+    crawl.start("w1").wait().expect(0);
+    assert!(crawl.pages(&["w1"]).len() > count);
+    crawl.check_whole(&["w1"]);
+    let recorded = crawl.output("w1").join("state/parking.json");
+    assert!(!recorded.exists(), "it would take effect again");
 }

@@ -12,6 +12,7 @@ use super::Coordinator;
 use super::commands::reply;
 use crate::config::ScopeRules;
 use crate::control::{AdjustableRules, AnswerSender, CommandRefusal};
+use crate::messages::shared_frontier_messages::SharedFrontierRequest;
 use crate::messages::{Effect, PostedRules};
 
 impl Coordinator {
@@ -56,6 +57,11 @@ impl Coordinator {
             false => Ok(()),
         }) {
             self.fail(error);
+        }
+        if let Some(settings) = rules.shared_settings {
+            out.push(Effect::Share(SharedFrontierRequest::ReplaceSettings(
+                settings,
+            )));
         }
         out.push(Effect::NoteRules(PostedRules {
             row: DelayRow {

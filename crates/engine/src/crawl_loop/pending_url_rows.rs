@@ -27,11 +27,15 @@ impl Coordinator {
         };
         let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
+        // Read the buckets before the origins, because another thread may take further buckets until
+        // the run ends. The rows would otherwise name a bucket without its pending URLs.
+        let buckets = self.shared.bucket_epochs();
         let mut rows = vec![WaitingRow {
             urls: self.frontier.counts().pending,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
             round: Some(self.report.round().number),
+            buckets,
             ..WaitingRow::default()
         }];
         for (origin, urls) in self.frontier.origins() {
@@ -67,8 +71,8 @@ impl Coordinator {
                 reason: reason.to_owned(),
                 detail,
                 next_try: next_try.map(|at| Timestamp::from_micros(at.as_micros())),
-                round: None,
-                listed: Vec::new(),
+                bucket: self.shared.bucket_of(&host),
+                ..WaitingRow::default()
             });
         }
         Ok(rows)

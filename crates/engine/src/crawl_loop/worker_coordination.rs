@@ -134,6 +134,13 @@ impl WorkerCoordination {
         Some(self.owners.as_ref()?.bucket_of(host))
     }
 
+    /// Returns the buckets (sets of hosts) that this worker owns, each with the number of times
+    /// that workers have taken it. Empty if this process crawls alone.
+    pub(super) fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        let owners = self.owners.as_ref();
+        owners.map_or_else(BTreeMap::new, |owners| owners.bucket_epochs())
+    }
+
     pub(super) fn is_leaving(&self, host: &HostKey) -> bool {
         let bucket = self.bucket_of(host);
         bucket.is_some_and(|bucket| self.leaving.contains_key(&bucket))

@@ -1,6 +1,6 @@
 //! Messages between a worker and the frontier that all workers share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
@@ -18,6 +18,10 @@ pub(crate) trait HostOwnership: Send + Sync {
     fn bucket_of(&self, host: &HostKey) -> i32;
 
     fn owns(&self, host: &HostKey) -> bool;
+
+    /// Returns the buckets (sets of hosts) that this worker owns, each with the number of times
+    /// that workers have taken it.
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64>;
 
     /// Returns the time since this worker took a host over from another worker, which may have sent
     /// requests to the host until then. `None` if the host had no owner before.
@@ -102,4 +106,7 @@ pub(crate) enum SharedFrontierRequest {
         /// gives back the pages that it is allowed to fetch.
         rests: u64,
     },
+    /// Record the settings that a worker must have to join the crawl, because this worker reloaded
+    /// its settings.
+    ReplaceSettings(String),
 }

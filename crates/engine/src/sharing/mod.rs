@@ -1,7 +1,7 @@
 //! Cooperates with the other workers of a crawl: balances buckets (sets of hosts), takes links
 //! found by other workers, and detects the end of the whole crawl.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -55,6 +55,10 @@ impl HostOwnership for WorkerHostOwnership {
 
     fn owns(&self, host: &HostKey) -> bool {
         self.frontier.owns(host)
+    }
+
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        self.frontier.bucket_epochs()
     }
 
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
@@ -163,6 +167,8 @@ pub(crate) struct SharingThreadState<SendEvent> {
     /// Buckets (sets of hosts) that the coordinator has handed over. The frontier has not recorded
     /// this yet.
     unrecorded: BTreeSet<i32>,
+    /// Reloaded settings that the frontier has not recorded yet.
+    new_settings: Option<String>,
     /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
     /// The request for permission to fetch more pages that is not granted yet: this worker's page
@@ -195,6 +201,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
             is_drained: false,
             leaving: BTreeSet::new(),
             unrecorded: BTreeSet::new(),
+            new_settings: None,
             crawl_meta: 0,
             wanted: None,
             living: 1,
@@ -272,7 +279,21 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
                 self.wanted = Some((pages, rests));
                 self.request_pages()
             }
+            SharedFrontierRequest::ReplaceSettings(settings) => {
+                self.new_settings = Some(settings);
+                self.replace_settings()
+            }
         }
+    }
+
+    /// Records reloaded settings in the frontier, so that workers with these settings can join. If
+    /// the frontier does not answer, the next check tries again.
+    fn replace_settings(&mut self) -> Result<(), FrontierError> {
+        if let Some(settings) = &self.new_settings {
+            self.frontier.replace_settings(settings)?;
+            self.new_settings = None;
+        }
+        Ok(())
     }
 
     /// Records in the frontier that buckets (sets of hosts) are handed over. If the frontier does
@@ -327,6 +348,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
     /// Checks the state of the other workers.
     pub(crate) fn look(&mut self) -> Result<(), FrontierError> {
         self.frontier.check()?;
+        self.replace_settings()?;
         self.report_rest()?;
         let survey = self.frontier.survey()?;
         self.living = survey.living;

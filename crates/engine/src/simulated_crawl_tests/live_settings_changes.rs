@@ -32,6 +32,7 @@ fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> AdjustableRules {
         include: Vec::new(),
         exclude: exclude.iter().map(|&re| re.to_owned()).collect(),
         exclude_hosts,
+        shared_settings: None,
         config_text: String::new(),
         audited: serde_json::Map::new(),
     }

@@ -8,8 +8,8 @@ use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
 
-use super::crawl_directory;
 use super::stored_parked_hosts::{listed, parked};
+use super::{crawl_directory, worker_state_folder};
 use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_PARKED, META_SESSION};
@@ -75,48 +75,76 @@ pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
     }))
 }
 
-/// Parks a host of a crawl that is not running.
+/// Parks a host of a crawl that is not running. In the directory of a worker on a shared frontier,
+/// only records the change, without checking that the host is known. The worker parks the host at
+/// its next start.
 ///
 /// # Errors
 /// [`EngineError::Refused`], or an error opening the crawl's state.
 pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
-    change_at_rest(dir, |frontier, hosts, _| {
-        let is_known = hosts.contains(host) || frontier.host(host)?.is_some();
-        let pending_hosts = || {
-            frontier
-                .origins()
-                .into_iter()
-                .map(|(origin, _)| origin.host_key())
-        };
-        if !is_known && !pending_hosts().any(|pending| pending == *host) {
-            return Err(CommandRefusal::UnknownHost(host.clone()).into());
-        }
-        hosts.insert(host.clone());
-        match hosts.len() > MAX_PARKED {
-            true => Err(CommandRefusal::TooManyParked(MAX_PARKED).into()),
-            false => Ok(()),
-        }
-    })
+    change_at_rest(dir, host, true)
 }
 
 /// Unparks a host of a crawl that is not running. If the login to the host's site was refused, the
-/// next run tries it again, even with the same credentials.
+/// next run tries it again, even with the same credentials. In the directory of a worker on a shared
+/// frontier, only records the change, without checking that the host is parked. The worker unparks
+/// the host at its next start.
 ///
 /// # Errors
 /// [`EngineError::Refused`], or an error opening the crawl's state.
 pub fn unpark_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
-    change_at_rest(dir, |frontier, hosts, metas| {
-        for site in sites_of(host) {
-            let key = format!("{META_SESSION}{site}");
-            let stored = frontier.meta(&key)?;
-            let changed = stored.and_then(|stored| SiteSessions::without_refusal(&stored));
-            metas.extend(changed.map(|changed| (key, changed)));
+    change_at_rest(dir, host, false)
+}
+
+fn change_at_rest(dir: &Path, host: &HostKey, parks: bool) -> Result<(), EngineError> {
+    match crawl_directory::open_at_rest(dir) {
+        Err(EngineError::SharedState { .. }) => {
+            worker_state_folder::record_parking(
+                dir,
+                &dir.join(crawl_directory::STATE),
+                host,
+                parks,
+            )?;
         }
-        match hosts.remove(host) || !metas.is_empty() {
-            true => Ok(()),
-            false => Err(CommandRefusal::NotParked(host.clone()).into()),
+        frontier => {
+            let frontier = frontier?;
+            let mut changes = ParkingChanges::of(&*frontier)?;
+            match parks {
+                true => changes.park_known(host)?,
+                false if !changes.unpark(host)? => {
+                    return Err(CommandRefusal::NotParked(host.clone()).into());
+                }
+                false => {}
+            }
+            changes.store()?;
         }
-    })
+    }
+    let listed = write_digests(dir, FilesToRehash::Named(&[crawl_directory::STATE]));
+    listed.map_err(EngineError::disk(&dir.join(DIGESTS)))
+}
+
+/// Parks and unparks the hosts that [`park_at_rest`] and [`unpark_at_rest`] recorded in a worker's
+/// folder `state`.
+pub(super) fn apply_recorded_parking(
+    frontier: &dyn Frontier,
+    state: &Path,
+) -> Result<(), EngineError> {
+    let recorded = worker_state_folder::recorded_parking(state)?;
+    if recorded.is_empty() {
+        return Ok(());
+    }
+    let mut changes = ParkingChanges::of(frontier)?;
+    for (host, parks) in &recorded {
+        let Ok(host) = HostKey::parse(host) else {
+            continue;
+        };
+        match parks {
+            true => drop(changes.hosts.insert(host)),
+            false => drop(changes.unpark(&host)?),
+        }
+    }
+    changes.store()?;
+    worker_state_folder::remove_recorded_parking(state)
 }
 
 /// Returns the names of all `[site]` tables that may cover a host.
@@ -131,27 +159,58 @@ fn sites_of(host: &HostKey) -> Vec<String> {
     sites.collect()
 }
 
-/// Calls `change` with the frontier, the parked hosts, and an empty list for the keys and values of
-/// other metadata. Stores the parked hosts and this metadata.
-fn change_at_rest(
-    dir: &Path,
-    change: impl FnOnce(
-        &dyn Frontier,
-        &mut BTreeSet<HostKey>,
-        &mut Vec<(String, Vec<u8>)>,
-    ) -> Result<(), EngineError>,
-) -> Result<(), EngineError> {
-    let frontier = crawl_directory::open_at_rest(dir)?;
-    let mut hosts = parked(&*frontier)?;
-    let mut metas = Vec::new();
-    change(&*frontier, &mut hosts, &mut metas)?;
-    let mut transaction = frontier.begin()?;
-    transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
-    for (key, bytes) in &metas {
-        transaction.keep_meta(key, bytes);
+/// Changes to the parked hosts of a crawl that are not stored yet.
+struct ParkingChanges<'a> {
+    frontier: &'a dyn Frontier,
+    /// All parked hosts after the changes.
+    hosts: BTreeSet<HostKey>,
+    /// The keys and values of other metadata to store.
+    metas: Vec<(String, Vec<u8>)>,
+}
+
+impl ParkingChanges<'_> {
+    fn of(frontier: &dyn Frontier) -> Result<ParkingChanges<'_>, EngineError> {
+        Ok(ParkingChanges {
+            frontier,
+            hosts: parked(frontier)?,
+            metas: Vec::new(),
+        })
     }
-    transaction.commit()?;
-    drop(frontier);
-    let listed = write_digests(dir, FilesToRehash::Named(&[crawl_directory::STATE]));
-    listed.map_err(EngineError::disk(&dir.join(DIGESTS)))
+
+    /// Parks a host. Refuses a host that the crawl doesn't know.
+    fn park_known(&mut self, host: &HostKey) -> Result<(), EngineError> {
+        let is_known = self.hosts.contains(host) || self.frontier.host(host)?.is_some();
+        let origins = || self.frontier.origins().into_iter();
+        if !is_known && !origins().any(|(origin, _)| origin.host_key() == *host) {
+            return Err(CommandRefusal::UnknownHost(host.clone()).into());
+        }
+        self.hosts.insert(host.clone());
+        match self.hosts.len() > MAX_PARKED {
+            true => Err(CommandRefusal::TooManyParked(MAX_PARKED).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Unparks a host, and lets a refused login to its site be tried again. Returns false if that
+    /// changes nothing.
+    fn unpark(&mut self, host: &HostKey) -> Result<bool, EngineError> {
+        let before = self.metas.len();
+        for site in sites_of(host) {
+            let key = format!("{META_SESSION}{site}");
+            let stored = self.frontier.meta(&key)?;
+            let changed = stored.and_then(|stored| SiteSessions::without_refusal(&stored));
+            self.metas.extend(changed.map(|changed| (key, changed)));
+        }
+        Ok(self.hosts.remove(host) || self.metas.len() > before)
+    }
+
+    fn store(self) -> Result<(), EngineError> {
+        let mut transaction = self.frontier.begin()?;
+        transaction.keep_meta(META_PARKED, &listed(self.hosts.iter()));
+        for (key, bytes) in &self.metas {
+            transaction.keep_meta(key, bytes);
+        }
+        transaction.commit()?;
+        Ok(())
+    }
 }

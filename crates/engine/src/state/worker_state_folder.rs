@@ -1,7 +1,7 @@
 //! The `state` folder of a worker on a shared frontier, which records which worker owns the
 //! directory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use crawl_frontier::FileLock;
 use crawl_frontier::worker_frontier::WorkerFrontier;
+use crawl_weburl::HostKey;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::durable_files::replace;
 use crate::config::{CrawlImportTarget, SharedCrawlSettings};
+use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::error::EngineError;
 
 /// The file that names the owner of the directory.
@@ -21,6 +24,9 @@ const WORKER_BESIDE: &str = "worker.json.new";
 /// The store of a crawl's own frontier. Exists in every crawl directory except those of workers on
 /// a shared frontier.
 pub(super) const STORE: &str = "store";
+/// The hosts that an operator parked or unparked while the worker was not running.
+const PARKING: &str = "parking.json";
+const PARKING_BESIDE: &str = "parking.json.new";
 /// A file that is locked while the worker runs.
 const LOCK: &str = "worker.lock";
 
@@ -147,6 +153,35 @@ pub(super) fn end_import(state: &Path) -> Result<(), EngineError> {
     fs::remove_file(&path).map_err(EngineError::disk(&path))
 }
 
+/// Records that a host is to be parked or unparked at the worker's next start.
+pub(super) fn record_parking(
+    dir: &Path,
+    state: &Path,
+    host: &HostKey,
+    parks: bool,
+) -> Result<(), EngineError> {
+    let _lock = lock(dir, state)?;
+    let mut recorded = recorded_parking(state)?;
+    recorded.insert(host.to_string(), parks);
+    if recorded.len() > MAX_PARKED {
+        return Err(CommandRefusal::TooManyParked(MAX_PARKED).into());
+    }
+    let path = state.join(PARKING);
+    let bytes = serde_json::to_vec(&recorded).unwrap_or_default();
+    replace(&path, &state.join(PARKING_BESIDE), &bytes).map_err(EngineError::disk(&path))
+}
+
+/// Returns the hosts that are to be parked (true) or unparked (false) at the worker's next start.
+pub(super) fn recorded_parking(state: &Path) -> Result<BTreeMap<String, bool>, EngineError> {
+    Ok(read_json(&state.join(PARKING))?.unwrap_or_default())
+}
+
+/// Deletes what [`recorded_parking`] returned.
+pub(super) fn remove_recorded_parking(state: &Path) -> Result<(), EngineError> {
+    let path = state.join(PARKING);
+    fs::remove_file(&path).map_err(EngineError::disk(&path))
+}
+
 fn write(state: &Path, file: &WorkerFile) -> Result<(), EngineError> {
     let path = state.join(WORKER);
     let bytes = serde_json::to_vec(file).unwrap_or_default();
@@ -168,9 +203,13 @@ fn lock(dir: &Path, state: &Path) -> Result<FileLock, EngineError> {
 }
 
 fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
-    let path = state.join(WORKER);
-    let failed = |error| EngineError::disk(&path)(error);
-    match fs::read(&path) {
+    read_json(&state.join(WORKER))
+}
+
+/// Reads a JSON file. Returns `None` if there is no such file.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EngineError> {
+    let failed = |error| EngineError::disk(path)(error);
+    match fs::read(path) {
         Ok(bytes) => {
             let file = serde_json::from_slice(&bytes);
             file.map(Some).map_err(|error| failed(error.into()))

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
 
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::{Origin, canonicalize};
@@ -10,10 +11,11 @@ use crawl_weburl::{Origin, canonicalize};
 use super::audit_findings::{CitedRowFile::Requests, ROW_LOST};
 use super::robots_freshness::MAX_WAIT;
 use super::robots_responses::RobotsRulesInForce;
-use super::settings_history::SettingsHistory;
+use super::settings_history::{RecordedWorkers, SettingsHistory};
 use super::{
-    AuditRun, BEYOND_TIMEOUT, CLOCK_SET_BACK, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART,
-    ROUNDING_MS, SETTLING_MS, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
+    AuditRun, BEYOND_TIMEOUT, CLOCK_SET_BACK, CLOCKS_APART, CLOCKS_APART_MS, EARLIER_RUN,
+    JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS, ROWS_ELSEWHERE, SETTLING_MS, WAIT_JUST_THEN,
+    WAIT_TAKEN_BACK,
 };
 use crate::error::RecordsError;
 
@@ -59,7 +61,7 @@ pub(super) struct SentRequest {
     /// The URL, if robots.txt rules apply to it.
     pub(super) url: Option<Box<str>>,
     /// The worker that sent the request, if the directory is gathered from several workers.
-    worker: Option<Box<str>>,
+    worker: Option<Rc<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,21 +74,25 @@ pub(super) enum SentRequestPurpose {
     Robots,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ended {
     start: u64,
     end: u64,
     line: u64,
+    /// See [`SentRequest::worker`].
+    worker: Option<Rc<str>>,
 }
 
 /// A wait that a response demanded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct WaitOwed {
     since: u64,
     until: u64,
     line: u64,
     /// Whether the crawl has to wait even if a later response demands no wait.
     is_firm: bool,
+    /// The worker that got the response. See [`SentRequest::worker`].
+    worker: Option<Rc<str>>,
 }
 
 /// A delay demanded by a robots.txt.
@@ -148,12 +154,18 @@ impl SentRequest {
             is_asking: matches!(row.status, Some(429 | 503)),
             purpose,
             url: (purpose != SentRequestPurpose::Robots).then(|| row.url.as_str().into()),
-            worker: row.worker.as_deref().map(Box::from),
+            worker: row.worker.as_deref().map(Rc::from),
         }
     }
 
     pub(super) fn worker(&self) -> Option<&str> {
         self.worker.as_deref()
+    }
+
+    /// Returns whether this request may have started at `moment` or later by the clock of `worker`,
+    /// if that is another worker. False if it is the same worker.
+    fn may_be_after(&self, moment: u64, worker: Option<&str>) -> bool {
+        self.worker() != worker && moment <= self.start.saturating_add(CLOCKS_APART_MS)
     }
 }
 
@@ -279,13 +291,7 @@ impl AuditRun<'_> {
             return self.findings.undecided(CLOCK_SET_BACK);
         }
         let per_host = self.settings.per_host(&host.key, sent.worker(), sent.start);
-        // Reread settings may allow fewer requests in flight. Keep the slots with the latest
-        // requests.
-        while host.places.len() > per_host {
-            let places = host.places.iter().enumerate();
-            let first = places.min_by_key(|(_, ended)| ended.end);
-            host.places.swap_remove(first.map_or(0, |(place, _)| place));
-        }
+        host.limit_places(per_host);
         let (key, settings, delays) = (&*host.key, self.settings, &self.delays);
         // If the delay changed during a gap, the shorter delay is required.
         let before = settings.just_before(sent.worker(), sent.start);
@@ -311,13 +317,20 @@ impl AuditRun<'_> {
         if host.places.len() < per_host {
             return;
         }
+        let may_be_free = |ended: &Ended| {
+            let free_at = ended.end.saturating_add(required(ended).0);
+            sent.may_be_after(free_at, ended.worker.as_deref())
+        };
+        if let Some(place) = host.places.iter().position(may_be_free) {
+            host.places.swap_remove(place);
+            return self.findings.undecided(CLOCKS_APART);
+        }
         let first = host.places.iter().enumerate();
-        let Some((place, first)) = first.min_by_key(|(_, ended)| ended.end) else {
+        let Some((place, _)) = first.min_by_key(|(_, ended)| ended.end) else {
             return;
         };
-        let first = *first;
+        let first = host.places.swap_remove(place);
         let (asked, by) = required(&first);
-        host.places.swap_remove(place);
         if !self.settings.is_known_at(sent.worker(), sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
@@ -359,7 +372,7 @@ impl AuditRun<'_> {
         let Some(host) = self.hosts.all.get(number) else {
             return Ok(());
         };
-        let (Some(latest), Some(asked)) = (host.latest, demanded) else {
+        let (Some(latest), Some(asked)) = (&host.latest, demanded) else {
             return Ok(());
         };
         let (gap, by, by_line) = asked.gap;
@@ -373,7 +386,11 @@ impl AuditRun<'_> {
             Some(EARLIER_RUN)
         } else if !asked.is_own && self.settings.restarted_between(asked.known_at, sent.start) {
             Some(PACE_BEFORE_RESTART)
-        } else if self.settings.began_during(&latest, sent) {
+        } else if sent.may_be_after(latest.end.saturating_add(gap), latest.worker.as_deref()) {
+            Some(CLOCKS_APART)
+        } else if self.settings.workers == RecordedWorkers::One {
+            Some(ROWS_ELSEWHERE)
+        } else if self.settings.began_during(latest, sent) {
             Some(CLOCK_SET_BACK)
         } else if self.findings.lacks_answer(Some(asked.line), sent.start) {
             Some(ROW_LOST)
@@ -470,7 +487,13 @@ impl AuditRun<'_> {
         let Some((place, owed)) = owed.max_by_key(|(_, owed)| owed.until) else {
             return;
         };
-        let owed = *owed;
+        let owed = owed.clone();
+        let worker = owed.worker.as_deref();
+        let may_precede =
+            sent.worker() != worker && sent.start < owed.since.saturating_add(CLOCKS_APART_MS);
+        if may_precede || sent.may_be_after(owed.until, worker) {
+            return self.findings.undecided(CLOCKS_APART);
+        }
         let several = host.per_host > 1 || !self.settings.is_known_at(sent.worker(), sent.start);
         if several && sent.start < owed.since + SETTLING_MS {
             return self.findings.undecided(WAIT_JUST_THEN);
@@ -503,23 +526,36 @@ impl SettingsHistory {
 }
 
 impl HostRequestTracker {
+    /// Removes slots, because reread settings allow fewer requests in flight. Keeps the slots with
+    /// the latest requests.
+    fn limit_places(&mut self, per_host: usize) {
+        while self.places.len() > per_host {
+            let places = self.places.iter().enumerate();
+            let first = places.min_by_key(|(_, ended)| ended.end);
+            self.places.swap_remove(first.map_or(0, |(place, _)| place));
+        }
+    }
+
     fn note(&mut self, sent: &SentRequest) {
         let ended = Ended {
             start: sent.start,
             end: sent.end,
             line: sent.line,
+            worker: sent.worker.clone(),
         };
         self.judged = self.judged.max(sent.start);
-        self.places.push(ended);
-        if self.latest.is_none_or(|latest| latest.end <= sent.end) {
-            self.latest = Some(ended);
+        let latest = self.latest.as_ref();
+        if latest.is_none_or(|latest| latest.end <= sent.end) {
+            self.latest = Some(ended.clone());
         }
+        self.places.push(ended);
         if let Some(wait) = sent.wait_asked {
             self.owed.push(WaitOwed {
                 since: sent.end,
                 until: sent.end.saturating_add(wait.min(MAX_WAIT)),
                 line: sent.line,
                 is_firm: sent.is_asking,
+                worker: sent.worker.clone(),
             });
         }
     }

@@ -14,8 +14,10 @@ use super::audit_findings::{
 use super::audited_settings::AuditedSettings;
 use super::robots_obedience::words;
 use super::robots_responses::{RobotsResponse, RobotsRulesInForce};
+use super::settings_history::RecordedWorkers;
 use super::{
-    AuditRun, CLOCK_SET_BACK, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS,
+    AuditRun, CLOCK_SET_BACK, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED,
+    ROWS_ELSEWHERE, SETTLING_MS,
 };
 use crate::error::RecordsError;
 
@@ -107,6 +109,9 @@ impl AuditRun<'_> {
         if !self.settings.is_any_known_at(started) {
             return Ok(AuditCheckResult::Undecided(EARLIER_RUN));
         }
+        if self.settings.workers == RecordedWorkers::One {
+            return Ok(AuditCheckResult::Undecided(ROWS_ELSEWHERE));
+        }
         let recorded_rule = match (&recorded.rule, recorded.line) {
             (Some(rule), Some(line)) => format!("`{rule}` on line {line}"),
             (Some(rule), None) => format!("`{rule}`"),
@@ -150,7 +155,7 @@ impl AuditRun<'_> {
             .copies
             .as_ref()
             .and_then(|copies| copies.number(&url.origin()));
-        let mut judged = AuditCheckResult::Broke(
+        let mut judged = self.unless_elsewhere(
             "excluded-row",
             format!(
                 "{url} is listed as excluded by robots.txt, but no copy of robots.txt excludes it"

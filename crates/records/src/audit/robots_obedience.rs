@@ -6,7 +6,11 @@ use crawl_weburl::CanonicalUrl;
 use super::audit_findings::{AuditCheckResult, CitedRowFile::Requests};
 use super::host_pace::{SentRequest, SentRequestPurpose};
 use super::robots_responses::RobotsRulesInForce;
-use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};
+use super::settings_history::RecordedWorkers;
+use super::{
+    AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, ROWS_ELSEWHERE, SETTLING_MS,
+    STALE_AFTER_RESTART,
+};
 use crate::error::RecordsError;
 
 /// Maximum time in milliseconds from a robots.txt response to the first page after it. Within this
@@ -30,7 +34,7 @@ impl AuditRun<'_> {
         let Some((origin, last)) = last else {
             let message = format!("{url} was requested before its robots.txt was known");
             let rows = [(Requests, sent.line)];
-            let judged = AuditCheckResult::Broke("robots-first", message);
+            let judged = self.unless_elsewhere("robots-first", message);
             let judged = self.findings.unless_lost(judged, None, sent.start);
             self.findings.settle("page_requests", &key, judged, &rows);
             return Ok(());
@@ -117,12 +121,30 @@ impl AuditRun<'_> {
         Ok(AuditCheckResult::Kept)
     }
 
+    /// Returns a breach of `rule`, which no copy of robots.txt in the directory excuses. If another
+    /// worker may have fetched such a copy, the check is undecided.
+    pub(super) fn unless_elsewhere(&self, rule: &'static str, message: String) -> AuditCheckResult {
+        match self.settings.workers {
+            RecordedWorkers::All => AuditCheckResult::Broke(rule, message),
+            RecordedWorkers::Several | RecordedWorkers::One => {
+                AuditCheckResult::Undecided(ROWS_ELSEWHERE)
+            }
+        }
+    }
+
     /// Returns a breach of `rule` if the settings at the time of the request are known. Otherwise,
-    /// the check is undecided.
+    /// the check is undecided. It is also undecided if the directory has only the rows of one of
+    /// several workers.
     fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> AuditCheckResult {
-        match self.settings.is_known_at(sent.worker(), sent.start) {
-            true => AuditCheckResult::Broke(rule, message),
-            false => AuditCheckResult::Undecided(EARLIER_RUN),
+        if !self.settings.is_known_at(sent.worker(), sent.start) {
+            return AuditCheckResult::Undecided(EARLIER_RUN);
+        }
+        match self.settings.workers {
+            // Another worker may have fetched a newer robots.txt.
+            RecordedWorkers::One => AuditCheckResult::Undecided(ROWS_ELSEWHERE),
+            RecordedWorkers::All | RecordedWorkers::Several => {
+                AuditCheckResult::Broke(rule, message)
+            }
         }
     }
 }

@@ -30,6 +30,34 @@ pub(super) struct SettingsHistory {
     pub(super) timeout: u64,
     /// Whether the last run kept an archive.
     pub(super) archives: bool,
+    /// The workers whose rows the directory contains.
+    pub(super) workers: RecordedWorkers,
+}
+
+/// The workers whose rows a directory contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordedWorkers {
+    /// The frontier was not shared, so no row is elsewhere.
+    All,
+    /// The rows of several workers that shared a frontier. The directory of a further worker may be
+    /// lost.
+    Several,
+    /// The rows of one of the workers that shared a frontier.
+    One,
+}
+
+impl RecordedWorkers {
+    fn of(file: &CrawlTomlTables) -> RecordedWorkers {
+        let is_set = |key| {
+            file.text("frontier", key)
+                .is_some_and(|text| !text.is_empty())
+        };
+        match (is_set("crawl"), is_set("worker")) {
+            (false, _) => RecordedWorkers::All,
+            (true, false) => RecordedWorkers::Several,
+            (true, true) => RecordedWorkers::One,
+        }
+    }
 }
 
 /// Settings recorded in `state/delays.jsonl`, in force from a moment on.
@@ -93,6 +121,7 @@ impl SettingsHistory {
             starts: delays.starts().collect(),
             unknown_until: unknown_until.max().unwrap_or_default(),
             archives: file.text("output", "warc") != Some("off"),
+            workers: RecordedWorkers::of(&file),
         })
     }
 

@@ -71,6 +71,53 @@ fn all_kept() {
 }
 
 #[test]
+fn what_another_worker_s_rows_may_decide_is_undecided() {
+    let sent = [
+        page((0, 100), "/a"),
+        robots((1_100, 1_200), 200, BARS_P),
+        page((2_200, 2_300), "/p"),
+        page((2_400, 2_500), "/a"),
+    ];
+    let crawl = |toml| More {
+        toml,
+        pages: &[(2_400, "/a", "disallowed", Some((2, "Disallow: /a")))],
+        excluded: &[("/q", 2, "Disallow: /q")],
+        ..More::default()
+    };
+    let shared = "[frontier]\ncrawl = \"study\"\n";
+    check_with(
+        &sent,
+        crawl(""),
+        expect![[r#"
+        3 gaps, 3 pages
+        robots-first: http://e.example/a was requested before its robots.txt was known (requests.jsonl 1)
+        disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)
+        gap: a gap of 100 ms, but 1000 ms were required (according to its own row) (requests.jsonl 3, requests.jsonl 4)
+        page-row: the row of http://e.example/a says disallowed by `Disallow: /a` on line 2, but robots.txt says allowed by no rule (requests.jsonl 2, pages.jsonl 1)
+        excluded-row: http://e.example/q is listed as excluded by robots.txt, but no copy of robots.txt excludes it (excluded.jsonl 1)"#]],
+    );
+    check_with(
+        &sent,
+        crawl(shared),
+        expect![[r#"
+        3 gaps, 2 pages
+        2 undecided: what a row of another worker may bear out
+        disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)
+        gap: a gap of 100 ms, but 1000 ms were required (according to its own row) (requests.jsonl 3, requests.jsonl 4)
+        page-row: the row of http://e.example/a says disallowed by `Disallow: /a` on line 2, but robots.txt says allowed by no rule (requests.jsonl 2, pages.jsonl 1)"#]],
+    );
+    let of_one = "[frontier]\ncrawl = \"study\"\nworker = \"w1\"\n";
+    check_with(
+        &sent,
+        crawl(of_one),
+        expect![[r#"
+        3 gaps, 1 pages
+        4 undecided: what a row of another worker may bear out
+        gap: a gap of 100 ms, but 1000 ms were required (according to its own row) (requests.jsonl 3, requests.jsonl 4)"#]],
+    );
+}
+
+#[test]
 fn a_delay_set_during_the_crawl_is_checked() {
     let log = |gap| {
         let page = |start| Sent {

@@ -8,9 +8,9 @@ use super::audit_findings::ROW_LOST;
 use super::shared_limits::SEVERAL_ADDRESSES;
 use super::signature_check::{CLOCK_STEP, UNKNOWN_SIGNER};
 use super::{
-    AuditReport, BEYOND_TIMEOUT, Breach, CLOCK_SET_BACK, CitedRow, EARLIER_RUN, JUST_THEN,
-    NO_ROBOTS_BEFORE, NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN,
-    WAIT_TAKEN_BACK,
+    AuditReport, BEYOND_TIMEOUT, Breach, CLOCK_SET_BACK, CLOCKS_APART, CitedRow, EARLIER_RUN,
+    JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, PACE_BEFORE_RESTART, ROWS_ELSEWHERE,
+    STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 
 /// The kinds of checks in output order: the key in [`AuditReport::checked`], the label, and a
@@ -112,6 +112,8 @@ pub(super) fn undecided_words(key: &str) -> &str {
         PACE_BEFORE_RESTART => "another origin of the host set the pace before a restart",
         WAIT_JUST_THEN => "the wait was required only just before the request",
         WAIT_TAKEN_BACK => "another response may have lifted the wait",
+        CLOCKS_APART => "two workers sent the requests, and their clocks may differ by 4 s",
+        ROWS_ELSEWHERE => "depends on rows that only another worker's directory may have",
         CLOCK_SET_BACK => "the clock was set back between two runs",
         SEVERAL_ADDRESSES => "the host has several addresses, and counts towards one of them",
         CLOCK_STEP => "the system clock differed from the crawl's when the request was signed",

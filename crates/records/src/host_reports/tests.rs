@@ -200,3 +200,30 @@ fn waits_demanded_and_given() {
         ],
     );
 }
+
+#[test]
+fn gaps_and_waits_between_two_workers_allow_for_their_clocks() {
+    let check = |start: u64, counts: (u64, u64)| {
+        let mut hosts = HostReportCollector::new(1);
+        let rows = [
+            (Some("w1"), (0, 100, 0, Some(8000))),
+            (Some("w2"), (start, start + 10, 8000, None)),
+        ];
+        for (worker, times) in rows {
+            let mut row = request("http://e.example/a", "e.example", times);
+            row.worker = worker.map(str::to_owned);
+            hosts.request(&row);
+        }
+        let [host] = &hosts.finish()[..] else {
+            panic!("one host");
+        };
+        assert_eq!((host.gaps.count, host.gaps.short), counts, "{start}");
+        assert_eq!(
+            (host.waits.given_ms > 0, host.waits.short),
+            (counts.0 > 0, counts.1)
+        );
+    };
+    check(8_100, (1, 0));
+    check(4_200, (0, 0));
+    check(4_000, (1, 1));
+}

@@ -21,7 +21,7 @@ use crate::crawl_exporter::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::row_codec::{ColumnReader, LinksToOtherGroups, sum};
 use crate::sql_statements::Sql;
-use crate::worker_homes::{self, lower_allowed, read_map};
+use crate::worker_homes::{self, FIRST_GROUP, lower_allowed, read_map};
 
 /// The duration of a lease, as a multiple of the safety margin at its end. No request is sent in
 /// that margin.
@@ -109,6 +109,10 @@ impl WorkerFrontier for SharedFrontier {
 
     fn owned_buckets(&self) -> Vec<i32> {
         self.tables.owned.buckets()
+    }
+
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        self.tables.owned.epochs()
     }
 
     fn bucket_of(&self, host: &HostKey) -> i32 {
@@ -329,6 +333,15 @@ impl WorkerFrontier for SharedFrontier {
         let mut transaction = self.begin()?;
         transaction.keep_meta(LISTED, &bytes);
         transaction.commit().map(drop)
+    }
+
+    fn replace_settings(&self, settings: &str) -> Result<(), FrontierError> {
+        self.check()?;
+        let settings = settings.to_owned();
+        let stored = |crawl: i32| params![crawl, settings];
+        self.tables
+            .read_in(FIRST_GROUP, Sql::ReplaceSettings, stored)?;
+        Ok(())
     }
 
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {

@@ -1,10 +1,10 @@
-//! A proxy in front of the database server that cuts a connection in the middle of a commit, or
-//! delays replies.
+//! A proxy in front of the database server that cuts a connection in the middle of a commit,
+//! delays replies, or is down for a while.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub(crate) enum Cut {
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicU8>,
+    /// How many of the next connections to close without a reply.
+    refused: Arc<AtomicU32>,
 }
 
 impl Proxy {
@@ -44,8 +46,15 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let cut = Arc::new(AtomicU8::new(Cut::Never as u8));
         let armed = Arc::clone(&cut);
+        let refused = Arc::new(AtomicU32::new(0));
+        let to_refuse = Arc::clone(&refused);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                let order = Ordering::SeqCst;
+                let refuse = |count: u32| count.checked_sub(1);
+                if to_refuse.fetch_update(order, order, refuse).is_ok() {
+                    continue;
+                }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
                     return;
                 };
@@ -53,7 +62,7 @@ impl Proxy {
                 relay((&server, &client), Cut::After, &armed, late);
             }
         });
-        Proxy { port, cut }
+        Proxy { port, cut, refused }
     }
 
     /// Returns the URL of the database server through the proxy.
@@ -64,6 +73,16 @@ impl Proxy {
 
     pub(crate) fn arm(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
+    }
+
+    /// Closes each of the next `count` connections without a reply.
+    pub(crate) fn refuse(&self, count: u32) {
+        self.refused.store(count, Ordering::SeqCst);
+    }
+
+    /// Returns the number of connections that are still to be closed.
+    pub(crate) fn left_to_refuse(&self) -> u32 {
+        self.refused.load(Ordering::SeqCst)
     }
 
     /// Returns whether the armed cut has not happened yet.

@@ -139,7 +139,8 @@ fn a_connection_that_is_cut_is_made_again() {
     let (served, crawl) = (Served::new(), new_crawl());
     // The test uses a separate database, so that no other test's connections are cut.
     execute(&served.url, "CREATE DATABASE cut");
-    let at = served.url.replace("/postgres", "/cut");
+    let proxy = Proxy::before(served.port);
+    let at = proxy.url(&served).replace("/postgres", "/cut");
     let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
     let cut = || {
         execute(
@@ -154,6 +155,11 @@ fn a_connection_that_is_cut_is_made_again() {
     assert!(frontier.known(&url("/a")).unwrap().is_some());
     assert_eq!(order(&frontier), "/b");
     assert_eq!(frontier.counts().fetched, 1);
+    // A database server that restarts refuses connections for a while.
+    cut();
+    proxy.refuse(3);
+    assert!(frontier.known(&url("/b")).unwrap().is_some());
+    assert_eq!(proxy.left_to_refuse(), 0);
 }
 
 #[test]
@@ -361,6 +367,22 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
     // A new process of `w2` has nothing to list, because `w1` has listed all buckets.
     let second = open(&served, &options(&crawl, "w2"));
     assert!(second.buckets_to_list().unwrap().is_empty());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_worker_needs_the_settings_that_another_worker_reloaded() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let with = |worker: &str, settings: &str| SharedFrontierOptions {
+        settings: settings.to_owned(),
+        ..options(&crawl, worker)
+    };
+    let first = open(&served, &with("w1", "delay = 1s"));
+    drop(open(&served, &with("w2", "delay = 1s")));
+    first.replace_settings("delay = 2s").unwrap();
+    let refused = refusal(&served.url, &with("w3", "delay = 1s"));
+    assert!(refused.contains("- delay = 2s"), "{refused}");
+    drop(open(&served, &with("w4", "delay = 2s")));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! shared frontier and back into a directory.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::AtomicFolder;
+use crawl_archive::{AtomicFolder, FilesToRehash, write_digests};
 use crawl_engine::{CrawlImportTarget, GatheredWorkerDirectory, MovedRecordCounts, export, import};
 use crawl_frontier::worker_frontier::OutgoingCrawl as _;
 use crawl_gather::GatherPurpose;
@@ -18,13 +19,15 @@ use crate::commands::gather::{of_folder, of_gather, put_in_place};
 use crate::error::engine::{of_crawl, of_engine};
 use crate::error::shared_frontier::of_shared;
 use crate::error::{CommandError, unwritable};
-use crate::settings::check_name;
+use crate::settings::{UserFolders, check_name, gathered_with_mark};
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
 /// The row file with URLs that were not fetched. At the end of a run, a worker appends rows to this
 /// file outside of any commit. An export copies only the committed rows.
 const EXCLUDED: &str = "excluded.jsonl";
+/// The file with the settings of a crawl.
+const CONFIG: &str = "crawl.toml";
 
 pub(super) fn import_crawl(
     dir: &Path,
@@ -100,6 +103,7 @@ pub(super) fn export_crawl(
     };
     let gathered = crawl_gather::gather(dirs, folder.beside(), &purpose);
     let gathered = gathered.map_err(|error| of_gather(error, output))?;
+    let has_mark = mark_config(dirs, folder.beside(), output)?;
     let named = gathered.workers.into_iter().zip(dirs);
     let named: Vec<GatheredWorkerDirectory> = named
         .map(|(worker, dir)| GatheredWorkerDirectory {
@@ -124,11 +128,31 @@ pub(super) fn export_crawl(
         "`{}` now contains the crawl, and workers can no longer continue it",
         output.display()
     ));
+    let settings = match has_mark {
+        true => String::new(),
+        // Without a mark, the settings may be another user's, so the user has to name them.
+        false => format!(" --config {}", output.join(CONFIG).display()),
+    };
     note(&format!(
-        "continue with `crawl --output {}`; the directories of the workers are no longer needed",
+        "continue with `crawl --output {}{settings}`; the directories of the workers are no longer \
+         needed",
         output.display()
     ));
     Ok(code)
+}
+
+/// Marks the crawl.toml in `made`, the future directory `output`, as this user's, if those in all
+/// workers' directories are. Returns whether it is marked.
+fn mark_config(dirs: &[PathBuf], made: &Path, output: &Path) -> Result<bool, CommandError> {
+    let Some(text) = gathered_with_mark(dirs, made, output, &UserFolders::of_process())? else {
+        return Ok(false);
+    };
+    let path = made.join(CONFIG);
+    let written = fs::write(&path, text)
+        .and_then(|()| File::open(&path)?.sync_all())
+        .and_then(|()| write_digests(made, FilesToRehash::Named(&[CONFIG])));
+    written.map_err(|why| unwritable(output, &why))?;
+    Ok(true)
 }
 
 fn object(moved: &MovedRecordCounts, crawl: &str) -> Value {

@@ -1,7 +1,9 @@
 //! One worker of a shared crawl. All hosts but one are in one bucket, the unit that workers own.
 
 use crawl_fetcher::{FetchRequest, Validators};
+use crawl_frontier::UrlToAdmit;
 use crawl_scheduler::{Permit, PollOutcome, RequestPurpose};
+use crawl_weburl::canonicalize;
 
 use super::super::request_rows;
 use super::*;
@@ -26,6 +28,10 @@ impl HostOwnership for OneBucket {
 
     fn owns(&self, _: &HostKey) -> bool {
         true
+    }
+
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        BTreeMap::from([(7, 1), (APART.1, 3)])
     }
 
     fn taken_over_for(&self, _: &HostKey) -> Option<Duration> {
@@ -314,4 +320,22 @@ fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over()
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn rows_of_pending_urls_name_the_buckets() {
+    let mut coordinator = coordinator(|_| {});
+    coordinator.share_crawl(Arc::new(OneBucket));
+    let frontier = Arc::clone(&coordinator.frontier);
+    let mut transaction = frontier.begin().unwrap();
+    for host in [APART.0, "b.example"] {
+        let url = canonicalize(None, &format!("http://{host}/")).unwrap();
+        transaction.admit(UrlToAdmit::seed(url)).unwrap();
+    }
+    transaction.commit().unwrap();
+    let rows = coordinator.waiting_urls(at(20), &EndReason::Interrupted);
+    let rows = rows.unwrap();
+    let buckets: Vec<_> = rows.iter().map(|row| row.bucket).collect();
+    assert_eq!(buckets, [None, Some(APART.1), Some(7)]);
+    assert_eq!(rows[0].buckets, BTreeMap::from([(7, 1), (APART.1, 3)]));
 }

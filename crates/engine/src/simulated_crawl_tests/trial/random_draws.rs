@@ -202,6 +202,7 @@ fn rules(config: &Config, exclude: &[String]) -> AdjustableRules {
         include: Vec::new(),
         exclude: exclude.to_vec(),
         exclude_hosts: HostPatternMap::default(),
+        shared_settings: None,
         config_text: String::new(),
         audited: serde_json::Map::new(),
     }

@@ -307,6 +307,11 @@ impl WorkerFrontier for MemoryWorker {
         lock(&self.own).buckets.keys().copied().collect()
     }
 
+    fn bucket_epochs(&self) -> BTreeMap<i32, i64> {
+        let own = lock(&self.own);
+        own.buckets.iter().map(|(b, own)| (*b, own.epoch)).collect()
+    }
+
     fn served_buckets(&self) -> u64 {
         self.crawl.buckets.into()
     }
@@ -430,6 +435,11 @@ impl WorkerFrontier for MemoryWorker {
         let mut transaction = self.begin()?;
         transaction.keep_meta(LISTED, &bytes);
         transaction.commit().map(drop)
+    }
+
+    /// Does nothing, because any worker may join this crawl.
+    fn replace_settings(&self, _settings: &str) -> Result<(), FrontierError> {
+        self.reach()
     }
 
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
