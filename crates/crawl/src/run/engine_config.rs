@@ -19,8 +19,7 @@ use crate::clock;
 use crate::settings::{
     CheckedSettings, NAME_AND_VERSION, Settings, UserFolders, audited, budgets, first_start,
     host_keys, host_locks_file, host_table, hours, own_mark, record, record_again, settings_digest,
-    shared_settings,
-    user_agent, with_browser,
+    shared_settings, user_agent, with_browser,
 };
 use crate::values::{DocumentReadingLimits, DurationSetting, FilePath};
 
