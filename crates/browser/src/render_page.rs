@@ -332,12 +332,12 @@ impl<'a> Rendering<'a> {
         let sessions = self.sessions.iter();
         let workers = sessions.filter(|(_, role)| **role == Role::Worker);
         let workers: Vec<String> = workers.map(|(session, _)| session.clone()).collect();
-        let ask = |session: &String| {
+        let task = |session: &String| {
             let options = json!({"expression": "0"});
             let connection = self.connection;
             connection.send(Some(session), "Runtime.evaluate", options)
         };
-        let replies: Vec<PendingCommandReply> = workers.iter().map(ask).collect();
+        let replies: Vec<PendingCommandReply> = workers.iter().map(task).collect();
         let deadline = Instant::now() + WORKER_PATIENCE;
         for (session, mut reply) in workers.into_iter().zip(replies) {
             match timeout_at(deadline, self.ended(&mut reply)).await {
@@ -433,7 +433,7 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Waits until a command has succeeded or failed. Handles events meanwhile.
+    /// Waits until a command has succeeded or failed, and handles events.
     async fn ended(&mut self, reply: &mut PendingCommandReply) -> Result<(), RenderError> {
         loop {
             tokio::select! {

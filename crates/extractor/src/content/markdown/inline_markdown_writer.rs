@@ -164,8 +164,8 @@ impl InlineMarkdownWriter {
         }
     }
 
-    /// Returns whether the open element with the index `at` is within another of the same style. It
-    /// has no marks.
+    /// Returns whether the open element with the index `at` is within another of the same style.
+    /// Such an element has no marks.
     fn is_repeated(&self, at: usize) -> bool {
         let (_, style) = &self.open[at];
         self.open[..at].iter().any(|(_, outer)| outer == style)
