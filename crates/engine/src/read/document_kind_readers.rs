@@ -343,7 +343,7 @@ impl PageReader {
         let sitemap = read_sitemap(&unpacked.bytes, content_type, &self.limits);
         let DecodedBody { bytes, end } = unpacked;
         drop(bytes);
-        let error = (end != DecodeEnd::Whole).then(|| DocumentError::Coding(end));
+        let error = (end != DecodeEnd::Whole).then_some(DocumentError::Coding(end));
         if sitemap.kind == SitemapKind::Unknown {
             return error.map(ReadDocument::with_error);
         }

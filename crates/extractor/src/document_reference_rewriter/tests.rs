@@ -93,6 +93,10 @@ fn base_is_removed_and_applied() {
         "<base href=/f/ target=x><a href=g><a href=#h>",
         "<base  target=x><a href=\"../f_g.html\"><a href=\"../f_.html#h\">",
     );
+    check(
+        "<base href=/f/><a href=''>1</a><a href>2</a><area href= ><img src=''>",
+        "<base ><a href=\"../f_.html\">1</a><a href=\"../f_.html\">2</a><area href=\"../f_.html\"><img src=''>",
+    );
 }
 
 #[test]

@@ -117,6 +117,21 @@ impl<'r, 'f> Collector<'r, 'f> {
         new.is_file
     }
 
+    /// Rewrites the address of a hyperlink. If the page has a `base`, an empty address leads there.
+    fn hyperlink(&mut self, attributes: TagAttributes<'_>) {
+        let href = attributes.first("href");
+        match href.filter(|href| self.rewriter.has_base && trim(href.value()).is_empty()) {
+            None => _ = self.address(attributes, "href", ReferenceUse::Read),
+            Some(href) => {
+                let new = self.rewriter.of_attribute("", ReferenceUse::Read);
+                self.edits.extend(new.map(|new| TextEdit {
+                    range: href.range(),
+                    with: format!("href=\"{}\"", escaped(&new.text)),
+                }));
+            }
+        }
+    }
+
     /// Rewrites the address of a resource. If the new address leads to a file, removes `integrity`
     /// and `crossorigin`, with which a browser would not load the file. `integrity` is the digest
     /// of the resource before it was rewritten, and `crossorigin` requires an origin, which a file
@@ -179,9 +194,7 @@ impl<'r, 'f> Collector<'r, 'f> {
             return;
         }
         match tag.name {
-            element_name::A | element_name::AREA => {
-                self.address(attributes, "href", ReferenceUse::Read);
-            }
+            element_name::A | element_name::AREA => self.hyperlink(attributes),
             element_name::LINK => self.link(attributes),
             element_name::BASE => self.remove(attributes, "href"),
             element_name::META => self.meta(attributes),
