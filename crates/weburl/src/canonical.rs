@@ -151,7 +151,7 @@ impl CanonicalUrl {
         if url.password().is_some() {
             let _ = url.set_password(None);
         }
-        // With any host that fits, the URL of the origin's robots.txt fits too.
+        // Reserve room for the path of the origin's robots.txt.
         let origin_bytes = url[..Position::BeforePath].len();
         match url.as_str().len().max(origin_bytes + MAX_OWN_PATH_BYTES) {
             bytes if bytes > MAX_URL_BYTES => Err(UnusableUrlError::TooLong { bytes }),
@@ -286,8 +286,8 @@ impl HostKey {
         let is_outside =
             |c: char| matches!(c, '/' | '\\' | '?' | '#' | '@') || c.is_ascii_control();
         if text.contains(is_outside) {
-            let why = url::ParseError::InvalidDomainCharacter;
-            return Err(UnusableUrlError::Malformed(why));
+            let error = url::ParseError::InvalidDomainCharacter;
+            return Err(UnusableUrlError::Malformed(error));
         }
         canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
     }

@@ -98,7 +98,7 @@ impl Default for SpellingStepPolicies {
 }
 
 impl SpellingStep {
-    /// All steps, in the order in which they are tried.
+    /// All steps, in the order of [`SpellingStepPolicies::apply`].
     pub const ALL: [SpellingStep; 5] = [
         SpellingStep::Tracking,
         SpellingStep::SessionId,
@@ -170,8 +170,8 @@ impl SpellingStepPolicies {
         }
     }
 
-    /// Returns the URL after all steps that are always taken, or `None` if they change nothing. The
-    /// steps are repeated until none of them changes the URL.
+    /// Returns the URL after all steps that are always taken, or `None` if they change nothing.
+    /// Repeats the steps until no step changes the URL.
     ///
     /// ```
     /// use crawl_weburl::{SpellingStepPolicies, canonicalize};
