@@ -6,12 +6,7 @@ use crawl_archive::Timestamp;
 use crawl_records::{CrawlReport, ExcludedCounts, counted, grouped, report};
 use crawl_weburl::safe_line;
 
-use crate::citation::CITATION;
-use crate::croissant::CROISSANT;
 use crate::error::{BundleError, VerifyError};
-use crate::export::{CONFIG, ROBOTS};
-use crate::readme::README;
-use crate::ro_crate::{CONTEXT, RO_CRATE};
 
 /// The facts about a crawl that the descriptions in its bundle mention.
 #[derive(Clone, Debug)]
@@ -119,11 +114,9 @@ pub(crate) struct BundledFileDescription {
     pub(crate) what: &'static str,
 }
 
-/// Returns the names of the files that a bundle copies from a crawl's directory, without the
-/// archive. Other files in the directory may be the user's own.
-pub(crate) fn copied_files() -> impl Iterator<Item = &'static str> {
-    let names = NAMED.iter().map(|(name, ..)| *name);
-    names.filter(|name| !WRITTEN.contains(name) && !name.starts_with(ARCHIVE_FOLDER))
+/// Returns the paths of all files with a fixed name that a bundle may contain.
+pub(crate) fn named_files() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|(name, ..)| *name)
 }
 
 /// Returns the media type and description of a file. `path` is relative to the payload folder.
@@ -141,16 +134,15 @@ pub(crate) fn meaning(path: &str) -> BundledFileDescription {
     BundledFileDescription { media_type, what }
 }
 
-/// The files that the export writes itself, even if the crawl's directory has a file of that name.
-const WRITTEN: [&str; 7] = [
-    CITATION, CONFIG, CROISSANT, README, ROBOTS, CONTEXT, RO_CRATE,
-];
-const ARCHIVE_FOLDER: &str = "archive/";
 const JSON_LINES: &str = "application/jsonl";
 /// The name, media type and description of each file with a fixed name.
 const NAMED: [(&str, &str, &str); 26] = [
-    (CITATION, "application/yaml", "how to cite this crawl"),
-    (README, "text/markdown", "what this is and how to check it"),
+    ("CITATION.cff", "application/yaml", "how to cite this crawl"),
+    (
+        "README.md",
+        "text/markdown",
+        "what this is and how to check it",
+    ),
     (
         "archive/captures.cdxj",
         "text/plain",
@@ -162,12 +154,12 @@ const NAMED: [(&str, &str, &str); 26] = [
         "the index of the archive, sorted",
     ),
     (
-        CONFIG,
+        "crawl.toml",
         "application/toml",
         "the configuration in force, without secrets, and the version",
     ),
     (
-        CROISSANT,
+        "croissant.json",
         "application/ld+json",
         "the tables and their columns, for dataset loaders",
     ),
@@ -219,17 +211,17 @@ const NAMED: [(&str, &str, &str); 26] = [
         "a row for each request, with the gap before it",
     ),
     (
-        CONTEXT,
+        "ro-crate-context.json",
         "application/ld+json",
         "the JSON-LD context of ro-crate-metadata.json, to read it without a network",
     ),
     (
-        RO_CRATE,
+        "ro-crate-metadata.json",
         "application/ld+json",
         "what each file is and how it was made",
     ),
     (
-        ROBOTS,
+        "robots.jsonl",
         JSON_LINES,
         "each robots.txt response with the text in force",
     ),
@@ -268,9 +260,9 @@ const WARC: &str = "application/warc";
 const EXCHANGES: &str = "every exchange with a server, as WARC 1.1";
 /// The folder, extension, media type and description of files without a fixed name.
 const ENDED: [(&str, &str, &str, &str); 4] = [
-    (ARCHIVE_FOLDER, ".warc.gz", WARC, EXCHANGES),
-    (ARCHIVE_FOLDER, ".warc.zst", WARC, EXCHANGES),
-    (ARCHIVE_FOLDER, ".warc", WARC, EXCHANGES),
+    ("archive/", ".warc.gz", WARC, EXCHANGES),
+    ("archive/", ".warc.zst", WARC, EXCHANGES),
+    ("archive/", ".warc", WARC, EXCHANGES),
     (
         "tables/",
         ".parquet",
@@ -283,28 +275,7 @@ const ENDED: [(&str, &str, &str, &str); 4] = [
 mod tests {
     use crawl_records::ExcludedCounts;
 
-    use super::{NAMED, copied_files, exclusions, meaning};
-
-    #[test]
-    fn rows_reports_and_rules_are_copied_and_descriptions_are_not() {
-        let copied: Vec<_> = copied_files().collect();
-        for name in [
-            "extract-rules.json",
-            "pages.jsonl",
-            "report.html",
-            "state/order.jsonl",
-        ] {
-            assert!(copied.contains(&name), "{name}");
-        }
-        for name in [
-            "README.md",
-            "archive/index.cdxj",
-            "crawl.toml",
-            "robots.jsonl",
-        ] {
-            assert!(!copied.contains(&name), "{name}");
-        }
-    }
+    use super::{NAMED, exclusions, meaning};
 
     #[test]
     fn exclusions_are_counted_by_reason() {

@@ -16,7 +16,7 @@ use crate::bagit_manifests::{BagInfo, DATA, write_manifests};
 use crate::bundle_folder::BundleFolderWriter;
 use crate::citation::{CITATION, citation_file, citation_line};
 use crate::config_redaction::public_config;
-use crate::crawl_summary::{CrawlSummary, copied_files};
+use crate::crawl_summary::{CrawlSummary, named_files};
 use crate::croissant::{CROISSANT, croissant};
 use crate::directory_check::verify_directory;
 use crate::error::{BundleError, VerifyError};
@@ -28,8 +28,11 @@ use crate::robots_copies::each_robots_copy;
 pub(crate) const ROBOTS: &str = "robots.jsonl";
 /// The folder with the tables of the crawl.
 pub(crate) const TABLES: &str = "tables";
-/// The configuration in force.
-pub(crate) const CONFIG: &str = "crawl.toml";
+const CONFIG: &str = "crawl.toml";
+/// The files that the export writes itself, even if the crawl's directory has a file of that name.
+const WRITTEN: [&str; 7] = [
+    CITATION, CONFIG, CROISSANT, README, ROBOTS, CONTEXT, RO_CRATE,
+];
 /// Folders that are never reported as left out: the archive is in the bundle, and every bundle omits
 /// the index and the state.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
@@ -181,6 +184,13 @@ fn left_out(dir: &Path, payload: &BundleFolderWriter) -> Result<Vec<String>, Bun
     Ok(names)
 }
 
+/// Returns the names of the files to copy from a crawl's directory, without the archive. Other files
+/// in the directory may be the user's own.
+fn copied_files() -> impl Iterator<Item = &'static str> {
+    let is_archived = |name: &str| Path::new(name).starts_with(FOLDER);
+    named_files().filter(move |name| !WRITTEN.contains(name) && !is_archived(name))
+}
+
 fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
     let mut names = warc_names(dir)?;
     for list in [CAPTURES, INDEX] {
@@ -226,4 +236,30 @@ fn bag_fields(facts: &CrawlSummary) -> Vec<(&'static str, String)> {
         .into_iter()
         .filter_map(|(label, value)| Some((label, value?)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::copied_files;
+
+    #[test]
+    fn rows_reports_and_rules_are_copied_and_descriptions_are_not() {
+        let copied: Vec<_> = copied_files().collect();
+        for name in [
+            "extract-rules.json",
+            "pages.jsonl",
+            "report.html",
+            "state/order.jsonl",
+        ] {
+            assert!(copied.contains(&name), "{name}");
+        }
+        for name in [
+            "README.md",
+            "archive/index.cdxj",
+            "crawl.toml",
+            "robots.jsonl",
+        ] {
+            assert!(!copied.contains(&name), "{name}");
+        }
+    }
 }

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use crate::bundle_folder::BundledFile;
 use crate::crawl_summary::{CrawlSummary, meaning};
-use crate::export::CONFIG;
 use crate::readme::README;
 
 pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";
@@ -16,6 +15,7 @@ pub(crate) const CONTEXT: &str = "ro-crate-context.json";
 /// The document at [`CONTEXT_URL`] (CC0). Each bundle contains it, so that the metadata can be read
 /// without a network.
 pub(crate) const CONTEXT_DOCUMENT: &str = include_str!("ro-crate-1.2-context.json");
+const CONFIG: &str = "crawl.toml";
 const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
 const LICENSE: &str = "#license";
 const OPERATOR: &str = "#operator";

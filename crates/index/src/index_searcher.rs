@@ -12,6 +12,7 @@ use tantivy::schema::Field;
 use tantivy::{DocAddress, Index, ReloadPolicy, Searcher, TantivyDocument};
 
 use crate::commit_snapshot::CommitSnapshotDirectory;
+use crate::compound_candidates::CompoundCandidates;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::exclusion_operator::with_resolved_minus;
@@ -93,6 +94,7 @@ struct Seen {
     statistics: ScoringStatistics,
     fields: IndexFields,
     languages: Vec<(String, u64)>,
+    compound_candidates: CompoundCandidates,
 }
 
 /// Identifies a commit by the file properties of `meta.json`, because each commit replaces this
@@ -285,6 +287,7 @@ impl Seen {
             statistics,
             fields,
             languages,
+            compound_candidates: CompoundCandidates::default(),
         })
     }
 
@@ -434,6 +437,7 @@ impl Search<'_> {
             statistics,
             fields,
             languages,
+            compound_candidates,
             ..
         } = self.seen;
         let languages = languages.iter().take(MAX_LANGUAGES);
@@ -443,7 +447,12 @@ impl Search<'_> {
             .map(|language| Stemmer::of((!language.is_empty()).then_some(language)));
         QueryPlanner {
             fields,
-            lexicon: Lexicon::new((searcher, statistics), fields, languages),
+            lexicon: Lexicon::new(
+                (searcher, statistics),
+                compound_candidates,
+                fields,
+                languages,
+            ),
             stemmers: stemmers.collect(),
             pages: statistics.pages(),
             rules: self.rules,

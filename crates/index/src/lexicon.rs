@@ -1,7 +1,6 @@
 //! Looks up words in an index, and finds similar words for a word that the index lacks.
 
 use std::collections::HashSet;
-use std::ops::RangeInclusive;
 
 use tantivy::Searcher;
 use tantivy::Term;
@@ -10,6 +9,7 @@ use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
+use crate::compound_candidates::CompoundCandidates;
 use crate::page_tokenizer::STEM;
 use crate::schema::IndexFields;
 use crate::scoring_statistics::ScoringStatistics;
@@ -25,8 +25,6 @@ const MAX_LOOKED_THROUGH: usize = 20_000;
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
 const MAX_CORRECTIONS: usize = 3;
-/// Maximum number of words per segment and field that are read to find compounds, and as many stems.
-const MAX_LOOKED_THROUGH_FOR_COMPOUNDS: usize = 200_000;
 /// Maximum number of compounds whose pages are checked for a language that writes compounds.
 const MAX_CHECKED_COMPOUNDS: usize = 4 * MAX_BEGINNINGS;
 /// Minimum number of letters of a word for which compounds are looked up.
@@ -41,15 +39,11 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
     COMPOUNDING.contains(&language)
 }
 
-/// Returns whether a word consists of letters. Names such as `os.path` are not compounds.
-pub(crate) fn is_of_letters(word: &str) -> bool {
-    word.chars().all(char::is_alphabetic)
-}
-
 /// The words of all pages that a searcher can find.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
     statistics: &'s ScoringStatistics,
+    compound_candidates: &'s CompoundCandidates,
     /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
     /// The fields of the description, the keywords and the text outside the main text. Searched
@@ -72,6 +66,7 @@ impl<'s> Lexicon<'s> {
     /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
         (searcher, statistics): (&'s Searcher, &'s ScoringStatistics),
+        compound_candidates: &'s CompoundCandidates,
         fields: &IndexFields,
         languages: impl Iterator<Item = &'l str>,
     ) -> Lexicon<'s> {
@@ -85,6 +80,7 @@ impl<'s> Lexicon<'s> {
         Lexicon {
             searcher,
             statistics,
+            compound_candidates,
             secondary_fields: [texts.description, texts.keywords, texts.beside],
             compounding: compounding.collect(),
             has_other_languages: !other.is_empty(),
@@ -189,18 +185,17 @@ impl<'s> Lexicon<'s> {
         if self.compounding.is_empty() || stems.is_empty() {
             return Ok(Vec::new());
         }
-        let mut candidates = self.ending_in(&stems, STEM..=STEM)?;
-        let found_stems = candidates.iter().map(|(_, stem)| stem.clone());
-        let found_stems: HashSet<String> = found_stems.collect();
+        let mut candidates =
+            (self.compound_candidates).ending_in(&stems, self.searcher, &self.compound_fields())?;
+        let compound_stems = candidates.iter().map(|(_, term)| term);
+        let compound_stems = compound_stems.filter(|term| term.starts_with(STEM));
+        let compound_stems: HashSet<String> = compound_stems.cloned().collect();
         let is_found_by_stem = |word: &str| {
             let languages = self.compounding.iter();
             let mut stems = languages.filter_map(|language| language.stemmer.stem_of(word));
-            stems.any(|stem| found_stems.contains(&format!("{STEM}{stem}")))
+            stems.any(|stem| compound_stems.contains(&format!("{STEM}{stem}")))
         };
-        // In these languages, words begin with an ASCII letter after folding.
-        let mut words = self.ending_in(&stems, 'a'..='z')?;
-        words.retain(|(_, word)| is_of_letters(word) && !is_found_by_stem(word));
-        candidates.append(&mut words);
+        candidates.retain(|(_, term)| term.starts_with(STEM) || !is_found_by_stem(term));
         let mut compounds = heaviest(candidates, MAX_CHECKED_COMPOUNDS);
         if self.has_other_languages {
             let mut checked = Vec::new();
@@ -215,54 +210,17 @@ impl<'s> Lexicon<'s> {
         Ok(compounds)
     }
 
-    /// Returns the longer terms that end in any of `stems` and begin with one of the ASCII
-    /// characters `first`, each with the number of its pages in one segment and field. Considers the
-    /// main text, titles and first-level headings.
-    fn ending_in(
-        &self,
-        stems: &[&str],
-        first: RangeInclusive<char>,
-    ) -> tantivy::Result<Vec<(u64, String)>> {
-        let mut candidates: Vec<(u64, String)> = Vec::new();
+    /// Returns the fields in which compounds are looked up.
+    fn compound_fields(&self) -> [Field; 3] {
         let [body, title, first_heading, ..] = self.fields;
-        for field in [body, title, first_heading] {
-            for segment in self.searcher.segment_readers() {
-                let index = segment.inverted_index(field)?;
-                let from = first.start().to_string();
-                let mut terms = index.terms().range().ge(&from).into_stream()?;
-                let mut remaining = MAX_LOOKED_THROUGH_FOR_COMPOUNDS;
-                while remaining > 0 && terms.advance() {
-                    remaining -= 1;
-                    let term = terms.key();
-                    let [initial, rest @ ..] = term else { continue };
-                    if !first.contains(&char::from(*initial)) {
-                        break;
-                    }
-                    let longer = if char::from(*initial) == STEM {
-                        rest
-                    } else {
-                        term
-                    };
-                    let ends = |stem: &&str| {
-                        longer.len() > stem.len() + 1 && longer.ends_with(stem.as_bytes())
-                    };
-                    if stems.iter().any(ends)
-                        && let Ok(term) = std::str::from_utf8(term)
-                    {
-                        candidates.push((u64::from(terms.value().doc_freq), term.to_owned()));
-                    }
-                }
-            }
-        }
-        Ok(candidates)
+        [body, title, first_heading]
     }
 
     /// Returns true if a page in a language that writes compounds as one word has a term in its main
     /// text, title or first-level heading. In an English page, `background` is not a compound of
     /// `ground`.
     fn is_on_compounding_page(&self, word: &str) -> tantivy::Result<bool> {
-        let [body, title, first_heading, ..] = self.fields;
-        let fields = [body, title, first_heading];
+        let fields = self.compound_fields();
         let words = fields.map(|field| Term::from_field_text(field, word));
         let languages = self
             .compounding

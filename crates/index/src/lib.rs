@@ -7,6 +7,7 @@
 mod bm25f;
 mod canonical_urls;
 mod commit_snapshot;
+mod compound_candidates;
 mod cross_page_facts;
 mod cross_page_update;
 mod error;

@@ -16,8 +16,9 @@ use super::word_weights::{
     MeanFieldLengths, PATH, TITLE, byte, counted_fields, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
+use crate::compound_candidates::MIN_COMPOUND_START;
 use crate::index_document::{path_words, power_of_two, sites};
-use crate::lexicon::{MIN_COMPOUND_END, is_of_letters, writes_compounds};
+use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::page_prior::{hundredths, worth};
 use crate::query_plan::WEIGHTS;
 use crate::words::{Stemmer, Word, words};
@@ -222,7 +223,8 @@ impl WordCollector {
             let postings = stored[form as usize];
             let forms = classes.entry(stem).or_default();
             forms.push(WordFormPostings {
-                may_be_compound: self.may_be_compounds[form as usize] && is_of_letters(&text),
+                may_be_compound: self.may_be_compounds[form as usize]
+                    && text.bytes().all(|byte| byte.is_ascii_alphabetic()),
                 text,
                 postings,
             });
@@ -393,11 +395,12 @@ fn compounds(
         .collect()
 }
 
-/// Returns the ends of a word that may be the second part of a compound, longest first. The first
-/// part has at least two bytes.
+/// Returns the ends of a word that may be the second part of a compound, longest first.
 fn compound_ends(word: &str) -> impl Iterator<Item = &str> {
     let starts = word.char_indices().map(|(at, _)| at);
-    let ends = starts.skip_while(|at| *at < 2).map(|at| &word[at..]);
+    let ends = starts
+        .skip_while(|at| *at < MIN_COMPOUND_START)
+        .map(|at| &word[at..]);
     ends.take_while(|end| end.chars().count() >= MIN_COMPOUND_END)
 }
 

@@ -1,0 +1,149 @@
+//! Finds the terms that end in a stem. They may be compounds.
+
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+
+use regex::Regex;
+use tantivy::Searcher;
+use tantivy::schema::Field;
+
+use crate::lexicon::MIN_COMPOUND_END;
+use crate::page_tokenizer::STEM;
+
+/// Maximum number of words per segment and field that are read, and as many stems.
+const MAX_LOOKED_THROUGH: usize = 200_000;
+/// Maximum bytes of all candidates of an index.
+/// Beyond the limit: not found by their ends.
+const MAX_BYTES: usize = 8 << 20;
+/// Minimum bytes of the first part of a compound.
+pub(crate) const MIN_COMPOUND_START: usize = 2;
+
+/// The words and stems of an index that are long enough to be compounds. They are read on the first
+/// use, because a dictionary can't be searched for ends, and a search looks for compounds each time
+/// it plans the query anew.
+#[derive(Debug, Default)]
+pub(crate) struct CompoundCandidates {
+    /// For each term, segment and field, a line with the term, a space and its number of pages.
+    lines: OnceLock<String>,
+}
+
+impl CompoundCandidates {
+    /// Returns the longer terms in `fields` that end in any of `stems`, each with its number of
+    /// pages in one segment and field. The term of a stem has the prefix [`STEM`].
+    pub(crate) fn ending_in(
+        &self,
+        stems: &[&str],
+        searcher: &Searcher,
+        fields: &[Field],
+    ) -> tantivy::Result<Vec<(u64, String)>> {
+        let lines = match self.lines.get() {
+            Some(lines) => lines,
+            None => {
+                let lines = read(searcher, fields)?;
+                self.lines.get_or_init(|| lines)
+            }
+        };
+        Ok(matches(lines, stems))
+    }
+}
+
+fn matches(lines: &str, stems: &[&str]) -> Vec<(u64, String)> {
+    let ends: Vec<String> = stems.iter().map(|stem| regex::escape(stem)).collect();
+    let Ok(ends) = Regex::new(&format!("(?:{}) ", ends.join("|"))) else {
+        return Vec::new();
+    };
+    let candidates = ends.find_iter(lines).filter_map(|end| {
+        let start = lines[..end.end()].rfind('\n').map_or(0, |at| at + 1);
+        let (term, rest) = lines[start..].split_once(' ')?;
+        let (pages, _) = rest.split_once('\n')?;
+        let longer = term.trim_start_matches(STEM);
+        let is_second_part =
+            |stem: &&str| longer.len() >= stem.len() + MIN_COMPOUND_START && longer.ends_with(stem);
+        let is_compound = stems.iter().any(is_second_part);
+        Some((pages.parse().ok()?, term.to_owned())).filter(|_| is_compound)
+    });
+    candidates.collect()
+}
+
+/// Reads the terms from the dictionaries of an index.
+fn read(searcher: &Searcher, fields: &[Field]) -> tantivy::Result<String> {
+    let mut lines = String::new();
+    for field in fields {
+        for segment in searcher.segment_readers() {
+            let index = segment.inverted_index(*field)?;
+            // In languages that write compounds as one word, words consist of ASCII letters after
+            // folding.
+            for initials in [STEM..=STEM, 'a'..='z'] {
+                let from = initials.start().to_string();
+                let mut terms = index.terms().range().ge(&from).into_stream()?;
+                let mut remaining = MAX_LOOKED_THROUGH;
+                while remaining > 0 && lines.len() < MAX_BYTES && terms.advance() {
+                    remaining -= 1;
+                    if !starts_with(terms.key(), &initials) {
+                        break;
+                    }
+                    if let Some(term) = candidate(terms.key()) {
+                        let pages = terms.value().doc_freq.to_string();
+                        for part in [term, " ", &pages, "\n"] {
+                            lines.push_str(part);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    lines.shrink_to_fit();
+    Ok(lines)
+}
+
+fn starts_with(term: &[u8], initials: &RangeInclusive<char>) -> bool {
+    let first = term.first();
+    first.is_some_and(|first| initials.contains(&char::from(*first)))
+}
+
+/// Returns a term as text if it consists of enough letters for a compound.
+fn candidate(term: &[u8]) -> Option<&str> {
+    let term = std::str::from_utf8(term).ok()?;
+    let word = term.trim_start_matches(STEM);
+    let is_compound = word.len() >= MIN_COMPOUND_START + MIN_COMPOUND_END
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_compound.then_some(term)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{candidate, matches};
+
+    #[test]
+    fn candidates_are_found_by_their_ends() {
+        let lines = "\u{1}rathausparkplatz 2\nbahnhofsvorplatz 3\nbahnhofsvorplatz 1\nvorplatz 4\n";
+        let found = |stems: &[&str]| {
+            let terms = matches(lines, stems);
+            let terms = terms.iter().map(|(pages, term)| format!("{pages} {term}"));
+            terms.collect::<Vec<_>>().join(", ")
+        };
+        let all = "2 \u{1}rathausparkplatz, 3 bahnhofsvorplatz, 1 bahnhofsvorplatz, 4 vorplatz";
+        assert_eq!(found(&["platz"]), all);
+        assert_eq!(found(&["vorplatz", "platz"]), all);
+        assert_eq!(
+            found(&["vorplatz"]),
+            "3 bahnhofsvorplatz, 1 bahnhofsvorplatz"
+        );
+        assert_eq!(found(&["vor", "pla"]), "");
+    }
+
+    #[test]
+    fn candidates_are_long_words_of_letters() {
+        assert_eq!(candidate(b"\x01parkplatz"), Some("\u{1}parkplatz"));
+        assert_eq!(candidate(b"anplatz"), Some("anplatz"));
+        for term in [
+            "aplatz",
+            "\u{1}aplatz",
+            "os.parkplatz",
+            "park2platz",
+            "паркплац",
+        ] {
+            assert_eq!(candidate(term.as_bytes()), None, "{term}");
+        }
+    }
+}
