@@ -70,6 +70,8 @@ fn number(word: &[u8], min: usize, max: usize) -> Option<(u16, &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use time::OffsetDateTime;
+
     use super::parse_cookie_date;
 
     #[test]
@@ -96,7 +98,7 @@ mod tests {
             ("01 Jan 19700 00:00:00", None),
             ("", None),
         ] {
-            let parsed = parse_cookie_date(text).map(|date| date.unix_timestamp());
+            let parsed = parse_cookie_date(text).map(OffsetDateTime::unix_timestamp);
             assert_eq!(parsed, expected, "{text}");
         }
     }

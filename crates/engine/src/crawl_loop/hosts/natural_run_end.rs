@@ -127,7 +127,10 @@ fn describe_pause(why: PauseReason, last_failure: Option<&str>) -> String {
                 1 => "a request failed".to_owned(),
                 _ => format!("{count} requests in a row failed"),
             };
-            last_failure.map_or(requests.clone(), |failure| format!("{requests}: {failure}"))
+            match last_failure {
+                Some(failure) => format!("{requests}: {failure}"),
+                None => requests,
+            }
         }
         PauseReason::Robots => "its robots.txt is unreachable".to_owned(),
         PauseReason::VisitTime => "its robots.txt names another visit time".to_owned(),
