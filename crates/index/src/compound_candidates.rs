@@ -7,8 +7,10 @@ use regex::Regex;
 use tantivy::Searcher;
 use tantivy::schema::Field;
 
-use crate::lexicon::MIN_COMPOUND_END;
 use crate::page_tokenizer::STEM;
+
+/// Minimum number of letters of a word for which compounds are looked up.
+pub(crate) const MIN_COMPOUND_END: usize = 5;
 
 /// Maximum number of words per segment and field that are read, and as many stems.
 const MAX_LOOKED_THROUGH: usize = 200_000;

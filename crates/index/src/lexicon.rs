@@ -9,7 +9,7 @@ use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
-use crate::compound_candidates::CompoundCandidates;
+use crate::compound_candidates::{CompoundCandidates, MIN_COMPOUND_END};
 use crate::page_tokenizer::STEM;
 use crate::schema::IndexFields;
 use crate::scoring_statistics::ScoringStatistics;
@@ -27,8 +27,6 @@ const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 const MAX_CORRECTIONS: usize = 3;
 /// Maximum number of compounds whose pages are checked for a language that writes compounds.
 const MAX_CHECKED_COMPOUNDS: usize = 4 * MAX_BEGINNINGS;
-/// Minimum number of letters of a word for which compounds are looked up.
-pub(crate) const MIN_COMPOUND_END: usize = 5;
 /// Languages that write compounds as one word.
 const COMPOUNDING: [&str; 9] = ["da", "de", "fi", "is", "nb", "nl", "nn", "no", "sv"];
 /// Letters that may join the two parts of a compound.

@@ -14,7 +14,7 @@ use crawl_archive::{
 use crawl_weburl::HostKey;
 use serde_json::Value;
 
-use super::Counts;
+use super::{Counts, ErasedRecordCounts};
 use crate::error::EngineError;
 use crate::state::crawl_directory::WALK;
 use crate::state::earlier_exclusions::{EARLIER, EXCLUDED};
@@ -99,9 +99,8 @@ pub(super) fn rewrite_file(
             page(row, is_committed, removal, archive)
         }),
         RowFileKind::Requests => rewrite_rows(&from, to, None, |row, _| request(row, removal)),
-        RowFileKind::Excluded => rewrite_rows(&from, to, mark, |row, _| excluded(row, removal)),
-        RowFileKind::EarlierExcluded => {
-            rewrite_rows(&from, to, None, |row, _| excluded(row, removal))
+        RowFileKind::Excluded | RowFileKind::EarlierExcluded => {
+            rewrite_rows(&from, to, mark, |row, _| excluded(row, removal))
         }
         RowFileKind::Links => rewrite_rows(&from, to, mark, |row: &mut LinkRow, is_committed| {
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
@@ -139,12 +138,21 @@ pub(super) fn rewrite_file(
         _ => {}
     }
     let done = &mut counts.done;
+    count_dropped(done, kind, rewritten.dropped);
+    done.changed += rewritten.cleared;
+    Ok(match is_changed {
+        true => rewritten.committed,
+        false => mark.unwrap_or_default(),
+    })
+}
+
+fn count_dropped(done: &mut ErasedRecordCounts, kind: RowFileKind, dropped: u64) {
     match kind {
-        RowFileKind::Pages => done.pages = rewritten.dropped,
-        RowFileKind::Requests => done.requests = rewritten.dropped,
-        RowFileKind::Excluded => done.excluded = rewritten.dropped,
-        RowFileKind::Links => done.links = rewritten.dropped,
-        RowFileKind::Extracts => done.extracts = rewritten.dropped,
+        RowFileKind::Pages => done.pages = dropped,
+        RowFileKind::Requests => done.requests = dropped,
+        RowFileKind::Excluded => done.excluded = dropped,
+        RowFileKind::Links => done.links = dropped,
+        RowFileKind::Extracts => done.extracts = dropped,
         RowFileKind::EarlierExcluded
         | RowFileKind::Walk
         | RowFileKind::Delays
@@ -152,11 +160,6 @@ pub(super) fn rewrite_file(
         | RowFileKind::Recheck
         | RowFileKind::Waiting => {}
     }
-    done.changed += rewritten.cleared;
-    Ok(match is_changed {
-        true => rewritten.committed,
-        false => mark.unwrap_or_default(),
-    })
 }
 
 /// Drops the row of a random-walk step from or to an erased page. The remaining steps keep their

@@ -31,7 +31,7 @@ use super::extracted_field_files::{
     finish_replacement, write_rules,
 };
 use super::file_swap::{self, LIST, LIST_BESIDE, STAGING};
-use super::{stopped_crawl_changes, worker_state_folder};
+use super::{parking_changes, worker_state_folder};
 use crate::config::Config;
 use crate::control::CommandRefusal;
 use crate::crawl_totals::CrawlTotals;
@@ -272,7 +272,7 @@ fn open_any_frontier(
     };
     let (shared, lock) = worker_state_folder::open(shared, dir, state)?;
     let frontier: Arc<dyn Frontier> = Arc::clone(&shared) as _;
-    stopped_crawl_changes::apply_recorded_parking(&*frontier, state)?;
+    parking_changes::apply_recorded_parking(&*frontier, state)?;
     Ok((frontier, Some(shared), Some(lock)))
 }
 

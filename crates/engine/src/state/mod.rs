@@ -11,6 +11,7 @@ pub(crate) mod frontier_move_counts;
 pub(crate) mod move_from_shared_frontier;
 pub(crate) mod move_to_shared_frontier;
 pub(crate) mod order_log;
+mod parking_changes;
 pub(crate) mod remove_unanswered_run;
 pub(crate) mod stopped_crawl_changes;
 pub(crate) mod stored_parked_hosts;

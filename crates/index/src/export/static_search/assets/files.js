@@ -2,7 +2,7 @@
 
 const MAX_BEGINNINGS = 48;
 const MAX_COMPOUNDS = 12;
-// The length of the ends by which compounds are listed: MIN_COMPOUND_END of `lexicon.rs`.
+// The length of the ends by which compounds are listed: MIN_COMPOUND_END of `compound_candidates.rs`.
 const END_LETTERS = 5;
 const TEXTS_KEPT = 120;
 // Letters that join the first part of a compound to the second.
