@@ -646,6 +646,10 @@ pub struct ExcludedRow {
     pub rule: Option<String>,
     /// The line of the deciding rule, if the rule is in a file.
     pub line: Option<u32>,
+    /// What the URL was found as, if not as a plain link: `resource`, `sitemap` or `entry` (of a
+    /// sitemap that is a seed, or on another host). Absent for other URLs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_as: Option<String>,
     /// The page that the URL was found on. Null for a seed.
     pub found_on: Option<String>,
     /// The label of the seed that the URL belongs to. Null if that seed has no label.
@@ -1010,6 +1014,7 @@ mod tests {
                 reason: "robots".into(),
                 rule: Some("Disallow: /p".into()),
                 line: Some(2),
+                found_as: None,
                 found_on: Some("http://e.example/".into()),
                 label: Some("press".into()),
                 round: Some(2),

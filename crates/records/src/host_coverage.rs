@@ -354,6 +354,7 @@ mod tests {
             reason: reason.to_owned(),
             rule: Some(rule.to_owned()),
             line,
+            found_as: None,
             found_on: None,
             label: None,
             round: Some(1),

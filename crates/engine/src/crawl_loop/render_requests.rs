@@ -338,14 +338,9 @@ impl Coordinator {
         exclusion: NotFetchedReason,
         out: &mut Vec<Effect>,
     ) {
-        let state = match exclusion.reason {
-            // A later round whose scope has the URL must not readmit it as a page.
-            Reason::Scope => RequestedState::Deferred(exclusion),
-            _ => RequestedState::Excluded(exclusion),
-        };
         let admission = UrlToAdmit {
             kind: UrlKind::Resource,
-            state,
+            state: RequestedState::Excluded(exclusion),
             ..UrlToAdmit::link(url, 0, page)
         };
         let message = WriterMessage::Side(Box::new(NonPageRequestResult {

@@ -129,6 +129,11 @@ impl RunScope {
             && self.current.excluded(&lease.url).is_none();
         match (self.current).judge_at(&lease.url, lease.depth, lease.hops_off) {
             _ if is_exempt => None,
+            // A deferred URL is readmitted as a page. So a resource that is too deep stays pending.
+            ScopeVerdict::Out {
+                reason: OutOfScopeReason::Depth,
+                ..
+            } if lease.kind != UrlKind::Page => None,
             ScopeVerdict::Out { reason, rule } => Some(NotFetchedReason {
                 rule: Some(rule),
                 ..NotFetchedReason::of(match reason {
@@ -274,7 +279,7 @@ mod tests {
             ("b", "/map", sitemap, 2, all, None),
             ("b", "/x", sitemap, 2, all, by_scope),
             ("b", "/part", part, 2, all, None),
-            ("a", "/part", part, 2, own, by_depth),
+            ("a", "/part", part, 2, own, None),
             ("b", "/part", part, 2, own, by_scope),
             ("b", "/x", part, 2, all, by_scope),
         ] {

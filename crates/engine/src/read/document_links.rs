@@ -566,15 +566,11 @@ impl<'a> DocumentLinkCollector<'a> {
                     rule: Some(rule),
                     ..NotFetchedReason::of(Reason::Scope)
                 };
-                // A later round readmits an excluded URL as a plain link if its scope has the URL.
-                // Any other link must be found again first.
-                let is_plain = barred.is_none()
-                    && discovery.kind == UrlKind::Page
-                    && !discovery.is_seed
-                    && discovery.priority != Priority::FOREIGN_ENTRY;
-                match is_plain {
-                    true => RequestedState::Excluded(exclusion),
-                    false => RequestedState::Deferred(exclusion),
+                // A later round readmits an excluded URL if its scope has the URL. A URL that must
+                // not be followed has to be found again first.
+                match barred {
+                    None => RequestedState::Excluded(exclusion),
+                    Some(_) => RequestedState::Deferred(exclusion),
                 }
             }
             ScopeVerdict::In => barred.map_or(RequestedState::Pending, RequestedState::Deferred),

@@ -101,6 +101,10 @@ impl EarlierScopeExclusions<'_> {
             let is_in = verdict == ScopeVerdict::In;
             return Ok(is_in.then(|| sitemap_admission(url, &via)));
         }
+        // Only a plain link can be admitted again as it was.
+        if row.found_as.is_some() {
+            return Ok(None);
+        }
         let is_beyond = match verdict {
             ScopeVerdict::Out {
                 reason: OutOfScopeReason::Scope,
@@ -154,8 +158,9 @@ mod tests {
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::{EarlierScopeExclusions, MAX_BATCH};
-    use crate::excluded_rows::excluded_row;
+    use super::{EarlierScopeExclusions, ExcludedRow, MAX_BATCH};
+    use crate::excluded_rows::{excluded_row, found_as};
+    use crate::priority::Priority;
     use crate::tombstones::Tombstones;
 
     fn url(text: &str) -> CanonicalUrl {
@@ -170,7 +175,10 @@ mod tests {
     /// Admits links as excluded by `reason`, and returns their rows.
     fn excluded(frontier: &MemoryFrontier, links: Vec<(UrlToAdmit, Reason)>) -> String {
         let rows = links.iter().map(|(link, reason)| {
-            let row = excluded_row(&link.url, &by(*reason), link.via.as_ref(), None, None);
+            let row = ExcludedRow {
+                found_as: found_as(link).map(str::to_owned),
+                ..excluded_row(&link.url, &by(*reason), link.via.as_ref(), None, None)
+            };
             serde_json::to_string(&row).unwrap() + "\n"
         });
         let rows = rows.collect();
@@ -218,6 +226,14 @@ mod tests {
             kind: UrlKind::Sitemap,
             ..UrlToAdmit::link(url("/map.xml"), 0, url("/robots.txt"))
         };
+        let resource = UrlToAdmit {
+            kind: UrlKind::Resource,
+            ..link("/picture", 2)
+        };
+        let entry = UrlToAdmit {
+            priority: Priority::FOREIGN_ENTRY.byte(),
+            ..link("/entry", 0)
+        };
         let rows = excluded(
             &frontier,
             vec![
@@ -225,6 +241,8 @@ mod tests {
                 (link("/still", 2), Reason::Scope),
                 (link("/deep", 4), Reason::Scope),
                 (link("/barred", 2), Reason::Robots),
+                (resource, Reason::Scope),
+                (entry, Reason::Scope),
                 (link("http://b.example/", 2), Reason::Scope),
                 (UrlToAdmit::seed(url("/seed")), Reason::Scope),
                 (sitemap, Reason::Scope),

@@ -20,6 +20,7 @@ use super::crawl_directory::{self, STATE};
 use super::earlier_exclusions::EXCLUDED;
 use super::extracted_field_files::EXTRACTS;
 use super::frontier_move_counts::{MovedRecordCounts, states};
+use super::parking_changes::copy_recorded_parking;
 use super::stored_parked_hosts::listed;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
@@ -78,6 +79,9 @@ pub fn export(
         transaction.mark(&file, length);
     }
     transaction.commit()?;
+    for worker in gathered {
+        copy_recorded_parking(&frontier, &worker.dir.join(STATE))?;
+    }
     crawl_directory::note_end(&frontier)?;
     drop(frontier);
     let listed = write_digests(dir, FilesToRehash::Named(&[STATE, EXCLUDED]));

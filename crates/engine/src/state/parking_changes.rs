@@ -14,14 +14,25 @@ use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_PARKED, META_SESSION};
 
 /// Parks and unparks the hosts that were recorded in a worker's folder `state` while the worker was
-/// not running.
+/// not running, and deletes the record.
 pub(super) fn apply_recorded_parking(
     frontier: &dyn Frontier,
     state: &Path,
 ) -> Result<(), EngineError> {
+    match copy_recorded_parking(frontier, state)? {
+        true => worker_state_folder::remove_recorded_parking(state),
+        false => Ok(()),
+    }
+}
+
+/// Like [`apply_recorded_parking`], but keeps the record. Returns whether there is one.
+pub(super) fn copy_recorded_parking(
+    frontier: &dyn Frontier,
+    state: &Path,
+) -> Result<bool, EngineError> {
     let recorded = worker_state_folder::recorded_parking(state)?;
     if recorded.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let mut changes = ParkingChanges::of(frontier)?;
     for (host, parks) in &recorded {
@@ -29,12 +40,13 @@ pub(super) fn apply_recorded_parking(
             continue;
         };
         match parks {
-            true => drop(changes.hosts.insert(host)),
             false => drop(changes.unpark(&host)?),
+            true if changes.hosts.len() < MAX_PARKED => drop(changes.hosts.insert(host)),
+            true => tracing::warn!(%host, "not parked, since {MAX_PARKED} hosts are parked"),
         }
     }
     changes.store()?;
-    worker_state_folder::remove_recorded_parking(state)
+    Ok(true)
 }
 
 /// Returns the names of all `[site]` tables that may cover a host.

@@ -179,7 +179,8 @@ pub(super) fn recorded_parking(state: &Path) -> Result<BTreeMap<String, bool>, E
 /// Deletes what [`recorded_parking`] returned.
 pub(super) fn remove_recorded_parking(state: &Path) -> Result<(), EngineError> {
     let path = state.join(PARKING);
-    fs::remove_file(&path).map_err(EngineError::disk(&path))
+    let removed = fs::remove_file(&path).and_then(|()| File::open(state)?.sync_all());
+    removed.map_err(EngineError::disk(&path))
 }
 
 fn write(state: &Path, file: &WorkerFile) -> Result<(), EngineError> {

@@ -25,7 +25,7 @@ use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
 use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::error::EngineError;
-use crate::excluded_rows::{excluded_row, excluded_words};
+use crate::excluded_rows::{excluded_row, excluded_words, found_as};
 use crate::frontier_meta_keys::{
     META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
 };
@@ -693,7 +693,10 @@ impl CommitGroup<'_> {
         let (url, via) = (&admission.url, admission.via.as_ref());
         let label = self.scope_seeds.label(url);
         let when = Some((self.visits.round.number, *self.latest));
-        let row = excluded_row(url, exclusion, via, label, when);
+        let row = ExcludedRow {
+            found_as: found_as(admission).map(str::to_owned),
+            ..excluded_row(url, exclusion, via, label, when)
+        };
         self.list_excluded(&row, exclusion.reason)
     }
 

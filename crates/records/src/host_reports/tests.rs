@@ -44,6 +44,7 @@ fn excluded(url: &str) -> ExcludedRow {
         reason: "robots".to_owned(),
         rule: None,
         line: None,
+        found_as: None,
         found_on: None,
         label: None,
         round: Some(1),

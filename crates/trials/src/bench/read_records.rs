@@ -334,6 +334,7 @@ fn excluded_row(row: &PageRow) -> ExcludedRow {
         reason: "robots".to_owned(),
         rule: Some("Disallow: /*?print".to_owned()),
         line: Some(3),
+        found_as: None,
         found_on: Some(row.url.clone()),
         label: None,
         round: Some(1),

@@ -153,9 +153,7 @@ fn refused(out: &[Effect]) -> Vec<(&str, Reason)> {
         _ => None,
     });
     let reason = |admission: &'_ UrlToAdmit| match &admission.state {
-        RequestedState::Excluded(exclusion) | RequestedState::Deferred(exclusion) => {
-            exclusion.reason
-        }
+        RequestedState::Excluded(exclusion) => exclusion.reason,
         other => panic!("{other:?}"),
     };
     let rows = admissions.flatten().map(|admission| {
