@@ -15,9 +15,7 @@ use http::header::CONTENT_ENCODING;
 
 use crate::error::EngineError;
 use crate::state::crawl_directory;
-use crate::state::extracted_field_files::{
-    EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACTS, take_place, write_rules,
-};
+use crate::state::extracted_field_files::{EXTRACTS_IN_PROGRESS, replace_rows};
 
 /// The number of pages that are read from the archive and held in memory at once.
 const BATCH_PAGES: usize = 64;
@@ -86,7 +84,7 @@ pub struct ReextractionSummary {
 ///
 /// # Errors
 /// [`EngineError`] if there is no crawl or no archive, another process uses the crawl, or writing
-/// fails. The old rows are then unchanged.
+/// fails. The old rows are then unchanged, or the next start finishes the replacement.
 pub fn extract_again(
     dir: &Path,
     rules: &CompiledRules,
@@ -129,20 +127,9 @@ pub fn extract_again(
     }
     extract_batch(dir, rules, &batch, &mut out, &mut done)?;
     out.sync()?;
-    let length = out.len();
     drop(out);
-    let new = dir.join(NEW_EXTRACTS);
-    std::fs::rename(&part, &new).map_err(EngineError::disk(&new))?;
-    write_rules(dir, rules)?;
-    if let Some(text) = config_text() {
-        crawl_directory::write_config(dir, &text)?;
-    }
-    if let Some(frontier) = &frontier {
-        let mut transaction = frontier.begin()?;
-        transaction.mark(EXTRACTS, length);
-        transaction.commit()?;
-    }
-    take_place(dir)?;
+    let frontier = frontier.as_deref().map(|frontier| frontier as _);
+    replace_rows(dir, rules, config_text().as_deref(), frontier)?;
     drop(held);
     Ok(done)
 }
