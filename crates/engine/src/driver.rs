@@ -46,7 +46,7 @@ use crate::read::reader_pool::{ReaderPool, ReaderTask};
 use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseDeadlineSource, SharingThread};
-use crate::state::crawl_directory;
+use crate::state::crawl_toml::write_config;
 use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::order_log::OrderLog;
 use crate::summary::{EndReason, RunSummary};
@@ -433,8 +433,7 @@ impl Driver {
 
     fn note_rules(&mut self, rules: PostedRules) {
         let noted = self.delays.note(&rules.row).map_err(EngineError::from);
-        let written = noted
-            .and_then(|()| crawl_directory::write_config(&self.config.output, &rules.config_text));
+        let written = noted.and_then(|()| write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
             // Sending fails only if nobody waits for the answer any more.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));

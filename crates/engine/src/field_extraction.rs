@@ -15,9 +15,7 @@ use http::header::CONTENT_ENCODING;
 
 use crate::error::EngineError;
 use crate::state::crawl_directory;
-use crate::state::extracted_field_files::{
-    EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACTS, take_place, write_rules,
-};
+use crate::state::extracted_field_files::{EXTRACTS_IN_PROGRESS, replace_rows};
 
 /// The number of pages that are read from the archive and held in memory at once.
 const BATCH_PAGES: usize = 64;
@@ -81,15 +79,16 @@ pub struct ReextractionSummary {
 
 /// Extracts fields from the pages in the archive of the crawl in `dir`, and replaces
 /// `extracts.jsonl`. Sends no requests. Calls `report` with the number of pages read so far.
-/// `config_text` is the new text of `crawl.toml`; `None` leaves the file unchanged.
+/// `config_text` returns the new text of `crawl.toml`, or `None` to leave the file unchanged. It is
+/// called while no other process can use the crawl.
 ///
 /// # Errors
 /// [`EngineError`] if there is no crawl or no archive, another process uses the crawl, or writing
-/// fails. The old rows are then unchanged.
+/// fails. The old rows are then unchanged, or the next start finishes the replacement.
 pub fn extract_again(
     dir: &Path,
     rules: &CompiledRules,
-    config_text: Option<&str>,
+    config_text: &dyn Fn() -> Option<String>,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
 ) -> Result<ReextractionSummary, EngineError> {
@@ -128,20 +127,9 @@ pub fn extract_again(
     }
     extract_batch(dir, rules, &batch, &mut out, &mut done)?;
     out.sync()?;
-    let length = out.len();
     drop(out);
-    let new = dir.join(NEW_EXTRACTS);
-    std::fs::rename(&part, &new).map_err(EngineError::disk(&new))?;
-    write_rules(dir, rules)?;
-    if let Some(text) = config_text {
-        crawl_directory::write_config(dir, text)?;
-    }
-    if let Some(frontier) = &frontier {
-        let mut transaction = frontier.begin()?;
-        transaction.mark(EXTRACTS, length);
-        transaction.commit()?;
-    }
-    take_place(dir)?;
+    let frontier = frontier.as_deref().map(|frontier| frontier as _);
+    replace_rows(dir, rules, config_text().as_deref(), frontier)?;
     drop(held);
     Ok(done)
 }
@@ -243,4 +231,36 @@ fn value_bytes(value: &serde_json::Value) -> usize {
         _ => 0,
     };
     size_of::<Value>() + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+
+    use crawl_fields::CompiledRules;
+
+    use super::extract_again;
+    use crate::error::EngineError;
+    use crate::state::crawl_directory::{begin_at_rest, open_at_rest};
+
+    #[test]
+    fn new_settings_are_computed_while_no_other_process_can_use_the_crawl() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        drop(begin_at_rest(dir).unwrap());
+        fs::create_dir(dir.join(crawl_archive::FOLDER)).unwrap();
+        fs::write(dir.join("pages.jsonl"), "").unwrap();
+        let is_called = Cell::new(false);
+        let config_text = || {
+            is_called.set(true);
+            let opened = open_at_rest(dir).map(drop);
+            assert!(matches!(opened, Err(EngineError::OutputInUse { .. })));
+            Some("new".to_owned())
+        };
+        let rules = CompiledRules::default();
+        extract_again(dir, &rules, &config_text, &|| false, &mut |_| {}).unwrap();
+        assert!(is_called.get());
+        assert_eq!(fs::read_to_string(dir.join("crawl.toml")).unwrap(), "new");
+    }
 }

@@ -1,5 +1,4 @@
-//! Replaces `http2.rs` in a build without the feature `http2`, whose client
-//! speaks only HTTP/1.1.
+//! Replaces `http2.rs` in a build without the feature `http2`, whose client speaks only HTTP/1.1.
 
 use reqwest::ClientBuilder;
 

@@ -3,7 +3,8 @@
 //! Word boundaries follow UAX 29, with dictionaries for scripts without spaces. A word that people
 //! also type in parts (`os.path`, `user_agent`, `ThreadPool`) yields the whole word and its parts.
 //! Chinese and Japanese text is split into pairs of characters, each of which counts as a word, so
-//! lookups don't depend on a dictionary. A kana and its sound mark are one character. Separate operators (`!=`, `|>`) are words too.
+//! lookups don't depend on a dictionary. A kana and its sound mark are one character. Separate
+//! operators (`!=`, `|>`) are words too.
 
 mod ascii_word_boundaries;
 mod identifier_parts;

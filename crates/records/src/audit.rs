@@ -67,7 +67,7 @@ const PACE_BEFORE_RESTART: &str =
 const WAIT_JUST_THEN: &str = "waits that were answered just then";
 const WAIT_TAKEN_BACK: &str = "waits that another answer may have taken back";
 const CLOCKS_APART: &str = "times of two workers whose clocks may differ";
-const ROWS_ELSEWHERE: &str = "what a row of another worker may bear out";
+const ROWS_ELSEWHERE: &str = "needs rows of another worker";
 const CLOCK_SET_BACK: &str = "a clock that was set back between two runs";
 
 /// The findings of an audit.

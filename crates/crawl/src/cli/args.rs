@@ -505,8 +505,9 @@ pub(crate) struct AuditArgs {
 ///
 /// Applies the rules `[[extract]]` of FILE to the pages in the archive, without a request, and
 /// replaces extracts.jsonl, the report, and the rules in crawl.toml, which later rounds use. Pages
-/// whose site or operator forbids keeping them are left out. Prints how often each field was found. Exit code 0: done; 2: the rules are wrong, or no crawl in DIR
-/// or a running one; 3: the disk failed; 130: interrupted, and the old rows are unchanged.
+/// whose site or operator forbids keeping them are left out. Prints how often each field was found.
+/// Exit code 0: done; 2: the rules are wrong, or no crawl in DIR or a running one; 3: the disk
+/// failed; 130: interrupted, and the old rows are unchanged.
 #[derive(Debug, Args)]
 pub(crate) struct ExtractArgs {
     /// Directory of the crawl

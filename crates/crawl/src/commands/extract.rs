@@ -31,10 +31,12 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     }
     // A later round must extract the same fields. Ignore an unreadable crawl.toml, because then no
     // later round is possible.
-    let config = stored_with_rules(dir, rules.configs(), &UserFolders::of_process());
-    let config = config.ok().flatten();
+    let config = || {
+        let config = stored_with_rules(dir, rules.configs(), &UserFolders::of_process());
+        config.ok().flatten()
+    };
     let done = while_reading(|is_stopped, report| {
-        extract_again(dir, &rules, config.as_deref(), is_stopped, report)
+        extract_again(dir, &rules, &config, is_stopped, report)
     })?;
     let done = done.map_err(|error| match error {
         EngineError::NoArchive { .. } => CommandError::usage(format!(

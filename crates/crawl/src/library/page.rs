@@ -75,7 +75,8 @@ impl Page {
     }
 
     /// Reads the body, without its content coding. If the page is unchanged since an earlier visit,
-    /// this is the body of that visit. `None` if the page has no body, or if the body wasn't kept: the site forbids archiving, or the body contains a secret of the operator.
+    /// this is the body of that visit. `None` if the page has no body, or if the body wasn't kept:
+    /// the site forbids archiving, or the body contains a secret of the operator.
     #[must_use]
     pub fn body(&self) -> Option<Bytes> {
         self.archived().map(|page| page.body)

@@ -134,23 +134,26 @@ fn affects_fetching(table: &str, key: &str) -> bool {
 }
 
 /// Returns the SHA-256 digest, in hex, of the settings that affect what is fetched, or when. Keys with
-/// their default values don't affect it, so it stays the same if a later version adds keys.
+/// their default values don't affect it, so it stays the same if a later version adds keys or tables.
 pub(crate) fn settings_digest(settings: &Settings) -> String {
     let usual = table_of(&Settings::default());
     let mut tables = table_of(&without_secrets(settings));
-    for (name, value) in &mut tables {
-        match value {
-            Value::Table(table) => {
-                let usual = usual.get(name);
-                table.retain(|key, value| {
-                    let is_usual = usual.and_then(|usual| usual.get(key)) == Some(&*value);
-                    affects_fetching(name, key) && !is_usual
-                });
-            }
-            Value::Array(seeds) if name == "seed" => seeds.sort_by_key(Value::to_string),
-            _ => {}
+    tables.retain(|name, value| match value {
+        Value::Table(table) => {
+            let usual = usual.get(name);
+            table.retain(|key, value| {
+                let is_usual = usual.and_then(|usual| usual.get(key)) == Some(&*value);
+                affects_fetching(name, key) && !is_usual
+            });
+            !table.is_empty()
         }
-    }
+        Value::Array(seeds) if name == "seed" => {
+            seeds.sort_by_key(Value::to_string);
+            true
+        }
+        // The rules `[[extract]]` apply to pages that are already fetched.
+        _ => name != "extract",
+    });
     HEXLOWER.encode(digest(&SHA256, tables.to_string().as_bytes()).as_ref())
 }
 
@@ -180,6 +183,9 @@ pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use data_encoding::HEXLOWER;
+    use ring::digest::{SHA256, digest};
 
     use super::{fill_in, other_settings, replay_record, settings_digest};
     use crate::settings::listed_seed::ListedSeed;
@@ -222,6 +228,17 @@ mod tests {
             settings_digest(&settings)
         };
         let same = settings(&|_| {});
+        let only_seeds = b"seed = [\"http://a.example/\", \"http://b.example/\"]\n";
+        assert_eq!(
+            same,
+            HEXLOWER.encode(digest(&SHA256, only_seeds).as_ref()),
+            "a later version may add tables"
+        );
+        let rule = "name = \"items\"\nfields = { title = \"h1\" }\n";
+        assert_eq!(
+            same,
+            settings(&|settings| settings.extract.push(toml::from_str(rule).unwrap()))
+        );
         assert_eq!(same, settings(&|settings| settings.seed.reverse()));
         assert_eq!(same, settings(&|settings| settings.display.verbose = 2));
         assert_eq!(

@@ -224,8 +224,19 @@ impl Crawl {
         started
     }
 
+    /// Waits until a worker takes control commands.
+    pub(crate) fn wait_for_control(&self, worker: &str) {
+        let begin = Instant::now();
+        let socket = self.output(worker).join("state/control.sock");
+        while !socket.exists() {
+            assert!(begin.elapsed() < MAX_WAIT, "{worker} takes no commands");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Sends a control command to a running worker.
     pub(crate) fn control(&self, worker: &str, command: &str) {
+        self.wait_for_control(worker);
         let mut control = self.program();
         let output = control.args(["control", worker, command]).output().unwrap();
         Ended::of(&output).expect(0);
@@ -273,6 +284,12 @@ impl Crawl {
     pub(crate) fn wait_for_requests(&self, count: usize) {
         let has_come = self.web.wait_for(MAX_WAIT, |log| log.len() >= count);
         assert!(has_come, "{} requests, not {count}", self.web.log().len());
+    }
+
+    /// Waits until a host of the web has received a request.
+    pub(crate) fn wait_for_requests_to(&self, host: u32) {
+        let has_come = |log: &[LogEntry]| log.iter().any(|entry| entry.host == host);
+        assert!(self.web.wait_for(MAX_WAIT, has_come), "none to host {host}");
     }
 
     /// Returns the rows of a file of all workers.

@@ -1,9 +1,11 @@
 //! Workers that die, freeze, are stopped or drained, and workers that take over their hosts.
 
 use std::fs;
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use crawl_testweb::TestWeb;
+use crawl_testweb::{TestWeb, TestWebBuilder};
 
 use crate::shared_crawl_harness::{Crawl, Ended};
 
@@ -11,6 +13,21 @@ use crate::shared_crawl_harness::{Crawl, Ended};
 fn crawl(seed: u64) -> Crawl {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     Crawl::of(web.latency(Duration::from_millis(10)))
+}
+
+/// Holds back the pages of a host, and thereby everything that the web receives after the first
+/// request for one of them, until the returned sender is dropped. No crawl of the web can end
+/// before.
+fn held_back(web: TestWebBuilder, host: u32) -> (TestWebBuilder, Sender<()>) {
+    let (hold, held) = channel();
+    let held = Mutex::new(held);
+    let web = web.handler(host, move |request| {
+        if request.path != "/robots.txt" {
+            let _ = held.lock().unwrap().recv();
+        }
+        None
+    });
+    (web, hold)
 }
 
 #[test]
@@ -93,7 +110,8 @@ fn a_worker_that_is_drained_ends_and_the_others_go_on() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
-    let crawl = crawl(16);
+    let (web, hold) = held_back(TestWeb::builder().seed(16).hosts(12).pages(144), 0);
+    let crawl = Crawl::of(web);
     let file = crawl.output("crawl.toml");
     let exclude = |pattern: &str| {
         fs::write(&file, format!("[scope]\nexclude = [\"{pattern}\"]\n")).unwrap();
@@ -107,7 +125,6 @@ fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
         crawl.start_with("w1", &flags),
         crawl.start_with("w2", &flags),
     );
-    crawl.wait_for_requests(100);
     crawl.control("w2", "pause");
     let older = crawl.output("older.toml");
     fs::copy(&file, &older).unwrap();
@@ -121,6 +138,7 @@ fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
     let stderr = Ended::of(&refused).expect(2);
     assert!(stderr.contains("/newer$"), "{stderr}");
     let first = crawl.start_with("w1", &flags);
+    drop(hold);
     crawl.control("w2", "resume");
     for worker in [first, second] {
         worker.wait().expect(0);
@@ -130,9 +148,11 @@ fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_host_is_unparked_after_its_worker_has_ended() {
-    let crawl = Crawl::of(TestWeb::builder().seed(17).hosts(2).pages(120));
+    let (web, hold) = held_back(TestWeb::builder().seed(17).hosts(2).pages(120), 1);
+    let crawl = Crawl::of(web);
     let first = crawl.start("w1");
-    crawl.wait_for_requests(20);
+    crawl.wait_for_requests_to(1);
+    crawl.wait_for_control("w1");
     let url = crawl.web.url(1, "/");
     let host = url.trim_start_matches("http://").trim_end_matches('/');
     let parking = |command: &str| {
@@ -141,6 +161,7 @@ fn a_host_is_unparked_after_its_worker_has_ended() {
         Ended::of(&output.unwrap()).expect(0)
     };
     parking("park");
+    drop(hold);
     let stderr = first.wait().expect(0);
     assert!(stderr.contains("is parked"), "{stderr}");
     let count = crawl.pages(&["w1"]).len();

@@ -35,7 +35,7 @@ use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::crawl_directory::{examine, open_at_rest, open_resting};
 use crate::state::earlier_exclusions::EARLIER_BESIDE;
-use crate::state::extracted_field_files::finish_replacement;
+use crate::state::extracted_field_files::NEW_EXTRACTS;
 use crate::state::file_swap::{self, FileSwapList, LIST};
 use crate::tombstones::{
     HOST, PAGE, TOMBSTONES, TombstoneHmacKey, Tombstones, host_digest, page_digest, tombstone_of,
@@ -249,6 +249,10 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
         });
     }
     file_swap::recover(dir)?;
+    if dir.join(NEW_EXTRACTS).symlink_metadata().is_ok() {
+        // Opening the state finishes or undoes the interrupted replacement of the rows.
+        drop(open_at_rest(dir)?);
+    }
     let state = dir.join("state");
     let resting = open_resting(dir, &state)?;
     let open_error = |source| EngineError::Open {
@@ -256,7 +260,6 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
         source,
     };
     let marks = resting.marks().map_err(open_error)?;
-    finish_replacement(dir, &marks)?;
     let stored_key = resting.meta(META_TOMBSTONE_KEY).map_err(open_error)?;
     let follows = resting.meta(META_INDEX).map_err(open_error)?;
     let staging = file_swap::begin(dir)?;

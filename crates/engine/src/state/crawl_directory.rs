@@ -24,6 +24,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
+use super::crawl_toml::{CRAWL_TOML, NEW_CRAWL_TOML, write_config};
 use super::durable_files::{make_folder, replace};
 use super::earlier_exclusions::{self, EXCLUDED};
 use super::extracted_field_files::{
@@ -53,9 +54,6 @@ pub(crate) const STATE: &str = "state";
 /// that other users can't write to files in the folder even if the umask is permissive.
 const STATE_MODE: u32 = 0o700;
 
-/// The temporary name of `crawl.toml` while the file is written.
-const TOML_BESIDE: &str = "crawl.toml.new";
-
 /// The file that lists the URLs still pending when the last run ended.
 const WAITING: &str = "waiting.jsonl";
 /// The temporary name of `waiting.jsonl` while the file is written.
@@ -70,8 +68,8 @@ const WORKERS: &str = "workers.jsonl";
 
 /// The names of all files and folders that a crawl directory may contain.
 const OURS: [&str; 33] = [
-    "crawl.toml",
-    TOML_BESIDE,
+    CRAWL_TOML,
+    NEW_CRAWL_TOML,
     "state",
     "pages.jsonl",
     "requests.jsonl",
@@ -287,11 +285,6 @@ pub(crate) fn last_end(dir: &Path) -> Option<String> {
     })
 }
 
-pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
-    let toml = dir.join("crawl.toml");
-    replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
-}
-
 /// The frontier of a crawl that is not running.
 pub(crate) struct RestingFrontier {
     frontier: FjallFrontier,
@@ -405,7 +398,7 @@ pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, E
     file_swap::recover(dir)?;
     let frontier = FjallFrontier::open(state, &FjallFrontierOptions::default())
         .map_err(|error| unopened(dir, state, error))?;
-    finish_replacement(dir, &frontier.marks()?)?;
+    finish_replacement(dir, &frontier)?;
     Ok(frontier)
 }
 

@@ -10,9 +10,19 @@ use crawl_archive::replace_file;
 /// Writes a temporary file and renames it to `path`, so that readers never see incomplete contents.
 /// Replaces anything at `path`, even a link.
 pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_temporary(temporary, bytes)?;
+    put_in_place(temporary, path)
+}
+
+/// Writes a temporary file, which [`put_in_place`] renames.
+pub(super) fn write_temporary(temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = replace_file(temporary)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
+    file.sync_all()
+}
+
+/// Renames a complete file to another name in its folder.
+pub(super) fn put_in_place(temporary: &Path, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)?;
     // Sync the folder too. Otherwise, after a power cut during the first start, the directory
     // might contain rows but no settings.

@@ -2,6 +2,7 @@
 
 pub(crate) mod crash_journal;
 pub(crate) mod crawl_directory;
+pub(crate) mod crawl_toml;
 pub(crate) mod delay_settings_log;
 mod durable_files;
 pub(crate) mod earlier_exclusions;

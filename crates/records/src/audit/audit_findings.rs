@@ -61,7 +61,7 @@ struct Lost {
     after: u64,
 }
 
-pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
+pub(super) const ROW_LOST: &str = "needs a lost row of requests.jsonl";
 
 impl AuditFindings {
     /// Records that `line` is malformed. `after` is when the request in the row before it ended.

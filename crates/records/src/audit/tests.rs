@@ -101,7 +101,7 @@ fn what_another_worker_s_rows_may_decide_is_undecided() {
         crawl(shared),
         expect![[r#"
         3 gaps, 2 pages
-        2 undecided: what a row of another worker may bear out
+        2 undecided: needs rows of another worker
         disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)
         gap: a gap of 100 ms, but 1000 ms were required (according to its own row) (requests.jsonl 3, requests.jsonl 4)
         page-row: the row of http://e.example/a says disallowed by `Disallow: /a` on line 2, but robots.txt says allowed by no rule (requests.jsonl 2, pages.jsonl 1)"#]],
@@ -112,7 +112,7 @@ fn what_another_worker_s_rows_may_decide_is_undecided() {
         crawl(of_one),
         expect![[r#"
         3 gaps, 1 pages
-        4 undecided: what a row of another worker may bear out
+        4 undecided: needs rows of another worker
         gap: a gap of 100 ms, but 1000 ms were required (according to its own row) (requests.jsonl 3, requests.jsonl 4)"#]],
     );
 }

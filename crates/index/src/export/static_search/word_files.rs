@@ -29,9 +29,9 @@
 //! If a class has words in the ranges of several files, each of these files contains the whole
 //! class.
 //!
-//! Two kinds of words are none of the pages': U+0002 with a host or folder, for `site:`, and U+0003
-//! with the last letters of words. No page has the latter. Its class lists the words with this end
-//! as its compounds.
+//! Two kinds of entries are not words of pages: U+0002 with a host or folder, for `site:`, and
+//! U+0003 with the last letters of words. No page has the latter. Its class lists the words with
+//! this end as its compounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
