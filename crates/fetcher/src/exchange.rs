@@ -41,6 +41,8 @@ pub struct FetchRequest {
     /// Whether to leave out the operator's own fields and the site's session. Cookies of the
     /// response are ignored too.
     pub is_anonymous: bool,
+    /// Whether to use a new connection. A kept one may fail because the server closes it.
+    pub needs_new_connection: bool,
 }
 
 /// A body to send with POST, and its type.
@@ -91,6 +93,7 @@ impl FetchRequest {
             form: None,
             post: None,
             is_anonymous: false,
+            needs_new_connection: false,
         }
     }
 
@@ -109,6 +112,7 @@ impl FetchRequest {
             form: None,
             post: None,
             is_anonymous: false,
+            needs_new_connection: false,
         }
     }
 }

@@ -34,11 +34,11 @@ use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, Tru
 use crate::failure::ExchangeFailure;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_request_headers::RequestHeadersByHost;
+use crate::host_set::HostSet;
 use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
-use crate::http1_only_hosts::Http1OnlyHosts;
-use crate::http2::{requires_http1, retire_if_unprocessed};
+use crate::http2::{is_unprocessed, requires_http1};
 use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequestGuard};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
@@ -61,7 +61,10 @@ pub struct Fetcher {
     is_given_up: watch::Sender<bool>,
     guard: Option<Arc<dyn SendDeadlineSource>>,
     challenges: HostSignatureDemands,
-    http1_only: Http1OnlyHosts,
+    /// The hosts that refused a request over HTTP/2.
+    http1_only: HostSet,
+    /// The hosts that closed a kept connection instead of answering.
+    closing_hosts: HostSet,
     headers: HeaderMap,
     kept: KeepAliveLimiter,
     /// The trusted certificates, and sessions that all clients can resume.
@@ -178,7 +181,8 @@ impl Fetcher {
             is_given_up: watch::Sender::new(false),
             guard: None,
             challenges: HostSignatureDemands::default(),
-            http1_only: Http1OnlyHosts::default(),
+            http1_only: HostSet::default(),
+            closing_hosts: HostSet::default(),
             names,
             rules,
             clock,
@@ -401,12 +405,14 @@ impl Fetcher {
         }
         let deadline = Instant::now() + self.config.timeout;
         // A POST may not be sent again if the kept connection turns out to be closed.
-        let kept_connection = method(request)
-            .is_idempotent()
+        let may_keep = method(request).is_idempotent()
+            && !request.needs_new_connection
+            && !self.closing_hosts.contains(url);
+        let kept_connection = may_keep
             .then(|| self.kept.begin(url.host_key(), Instant::now()))
             .flatten();
-        let headers = with_own(&sent.fields, &own);
-        let head = self.answer_head(request, &headers, kept_connection.as_ref());
+        let http_request = http_request(request, with_own(&sent.fields, &own));
+        let head = self.answer_head(url, http_request, kept_connection.as_ref());
         let head = match in_time(head, self.config.first_byte_timeout, deadline).await {
             Err(late) => Err(self.too_late(late)),
             Ok(Err(error)) => Err(self.no_head(url, &error).await),
@@ -491,30 +497,25 @@ impl Fetcher {
         }
     }
 
-    /// Sends a request and waits for the head of its answer. If the server had already closed the
-    /// kept connection, or no longer takes requests on it, sends the request once more, over a new
-    /// connection (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1, RFC 9113 section 8.7).
+    /// Sends a request and waits for the head of its answer. If the server closes a kept connection
+    /// instead of answering, or leaves the request unprocessed (RFC 9113 section 8.7), the next
+    /// requests to its host, such as a retry of this one, use new connections. The request is not
+    /// repeated here: the server may have received it, so the host's gap applies.
     async fn answer_head(
         &self,
-        request: &FetchRequest,
-        headers: &HeaderMap,
+        url: &CanonicalUrl,
+        request: reqwest::Request,
         kept: Option<&KeepAliveRequestGuard<'_>>,
     ) -> reqwest::Result<Response> {
-        let url = &request.url;
-        let send = |kept| {
-            let client = self.client(url, kept);
-            client.execute(http_request(request, headers.clone()))
-        };
-        let error = match send(kept).await {
-            Err(error) if kept.is_some() && is_on_kept_connection() => error,
-            result => return result,
-        };
-        if !retire_if_unprocessed(&error) && !is_unanswered(&error) {
-            return Err(error);
+        let result = self.client(url, kept).execute(request).await;
+        if let Err(error) = &result
+            && kept.is_some()
+            && is_on_kept_connection()
+            && (is_unprocessed(error) || is_unanswered(error))
+        {
+            self.closing_hosts.add(url);
         }
-        let (host, why) = (url.host_key(), client_error::story(&error));
-        tracing::debug!(%host, why, "the kept connection was closed; sent again over a new one");
-        send(None).await
+        result
     }
 
     /// Returns why a URL may not be fetched, if that is known without a look-up. Otherwise `None`.

@@ -24,21 +24,14 @@ pub(crate) fn limits_of_http2(builder: ClientBuilder, max_header_bytes: u32) -> 
 }
 
 /// Returns whether the server did not process a request (RFC 9113 section 8.7): it refused the
-/// stream, or closed the connection gracefully and left the stream out. Makes sure that no later
-/// request uses this connection.
-pub(crate) fn retire_if_unprocessed(error: &reqwest::Error) -> bool {
-    let is_unprocessed = cause::<h2::Error>(error).is_some_and(|refusal| {
+/// stream, or closed the connection gracefully and left the stream out.
+pub(crate) fn is_unprocessed(error: &reqwest::Error) -> bool {
+    cause::<h2::Error>(error).is_some_and(|refusal| {
         let reason = refusal.reason();
         refusal.is_remote()
             && (refusal.is_reset() && reason == Some(Reason::REFUSED_STREAM)
                 || refusal.is_go_away() && reason == Some(Reason::NO_ERROR))
-    });
-    let connection = cause::<hyper_util::client::legacy::Error>(error)
-        .and_then(hyper_util::client::legacy::Error::connect_info);
-    if let Some(connection) = connection.filter(|_| is_unprocessed) {
-        connection.poison();
-    }
-    is_unprocessed
+    })
 }
 
 /// Returns whether the server refused a request because it came over HTTP/2, with the error

@@ -9,7 +9,7 @@ pub(crate) fn limits_of_http2(builder: ClientBuilder, _max_header_bytes: u32) ->
     builder
 }
 
-pub(crate) fn retire_if_unprocessed(_error: &reqwest::Error) -> bool {
+pub(crate) fn is_unprocessed(_error: &reqwest::Error) -> bool {
     false
 }
 

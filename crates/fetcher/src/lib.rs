@@ -29,7 +29,7 @@ mod fetch;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
 mod host_request_headers;
-mod http1_only_hosts;
+mod host_set;
 #[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
 mod http2;
 mod http_client_setup;

@@ -46,6 +46,8 @@ impl LoginStepRequest {
         FetchRequest {
             max_body: Some(MAX_LOGIN_BODY),
             form: self.form.clone(),
+            // A failed login is not tried again soon.
+            needs_new_connection: true,
             ..FetchRequest::page(self.url.clone())
         }
     }

@@ -68,35 +68,41 @@ async fn before_the_head() {
     check(vec![send("HTTP/1.1 2x0 OK\r\n\r\n")], expect).await;
 }
 
-/// RFC 9112 section 9.3.1. Browsers do the same.
+/// RFC 9112 section 9.3.1.
 #[tokio::test]
-async fn a_request_on_a_closed_kept_connection_is_sent_once_more() {
+async fn a_host_that_closes_a_kept_connection_gets_new_connections() {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    let short = Duration::from_millis(900);
-    for (second, third, expect) in [
-        (Act::Close, send(OK), "200"),
-        (Act::Reset, send(OK), "200"),
-        (Act::Close, Act::Close, "empty_answer in FirstByte"),
-        (Act::Close, Act::Stall, "first_byte_timeout in FirstByte"),
-    ] {
+    for second in [Act::Close, Act::Reset] {
         let server = Server::start(move |number| match number {
             1 => vec![second.clone()],
-            2 => vec![third.clone()],
             _ => vec![send(OK)],
         })
         .await;
         let url = server.url("/");
-        let fetcher = fetcher(FetchConfig {
-            first_byte_timeout: short,
-            ..config(&url)
-        });
+        let fetcher = fetcher(config(&url));
         fetch(&fetcher, &url).await.unwrap();
-        let result = match fetch(&fetcher, &url).await {
-            Ok(exchange) => exchange.status.to_string(),
-            Err(failure) => format!("{} in {:?}", failure.name(), failure.phase),
+        let failure = fetch(&fetcher, &url).await.unwrap_err();
+        assert!(failure.retry, "{failure}");
+        for connections in [2, 3] {
+            fetch(&fetcher, &url).await.unwrap();
+            assert_eq!(server.connections(), connections);
+        }
+        assert_eq!(server.heads().len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_request_may_need_a_new_connection() {
+    let server = Server::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let url = server.url("/");
+    let fetcher = fetcher(config(&url));
+    for (needs_new_connection, connections) in [(false, 1), (true, 2), (false, 2)] {
+        let request = FetchRequest {
+            needs_new_connection,
+            ..FetchRequest::page(url.clone())
         };
-        assert_eq!(result, expect);
-        assert_eq!((server.heads().len(), server.connections()), (3, 2));
+        fetch_with(&fetcher, request).await.unwrap();
+        assert_eq!(server.connections(), connections);
     }
 }
 

@@ -202,7 +202,10 @@ impl Pacer {
             }
             RequestPurpose::Hop { of } => match self.hops.remove(&of) {
                 Some((url, hops)) => {
-                    let request = FetchRequest::robots(url, Validators::default());
+                    let request = FetchRequest {
+                        needs_new_connection: true,
+                        ..FetchRequest::robots(url, Validators::default())
+                    };
                     self.send_robots(permit, of, request, hops);
                 }
                 None => self.begin_anew(permit, &of),

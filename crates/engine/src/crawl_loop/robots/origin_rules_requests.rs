@@ -73,6 +73,11 @@ impl OriginRobotsTracker {
     /// The frontier can't be read.
     pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
         let request = self.request(&of, url)?;
+        let request = FetchRequest {
+            // If a hop fails, the host waits for minutes until robots.txt is fetched again.
+            needs_new_connection: hop > 0,
+            ..request
+        };
         Ok(Job::Robots { of, request, hop })
     }
 

@@ -1,21 +1,22 @@
-//! The hosts that refuse HTTP/2.
+//! Hosts that need other connections than most.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
 use crawl_weburl::{CanonicalUrl, HostKey};
 
-/// Maximum hosts that refuse HTTP/2 and are remembered.
+/// Maximum hosts that refuse HTTP/2, and as many that close kept connections, to remember.
 /// Beyond the limit: requests to further such hosts keep failing.
 const MAX_HOSTS: usize = 10_000;
 
-/// The hosts that refused a request over HTTP/2, so that the next one uses HTTP/1.1.
+/// A set of at most [`MAX_HOSTS`] hosts.
 #[derive(Debug, Default)]
-pub(crate) struct Http1OnlyHosts {
+pub(crate) struct HostSet {
     hosts: RwLock<HashSet<HostKey>>,
 }
 
-impl Http1OnlyHosts {
+impl HostSet {
+    /// Returns whether the set has the host of a URL.
     pub(crate) fn contains(&self, url: &CanonicalUrl) -> bool {
         let hosts = self.hosts.read().unwrap_or_else(PoisonError::into_inner);
         !hosts.is_empty() && hosts.contains(&url.host_key())
