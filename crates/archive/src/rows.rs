@@ -204,8 +204,8 @@ const READ_ALL_THE_SAME: [&str; 6] = [
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
 /// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
-/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist. No link leads to it,
-/// so it isn't broken.
+/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist: it answers 404 or
+/// 410, or with a page that is no sitemap. No link leads to it, so it isn't broken.
 pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
