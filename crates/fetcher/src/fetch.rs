@@ -390,23 +390,14 @@ impl Fetcher {
             true => HeaderMap::new(),
             false => self.own_fields(url, started),
         };
-        let mut sent = SentRequestRecord {
-            is_head: request.is_head,
-            posted: request.post.as_ref().map(|post| post.bytes.clone()),
-            fields: self.request_headers(request),
-            own: own.keys().cloned().collect(),
-        };
-        if signed {
-            self.sign(request, &mut sent);
-        }
+        let mut sent = self.sent_record(request, &own, signed);
         let deadline = Instant::now() + self.config.timeout;
         // A POST may not be sent again if the kept connection turns out to be closed.
         let kept_connection = method(request)
             .is_idempotent()
             .then(|| self.kept.begin(url.host_key(), Instant::now()))
             .flatten();
-        let headers = with_own(&sent.fields, &own);
-        let head = self.answer_head(request, &headers, kept_connection.as_ref());
+        let head = self.answer_head(request, &mut sent, &own, kept_connection.as_ref());
         let head = match in_time(head, self.config.first_byte_timeout, deadline).await {
             Err(late) => Err(self.too_late(late)),
             Ok(Err(error)) => Err(self.no_head(url, &error).await),
@@ -491,21 +482,24 @@ impl Fetcher {
         }
     }
 
-    /// Sends a request and waits for the head of its answer. If the server had already closed the
-    /// kept connection, or no longer takes requests on it, sends the request once more, over a new
-    /// connection (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1, RFC 9113 section 8.7).
+    /// Sends a request and waits for the head of its answer. If the server closes the kept
+    /// connection before the head is complete, or takes no more requests on it, sends the request
+    /// once more, over a new connection (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1, RFC 9113
+    /// section 8.7). A signed request is signed again, since servers refuse a nonce that they have
+    /// seen.
     async fn answer_head(
         &self,
         request: &FetchRequest,
-        headers: &HeaderMap,
+        sent: &mut SentRequestRecord,
+        own: &HeaderMap,
         kept: Option<&KeepAliveRequestGuard<'_>>,
     ) -> reqwest::Result<Response> {
         let url = &request.url;
-        let send = |kept| {
+        let send = |sent: &SentRequestRecord, kept| {
             let client = self.client(url, kept);
-            client.execute(http_request(request, headers.clone()))
+            client.execute(http_request(request, with_own(&sent.fields, own)))
         };
-        let error = match send(kept).await {
+        let error = match send(sent, kept).await {
             Err(error) if kept.is_some() && is_on_kept_connection() => error,
             result => return result,
         };
@@ -514,7 +508,10 @@ impl Fetcher {
         }
         let (host, why) = (url.host_key(), client_error::story(&error));
         tracing::debug!(%host, why, "the kept connection was closed; sent again over a new one");
-        send(None).await
+        if sent.is_signed() {
+            *sent = self.sent_record(request, own, true);
+        }
+        send(sent, None).await
     }
 
     /// Returns why a URL may not be fetched, if that is known without a look-up. Otherwise `None`.
@@ -604,6 +601,24 @@ impl Fetcher {
             fields.insert(name, value);
         }
         fields
+    }
+
+    fn sent_record(
+        &self,
+        request: &FetchRequest,
+        own: &HeaderMap,
+        signed: bool,
+    ) -> SentRequestRecord {
+        let mut sent = SentRequestRecord {
+            is_head: request.is_head,
+            posted: request.post.as_ref().map(|post| post.bytes.clone()),
+            fields: self.request_headers(request),
+            own: own.keys().cloned().collect(),
+        };
+        if signed {
+            self.sign(request, &mut sent);
+        }
+        sent
     }
 
     /// Adds a signature to the fields of a request. If the host wants a signature over a part that

@@ -1,13 +1,17 @@
 //! Every kind of failure, by name.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crawl_fetcher::{
     ExchangeFailure, FailureKind, FailurePhase, FaultyParty, FetchConfig, FetchRequest, FormBody,
-    TruncationReason,
+    RequestSigner, SignWhen, SigningSettings, TruncationReason,
 };
+use crawl_identity::{AcceptSignature, SignableMessage, SignatureBaseError};
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::canonicalize;
+use http::header::{HeaderName, HeaderValue};
 
 use crate::scripted_server::{
     Act, Server, config, fetch, fetch_with, fetcher, permit, unused_address,
@@ -104,6 +108,56 @@ async fn a_request_on_a_closed_kept_connection_is_sent_once_more() {
 #[tokio::test]
 async fn a_post_does_not_depend_on_a_kept_connection() {
     let server = Server::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
+/// Gives each signature another nonce.
+#[derive(Debug, Default)]
+struct CountingSigner(AtomicU32);
+
+impl RequestSigner for CountingSigner {
+    fn sign(
+        &self,
+        _: &SignableMessage,
+        _: &AcceptSignature,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError> {
+        let nonce = self.0.fetch_add(1, Ordering::Relaxed);
+        let value = format!("sig1=();nonce=\"{nonce}\"").parse().unwrap();
+        Ok(vec![(HeaderName::from_static("signature-input"), value)])
+    }
+}
+
+/// Servers refuse a nonce that they have seen.
+#[tokio::test]
+async fn a_request_that_is_sent_once_more_is_signed_again() {
+    let server = Server::start(|number| match number {
+        1 => vec![Act::Close],
+        _ => vec![send("HTTP/1.1 204 No Content\r\n\r\n")],
+    })
+    .await;
+    let url = server.url("/");
+    let fetcher = fetcher(FetchConfig {
+        signing: Some(SigningSettings {
+            signer: Arc::new(CountingSigner::default()),
+            when: SignWhen::Always,
+        }),
+        ..config(&url)
+    });
+    fetch(&fetcher, &url).await.unwrap();
+    let exchange = fetch(&fetcher, &url).await.unwrap();
+    let heads = server.heads();
+    assert_eq!(heads.len(), 3);
+    for (nonce, head) in heads.iter().enumerate() {
+        let field = format!("sig1=();nonce=\"{nonce}\"\r\n");
+        assert_eq!(head.matches("nonce=").count(), 1, "{head}");
+        assert!(head.contains(&field), "{head}");
+    }
+    let sent = exchange.sent.as_written(&url);
+    let signed: Vec<_> = sent
+        .iter()
+        .filter(|(name, _)| name == "Signature-Input")
+        .collect();
+    assert_eq!(signed[0].1, "sig1=();nonce=\"2\"");
+    assert_eq!(signed.len(), 1);
+}
+
     let url = server.url("/");
     let fetcher = fetcher(config(&url));
     for (form, connections) in [(None, 1), (Some(""), 2), (None, 2)] {
