@@ -677,6 +677,10 @@ pub struct WaitingRow {
     /// Null in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Timestamp>,
+    /// Whether a new start may try the robots.txt before `next_try`, because the last request for it
+    /// got no answer, and the host is not paused for another reason. False in rows of older versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tried_at_start: bool,
     /// In the first line, the round of the run, from 1. Null in other lines and in rows of older
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
