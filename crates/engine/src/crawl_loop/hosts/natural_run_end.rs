@@ -134,7 +134,7 @@ fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
 }
 
 /// Describes why a host is paused. `last_failure` is how the host's last request failed, if known.
-/// `split_failure` in `crates/records` finds it by the words before it.
+/// `split_failure` in `crates/records` finds it by the words before it, so change both together.
 fn describe_pause(why: PauseReason, last_failure: Option<&str>) -> String {
     match why {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
@@ -248,6 +248,11 @@ mod tests {
         assert_eq!(words.len(), reasons.len());
         let failed = "20 requests in a row failed: connect_refused";
         assert!(words.contains(failed), "{words:?}");
+        for count in [1, 20] {
+            let failed = describe_pause(PauseReason::Failures(count), Some("connect_refused"));
+            let (_, failure) = crawl_records::split_failure(&failed).unwrap();
+            assert_eq!(failure, "connect_refused");
+        }
         let one = describe_pause(PauseReason::Failures(1), None);
         assert_eq!(one, "a request failed");
         assert_eq!(reasons.map(PauseReason::name), PauseReason::NAMES);
