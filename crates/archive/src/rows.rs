@@ -204,8 +204,8 @@ const READ_ALL_THE_SAME: [&str; 6] = [
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
 /// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
-/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist. No link leads to it,
-/// so it isn't broken.
+/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist: it answers 404 or
+/// 410, or with a page that is no sitemap. No link leads to it, so it isn't broken.
 pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
@@ -681,6 +681,10 @@ pub struct WaitingRow {
     /// Null in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Timestamp>,
+    /// Whether a new start may try the robots.txt before `next_try`, because the last request for it
+    /// got no answer, and the host is not paused for another reason. False in rows of older versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tried_at_start: bool,
     /// In the first line, the round of the run, from 1. Null in other lines and in rows of older
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

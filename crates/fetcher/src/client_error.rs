@@ -96,7 +96,8 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedEr
     }
 }
 
-/// Returns whether the connection ended before the head of an answer arrived.
+/// Returns whether the connection ended before the head of an answer was complete. The client
+/// reports the same error whether nothing or a part of the head had arrived.
 pub(crate) fn is_unanswered(error: &reqwest::Error) -> bool {
     !error.is_connect()
         && !error.is_builder()

@@ -158,6 +158,8 @@ pub struct PendingReason {
     /// When the host may get the next request. `None` if nothing has to be waited for, or if the
     /// host is parked.
     pub next_try: Option<Timestamp>,
+    /// Whether a new start may send this request sooner.
+    pub tried_at_start: bool,
 }
 
 /// The steps of a random walk that led to a URL.
@@ -409,6 +411,7 @@ impl Explanation {
                     reason: row.reason,
                     detail: row.detail,
                     next_try: row.next_try,
+                    tried_at_start: row.tried_at_start,
                 });
             }
         }

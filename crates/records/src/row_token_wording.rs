@@ -31,7 +31,8 @@ pub fn outcome_words(outcome: &str) -> String {
     }
 }
 
-/// Words before a failure in the reason why a host waits.
+/// Words before a failure in the reason why a host waits. The crawl loop writes them
+/// (`describe_pause` and `why_unreachable` in `crates/engine`), so change both together.
 const WORDS_BEFORE_FAILURE: [&str; 3] = [
     "robots.txt: ",
     "a request failed: ",

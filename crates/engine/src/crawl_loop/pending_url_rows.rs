@@ -25,6 +25,7 @@ impl Coordinator {
                 .collect(),
             _ => HashMap::new(),
         };
+        let tried_at_start = self.hosts.tried_at_start(now, &self.robots);
         let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
         // Read the buckets before the origins, because another thread may take further buckets until
@@ -71,6 +72,9 @@ impl Coordinator {
                 reason: reason.to_owned(),
                 detail,
                 next_try: next_try.map(|at| Timestamp::from_micros(at.as_micros())),
+                tried_at_start: reason == "robots"
+                    && tried_at_start.contains(&host)
+                    && self.robots.is_unanswered_at(&origin),
                 bucket: self.shared.bucket_of(&host),
                 ..WaitingRow::default()
             });
@@ -120,12 +124,14 @@ mod tests {
 
     use crawl_archive::rows::WaitingRow;
     use crawl_fetcher::robots::RobotsFetchResult;
-    use crawl_fetcher::{FetchRequest, Validators};
+    use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
     use crawl_frontier::UrlToAdmit;
-    use crawl_weburl::canonicalize;
+    use crawl_scheduler::{PaceFromRobots, RobotsState};
+    use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
+    use super::super::Coordinator;
     use super::super::fixtures::{at, coordinator};
-    use crate::simulated_crawl_tests::scripted_servers::answer;
+    use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
     use crate::summary::{EndReason, UnreachableHost};
 
     #[test]
@@ -185,20 +191,59 @@ mod tests {
         }
     }
 
+    /// Adds a pending seed of an origin whose robots.txt gets no usable answer at 20 s.
+    fn add_origin_without_robots(
+        coordinator: &mut Coordinator,
+        answer: impl FnOnce(&CanonicalUrl) -> Result<Exchange, ExchangeFailure>,
+    ) -> Origin {
+        let seed = canonicalize(None, "http://down.example/").unwrap();
+        let origin = seed.origin();
+        let mut transaction = coordinator.frontier.begin().unwrap();
+        transaction.admit(UrlToAdmit::seed(seed)).unwrap();
+        transaction.commit().unwrap();
+        let request = FetchRequest::robots(origin.robots_url(), Validators::default());
+        let result = answer(&request.url);
+        let unreachable = RobotsFetchResult::of(&request, &result, 0);
+        let robots = &mut coordinator.robots;
+        robots.learn(&origin, &unreachable, &result).unwrap();
+        origin
+    }
+
+    #[test]
+    fn a_robots_txt_without_an_answer_is_tried_at_start_unless_its_host_is_paused() {
+        for is_paused in [false, true] {
+            let mut coordinator = coordinator(|_| {});
+            let origin = add_origin_without_robots(&mut coordinator, |_| {
+                Err(failure(FailureKind::Timeout, at(20), at(20)))
+            });
+            let retry_at = at(320);
+            let scheduler = coordinator.hosts.scheduler();
+            scheduler.set_pending(at(20), &origin, 1);
+            scheduler.set_robots(at(20), &origin, RobotsState::Unreachable { retry_at });
+            if is_paused {
+                let other = Origin::parse("https://down.example").unwrap();
+                let state = RobotsState::InForce {
+                    pace: PaceFromRobots::default(),
+                    until: at(1_000_000),
+                };
+                scheduler.set_pending(at(20), &other, 1);
+                scheduler.set_robots(at(20), &other, state);
+                scheduler.wait_for_other_crawl(at(20), &origin.host_key(), at(500));
+            }
+            let ended = EndReason::Interrupted;
+            let rows = coordinator.waiting_urls(at(30), &ended).unwrap();
+            assert_eq!(rows[1].reason, "robots");
+            assert_eq!(rows[1].tried_at_start, !is_paused);
+        }
+    }
+
     /// A host may be paused for longer than its robots.txt is waited for.
     #[test]
     fn the_robots_txt_of_a_paused_host_is_named_after_its_wait_too() {
         let mut coordinator = coordinator(|_| {});
-        let seed = canonicalize(None, "http://down.example/").unwrap();
-        let mut transaction = coordinator.frontier.begin().unwrap();
-        transaction.admit(UrlToAdmit::seed(seed.clone())).unwrap();
-        transaction.commit().unwrap();
-        let origin = seed.origin();
-        let request = FetchRequest::robots(origin.robots_url(), Validators::default());
-        let result = answer(503, "").result(&request.url, at(20));
-        let unreachable = RobotsFetchResult::of(&request, &result, 0);
-        let robots = &mut coordinator.robots;
-        robots.learn(&origin, &unreachable, &result).unwrap();
+        let origin =
+            add_origin_without_robots(&mut coordinator, |url| answer(503, "").result(url, at(20)));
+        let robots = &coordinator.robots;
         let host = origin.host_key();
         let ended = EndReason::Unreachable(vec![UnreachableHost {
             why: robots.why_host_waits(&host).unwrap(),

@@ -55,9 +55,12 @@ impl PageEncoder {
         });
         let detected = detector.finish(record);
         let (change, mut result) = (detected.change, detected.result);
-        // A guessed URL that has no page gets a row only to replace an earlier row.
+        // A guessed URL that has no list gets a row only to replace an earlier row.
         let has_row = |past: &PreviousVisit| past.page().is_some() || past.is_failed();
-        let is_listed = !detected.is_absent || page.past.as_deref().is_some_and(has_row);
+        let is_listed = match detected.is_absent {
+            true => page.past.as_deref().is_some_and(has_row),
+            false => !detected.is_refused,
+        };
         let row = PageRow {
             digest: detected.digest,
             differs: detected.differs.map(str::to_owned),

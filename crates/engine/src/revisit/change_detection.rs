@@ -79,8 +79,11 @@ pub(crate) struct DetectedChange {
     /// The part that differs from the page of the last visit, as named in rows.
     pub(crate) differs: Option<&'static str>,
     pub(crate) change: Option<PageChange>,
-    /// Whether the URL was guessed, and turned out to have no page.
+    /// Whether the URL was guessed, and turned out to have no list.
     pub(crate) is_absent: bool,
+    /// Whether the URL was guessed, and the server refused it without saying whether it has a list,
+    /// for example with 403 or 429.
+    pub(crate) is_refused: bool,
     /// Whether the page can't be decoded now, although an earlier visit could read it.
     pub(crate) is_unreadable: bool,
     /// Whether a 304 has other header fields for the index than the stored page.
@@ -169,22 +172,16 @@ impl<'a> ChangeDetector<'a> {
             Some(ChangedPagePart::Nothing) if is_recoded => Some(ChangedPagePart::Coding),
             difference => difference,
         };
-        let is_absent = self.answer.is_guess
-            && match self.answer.exchange.status {
-                // Some servers answer any URL with a page. So if a guessed sitemap URL answers
-                // with a page that is not a list, treat the sitemap as absent.
-                200..=299 if !self.answer.is_list => {
-                    result = VisitResult::Nothing;
-                    true
-                }
-                400..=499 => {
-                    if self.known.is_none() {
-                        result = VisitResult::Nothing;
-                    }
-                    true
-                }
-                _ => false,
-            };
+        let is_absent = self.is_absent();
+        let is_refused = self.answer.is_guess
+            && !is_absent
+            && (400..=499).contains(&self.answer.exchange.status);
+        // A refused guess has no row, so it is not a failure. An earlier failure has a row, which
+        // stays until the server shows whether the sitemap exists.
+        let was_failed = past.is_some_and(PreviousVisit::is_failed);
+        if is_absent || is_refused && self.known.is_none() && !was_failed {
+            result = VisitResult::Nothing;
+        }
         let has_new_indexing_fields = match self.repeat {
             Some(AnswerRepetition::NotModified(known)) => {
                 known.differs_in_indexing_fields(self.answer.indexing_fields)
@@ -198,6 +195,7 @@ impl<'a> ChangeDetector<'a> {
             differs: difference.and_then(ChangedPagePart::name),
             change: RevisitRules::change(past, &result),
             is_absent,
+            is_refused,
             is_unreadable,
             has_new_indexing_fields,
             result,
@@ -217,6 +215,20 @@ impl<'a> ChangeDetector<'a> {
 
     fn body_digest(&self) -> String {
         DigestAlgorithm::default().of(&[&self.answer.exchange.body])
+    }
+
+    /// Returns whether the URL was guessed, and the answer shows that it has no list.
+    fn is_absent(&self) -> bool {
+        let answer = &self.answer;
+        answer.is_guess
+            && match answer.exchange.status {
+                // Some servers answer any URL with a page. So if a guessed sitemap URL answers
+                // with a page that is not a list, treat the sitemap as absent. A document that
+                // couldn't be read may be a list.
+                200..=299 => !answer.is_list && !self.is_inconclusive() && !answer.row.is_failed(),
+                404 | 410 => true,
+                _ => false,
+            }
     }
 
     fn is_unreadable(&self) -> bool {

@@ -424,6 +424,7 @@ fn a_guessed_sitemap_that_failed_and_is_missing_again_has_a_row() {
     for (status, body) in [
         (403, ""),
         (500, ""),
+        (403, ""),
         (404, ""),
         (403, ""),
         (500, ""),
@@ -440,11 +441,25 @@ fn a_guessed_sitemap_that_failed_and_is_missing_again_has_a_row() {
         .collect();
     let expected = [
         (3, 500, true),
-        (4, 404, false),
-        (6, 500, true),
-        (7, 200, false),
+        (5, 404, false),
+        (7, 500, true),
+        (8, 200, false),
     ];
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_guessed_sitemap_that_could_not_be_read_is_not_missing() {
+    let web = small(&[]);
+    // The header of a gzip file.
+    let cut_short = HttpAnswer::of(200).body([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+    web.script(0, "/sitemap.xml", cut_short);
+    let crawl = eager(&web);
+    crawl.run().unwrap();
+    let pages = crawl.pages();
+    let mut rows = pages.iter().filter(|row| row.url.ends_with("/sitemap.xml"));
+    let error = rows.next().unwrap().error.as_deref();
+    assert_eq!(error, Some("encoding_cut_short"));
 }
 
 #[test]

@@ -585,7 +585,7 @@ fn a_host_that_is_spared_is_not_unreachable() {
         assert!(is_wait(pause), "{pause}");
     }
     for failure in [
-        "3 requests failed in a row",
+        "3 requests in a row failed: connect_timeout",
         "its robots.txt is unreachable",
         "robots.txt: connect_refused",
         "its robots.txt answered 503",

@@ -264,7 +264,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         fs::write(path, format!("{crawl}\n{row}\n")).unwrap();
     };
     ended(
-        r#"{"origin":"http://e.example","urls":1,"reason":"robots","detail":"robots.txt: connect_refused","next_try":"2026-11-21T00:10:00.000Z"}"#,
+        r#"{"origin":"http://e.example","urls":1,"reason":"robots","detail":"robots.txt: connect_refused","next_try":"2026-11-21T00:10:00.000Z","tried_at_start":true}"#,
     );
     check(
         &dir,
@@ -280,8 +280,17 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
         "#]],
     );
-    ended(r#"{"origin":"http://e.example","urls":1,"reason":"parked","detail":null}"#);
+    // The host itself is paused too.
+    ended(
+        r#"{"origin":"http://e.example","urls":1,"reason":"robots","detail":"robots.txt: connect_refused","next_try":"2026-11-21T00:10:00.000Z"}"#,
+    );
     let url = url("http://e.example/waits");
+    let paused = explain(dir.path(), &url, now()).unwrap().to_string();
+    assert!(
+        paused.contains("  next try: from 2026-11-21T00:10:00.000Z\n"),
+        "{paused}"
+    );
+    ended(r#"{"origin":"http://e.example","urls":1,"reason":"parked","detail":null}"#);
     let parked = explain(dir.path(), &url, now()).unwrap();
     let json = serde_json::to_value(&parked).unwrap();
     assert_eq!(json["pending"]["reason"], "parked");

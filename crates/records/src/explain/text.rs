@@ -8,7 +8,6 @@ use crawl_archive::rows::RequestRow;
 use crawl_weburl::safe_line;
 
 use super::{Explanation, IndexPresence, PendingReason, StateAvailability, UrlMention};
-use crate::host_coverage::ROBOTS_FAILED;
 use crate::number_format::counted;
 use crate::row_token_wording::failure_words;
 
@@ -22,13 +21,6 @@ impl Explanation {
 }
 
 impl PendingReason {
-    /// Returns whether a start doesn't wait until `next_try`, because the URL waits for a robots.txt
-    /// that got no answer.
-    fn is_tried_at_start(&self) -> bool {
-        let detail = self.detail.as_deref().unwrap_or_default();
-        self.reason == "robots" && detail.starts_with(ROBOTS_FAILED)
-    }
-
     fn words(&self) -> String {
         let detail = self.detail.as_deref().map(failure_words);
         let words = match (self.reason.as_str(), detail) {
@@ -128,7 +120,7 @@ impl fmt::Display for Explanation {
                 writeln!(f, "  pending because: {}", pending.words())?;
             }
             if let Some(at) = pending.next_try {
-                let or_sooner = match pending.is_tried_at_start() {
+                let or_sooner = match pending.tried_at_start {
                     true => ", or at the next start",
                     false => "",
                 };

@@ -402,9 +402,9 @@ fn an_origin_that_went_down_since_the_last_round_is_unreachable() {
     let dir = made.finish();
     let down = |origin: &str, urls: u32| {
         json!({"origin": origin, "urls": urls, "reason": "unreachable",
-            "detail": "3 requests failed in a row"})
+            "detail": "3 requests in a row failed"})
     };
-    let why = "3 requests failed in a row";
+    let why = "3 requests in a row failed";
     let home = format!("{HOST}/");
     let outage = |round: u32, origins: &[Value]| {
         let ended = json!({"origin": null, "urls": 3, "reason": "unreachable", "detail": null,

@@ -1,5 +1,6 @@
 //! How a run ends when no host can get a request soon.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crawl_scheduler::{GapReason, PauseReason, PausedHost, Tick, WaitingHost};
@@ -42,8 +43,7 @@ impl Hosts {
                     && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    is_tried_at_start: rest.why == PauseReason::Robots
-                        && robots.is_unanswered(&rest.host),
+                    is_tried_at_start: is_tried_at_start(&rest, robots),
                     why: self.why_paused(&rest, robots),
                     host: rest.host,
                     next_try: Some(rest.until),
@@ -56,6 +56,17 @@ impl Hosts {
             }
             Some(_) => None,
         }
+    }
+
+    /// Returns the paused hosts that a new start may try sooner.
+    pub(crate) fn tried_at_start(
+        &self,
+        now: Tick,
+        robots: &OriginRobotsTracker,
+    ) -> HashSet<HostKey> {
+        let paused = self.scheduler.host_summary(now).paused.into_iter();
+        let tried = paused.filter(|rest| is_tried_at_start(rest, robots));
+        tried.map(|rest| rest.host).collect()
     }
 
     /// Describes why a host is paused.
@@ -96,6 +107,12 @@ impl Hosts {
     }
 }
 
+/// Returns whether a new start may try a paused host sooner, because only its robots.txt is waited
+/// for, and the last request for it got no answer.
+fn is_tried_at_start(rest: &PausedHost, robots: &OriginRobotsTracker) -> bool {
+    rest.why == PauseReason::Robots && robots.is_unanswered(&rest.host)
+}
+
 /// Returns whether the robots.txt of at least one origin of the host could be fetched.
 fn has_answered(rest: &PausedHost, robots: &OriginRobotsTracker) -> bool {
     let mut origins = rest.with_rules.iter();
@@ -117,7 +134,7 @@ fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
 }
 
 /// Describes why a host is paused. `last_failure` is how the host's last request failed, if known.
-/// `split_failure` in `crates/records` finds it by the words before it.
+/// `split_failure` in `crates/records` finds it by the words before it, so change both together.
 fn describe_pause(why: PauseReason, last_failure: Option<&str>) -> String {
     match why {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
@@ -231,6 +248,11 @@ mod tests {
         assert_eq!(words.len(), reasons.len());
         let failed = "20 requests in a row failed: connect_refused";
         assert!(words.contains(failed), "{words:?}");
+        for count in [1, 20] {
+            let failed = describe_pause(PauseReason::Failures(count), Some("connect_refused"));
+            let (_, failure) = crawl_records::split_failure(&failed).unwrap();
+            assert_eq!(failure, "connect_refused");
+        }
         let one = describe_pause(PauseReason::Failures(1), None);
         assert_eq!(one, "a request failed");
         assert_eq!(reasons.map(PauseReason::name), PauseReason::NAMES);

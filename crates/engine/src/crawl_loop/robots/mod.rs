@@ -508,6 +508,12 @@ impl OriginRobotsTracker {
         reasons.any(|(_, why)| why.starts_with(UNANSWERED))
     }
 
+    /// Returns whether the last request for the robots.txt of an origin got no answer.
+    pub(crate) fn is_unanswered_at(&self, origin: &Origin) -> bool {
+        let why = self.why_unreachable(origin);
+        why.is_some_and(|why| why.starts_with(UNANSWERED))
+    }
+
     /// Returns which robots.txt files of a host demanded a wait. `None` if only pages demanded a
     /// wait.
     pub(crate) fn why_host_waits(&self, host: &HostKey) -> Option<String> {

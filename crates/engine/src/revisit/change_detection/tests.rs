@@ -217,21 +217,32 @@ fn a_redirect_is_compared_by_its_target() {
 }
 
 #[test]
-fn a_guessed_url_is_absent_unless_it_has_a_list() {
-    let row = row();
-    for (status, is_list, is_absent) in [
-        (200, true, false),
-        (200, false, true),
-        (404, false, true),
-        (500, false, false),
+fn a_guessed_url_is_absent_unless_it_may_have_a_list() {
+    for (status, is_list, error, is_absent) in [
+        (200, true, None, false),
+        (200, false, None, true),
+        (200, false, Some("body_truncated"), true),
+        (200, false, Some("encoding_cut_short"), false),
+        (404, false, None, true),
+        (410, false, None, true),
+        (403, false, None, false),
+        (500, false, None, false),
     ] {
         let exchange = exchange(status, "text");
+        let row = PageRow {
+            error: error.map(str::to_owned),
+            ..row()
+        };
         let answer = ChangeDetectionInput {
             is_guess: true,
             is_list,
             ..visit_answer(&exchange, &row, None)
         };
         let detected = ChangeDetector::new(answer).finish(None);
-        assert_eq!(detected.is_absent, is_absent, "{status} {is_list}");
+        assert_eq!(
+            detected.is_absent, is_absent,
+            "{status} {is_list} {error:?}"
+        );
+        assert_eq!(detected.is_refused, status == 403, "{status}");
     }
 }
