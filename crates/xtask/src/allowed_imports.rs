@@ -344,7 +344,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("usage_preferences", &[]),
             ("crawl_totals", &[]),
             ("run_counters", &[]),
-            ("excluded_rows", &[]),
+            ("excluded_rows", &["priority"]),
             ("free_space", &[]),
             ("document_conversion", &[]),
             ("login", &["content_type"]),
