@@ -47,7 +47,7 @@ impl MonotonicClock {
     }
 }
 
-/// Reads [`ELAPSED`]. It counts from an arbitrary time, so only differences have a meaning.
+/// Reads [`ELAPSED`], which counts from an arbitrary time. Only differences have a meaning.
 fn monotonic_time() -> Duration {
     // Fails only if the system doesn't have the clock. Linux has had it since 2.6.39.
     clock_gettime(ELAPSED)

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use crawl_weburl::{CanonicalUrl, HostKey};
 
-/// Maximum hosts that refuse HTTP/2, and as many that close kept connections, to remember.
+/// Maximum hosts that refuse HTTP/2, and maximum hosts that close kept connections.
 /// Beyond the limit: requests to further such hosts keep failing.
 const MAX_HOSTS: usize = 10_000;
 

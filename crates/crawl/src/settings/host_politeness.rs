@@ -20,8 +20,8 @@ pub(super) const FIELDS: [&str; 6] = [
     "quiet_hours",
 ];
 
-/// Maximum delay as a multiple of the response time. With a larger one, a host could get no second
-/// request within the life of a crawl.
+/// Maximum delay as a multiple of the response time. A larger factor could keep a host
+/// pending for the whole crawl.
 pub(super) const MAX_DELAY_FACTOR: f64 = 1_000_000.0;
 
 /// Overrides of `[politeness]` for some hosts.

@@ -15,7 +15,7 @@ fn crawl(seed: u64) -> Crawl {
     Crawl::of(web.latency(Duration::from_millis(10)))
 }
 
-/// Holds back the pages of a host, and thereby everything that the web receives after the first
+/// Holds back the pages of a host, and everything that the web receives after the first
 /// request for one of them, until the returned sender is dropped. No crawl of the web can end
 /// before.
 fn held_back(web: TestWebBuilder, host: u32) -> (TestWebBuilder, Sender<()>) {

@@ -1,7 +1,7 @@
 //! The stemmers in `search.js`: Snowball's own scripts, for the languages of the pages.
 //!
 //! `assets/stemmers/` has the scripts of Snowball 3.0.1, minified, as Sphinx 9.0.4 ships them. The
-//! index takes newer rules from the crate `frostem`. Where the two differ, the search in the browser
+//! index takes newer rules from the crate `frostem`. If the two differ, the search in the browser
 //! misses some forms of a word.
 
 use std::collections::BTreeMap;
