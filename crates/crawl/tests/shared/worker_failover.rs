@@ -117,10 +117,7 @@ fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
         fs::write(&file, format!("[scope]\nexclude = [\"{pattern}\"]\n")).unwrap();
     };
     exclude("/older$");
-    let flags = format!(
-        "--scope any --allow-private --frontier-lease 3s --config {}",
-        file.display()
-    );
+    let flags = format!("--scope any --allow-private --config {}", file.display());
     let (first, second) = (
         crawl.start_with("w1", &flags),
         crawl.start_with("w2", &flags),
