@@ -147,7 +147,7 @@ pub struct Config {
     pub sample: Option<SampleMethod>,
     /// Name and version of the program, for the archive.
     pub software: String,
-    /// A digest of the settings that affect what is fetched, or when, from which a replay detects
+    /// A digest of the settings that affect what is fetched, or when. A replay compares it to detect
     /// runs with other settings. `None` if it is unknown.
     pub settings_digest: Option<String>,
     /// The text of `crawl.toml`.

@@ -117,10 +117,10 @@ impl Clients {
         tls: &ClientConfig,
         names: impl FnOnce() -> R,
     ) -> &Client {
-        let (client_on_use, protocols) = match kind {
+        let client_on_use = match kind {
             ClientKind::Keeping => return &self.keeping,
-            ClientKind::Closing => (&self.closing, tls.alpn_protocols.clone()),
-            ClientKind::Http1 => (&self.http1, vec![b"http/1.1".to_vec()]),
+            ClientKind::Closing => &self.closing,
+            ClientKind::Http1 => &self.http1,
         };
         client_on_use.get_or_init(|| {
             let config = FetchConfig {
@@ -128,7 +128,9 @@ impl Clients {
                 ..config.clone()
             };
             let mut tls = tls.clone();
-            tls.alpn_protocols = protocols;
+            if let ClientKind::Http1 = kind {
+                tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+            }
             // Creating the client can't fail here: a client with the same settings was created
             // before.
             client(&config, &tls, names()).unwrap_or_else(|_| self.keeping.clone())

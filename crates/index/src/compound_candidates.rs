@@ -1,4 +1,4 @@
-//! Finds the terms that end in a stem. They may be compounds.
+//! Finds the terms that end in a stem: possible compounds.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -20,9 +20,9 @@ const MAX_BYTES: usize = 8 << 20;
 /// Minimum bytes of the first part of a compound.
 pub(crate) const MIN_COMPOUND_START: usize = 2;
 
-/// The words and stems of an index that are long enough to be compounds. They are read on the first
-/// use, because a dictionary can't be searched for ends, and a search looks for compounds each time
-/// it plans the query anew.
+/// The words and stems of an index that are long enough to be compounds. The first use reads all of
+/// them, because a dictionary can't be searched for ends, and a search looks for compounds each time
+/// it plans its query.
 #[derive(Debug, Default)]
 pub(crate) struct CompoundCandidates {
     /// For each term, segment and field, a line with the term, a space and its number of pages.

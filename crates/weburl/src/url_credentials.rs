@@ -17,7 +17,10 @@ impl UrlCredentials {
     pub fn find(typed: &str) -> Option<UrlCredentials> {
         // Remove these characters, because URL parsers ignore them (WHATWG URL, section 4.4).
         let typed = typed.trim().replace(['\t', '\n', '\r'], "");
-        let (scheme, rest) = typed.split_once(':').unwrap_or(("", &typed));
+        // A colon after the authority is part of the path.
+        let scheme = typed.split_once(':');
+        let scheme = scheme.filter(|(scheme, _)| !scheme.contains(['/', '\\', '?', '#']));
+        let (scheme, rest) = scheme.unwrap_or(("", &typed));
         if scheme.eq_ignore_ascii_case("mailto") {
             return None;
         }
@@ -70,6 +73,7 @@ mod tests {
         for typed in [
             "http://a.example/@b",
             "a.example?x@y",
+            "a.example/t?at=12:30@home",
             "mailto:me@a.example",
             "",
         ] {

@@ -23,8 +23,8 @@ struct ReplayReport {
     /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request is
     /// replayed at its recorded time.
     settings: Vec<String>,
-    /// Number of the crawl's runs that had other settings than the replay, as far as they are
-    /// recorded and the replay followed the records.
+    /// Number of the crawl's runs that had other settings than the replay. Counts only runs whose
+    /// settings are recorded and that the replay followed.
     runs_with_other_settings: u64,
     /// Why the replay ended, in words.
     ended: String,

@@ -435,7 +435,7 @@ pub(crate) fn gathered_with_mark(
     let Some(stored) = StoredConfig::read(dir)? else {
         return Ok(None);
     };
-    let notes: Table = stored.text.parse().unwrap_or_default();
+    let notes = stored.notes();
     let settings = stored.layer.settle();
     let mark = own_mark(&settings, place, around);
     Ok(mark.map(|mark| record_again(&notes, &settings, Some(&mark))))

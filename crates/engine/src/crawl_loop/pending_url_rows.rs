@@ -221,13 +221,13 @@ mod tests {
             scheduler.set_pending(at(20), &origin, 1);
             scheduler.set_robots(at(20), &origin, RobotsState::Unreachable { retry_at });
             if is_paused {
-                let other = Origin::parse("https://down.example").unwrap();
+                let https = Origin::parse("https://down.example").unwrap();
                 let state = RobotsState::InForce {
                     pace: PaceFromRobots::default(),
                     until: at(1_000_000),
                 };
-                scheduler.set_pending(at(20), &other, 1);
-                scheduler.set_robots(at(20), &other, state);
+                scheduler.set_pending(at(20), &https, 1);
+                scheduler.set_robots(at(20), &https, state);
                 scheduler.wait_for_other_crawl(at(20), &origin.host_key(), at(500));
             }
             let ended = EndReason::Interrupted;

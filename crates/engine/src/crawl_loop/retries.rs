@@ -39,14 +39,12 @@ impl RetryDecider {
         result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         let is_left = attempt <= self.max_retries;
-        // A Retry-After with another status only delays the next request, such as that for the
+        // A Retry-After with any other status only delays the next request, such as that for the
         // target of a redirect.
-        let is_about_host = |exchange: &Exchange| matches!(exchange.status, 429 | 503);
-        let is_other = result
-            .as_ref()
-            .is_ok_and(|exchange| !is_about_host(exchange));
+        let answer = result.as_ref().ok();
+        let is_about_host = answer.is_none_or(|exchange| matches!(exchange.status, 429 | 503));
         match kind {
-            OutcomeKind::AskedToWait { retry_after } if !is_other => {
+            OutcomeKind::AskedToWait { retry_after } if is_about_host => {
                 let was_silent = !self.silent_hosts.insert(host.clone());
                 is_left || (was_silent && retry_after.is_none())
             }

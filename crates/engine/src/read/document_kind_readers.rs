@@ -593,7 +593,7 @@ mod tests {
     use crate::config::Config;
     use crate::revisit::visit::{RevisitRules, Round};
 
-    /// Reads a body as a sitemap. Also returns its links, in the batches in which they are sent.
+    /// Reads a body as a sitemap. Also returns its links, one list per batch.
     fn read(body: &Bytes) -> (Option<DocumentError>, Vec<Vec<UrlToAdmit>>) {
         let map = canonicalize(None, "http://e.example/sitemap.xml").unwrap();
         let frontier = MemoryFrontier::new();

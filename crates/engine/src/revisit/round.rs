@@ -7,7 +7,6 @@ use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_ROUND, META_TOTALS};
-use crate::revisit::lifted_exclusions::EarlierScopeExclusions;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::time_conversions::seconds;
 
@@ -15,14 +14,14 @@ use crate::time_conversions::seconds;
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
 /// Resumes the last round. If that round is over and the configuration asks for another one, begins
-/// a new round, and resets the changes in `totals`. A new round readmits the URLs of `excluded`
-/// whose exclusion no longer holds.
+/// a new round, and resets the changes in `totals`. Calls `readmit` for a new round, which admits the
+/// URLs whose exclusion no longer holds, and returns false if it was stopped.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
     now: Tick,
     totals: &mut CrawlTotals,
-    excluded: &EarlierScopeExclusions<'_>,
+    readmit: &mut dyn FnMut() -> Result<bool, EngineError>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
@@ -59,10 +58,7 @@ pub(crate) fn take_up(
             first
         }
     };
-    if !round.is_open
-        && open(frontier, &round, longest, is_stopped)?
-        && excluded.readmit(frontier, is_stopped)?
-    {
+    if !round.is_open && open(frontier, &round, longest, is_stopped)? && readmit()? {
         round.is_open = true;
         keep(frontier, &round, None)?;
     }

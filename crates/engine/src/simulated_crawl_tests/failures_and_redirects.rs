@@ -227,7 +227,7 @@ fn an_unreachable_host_has_its_last_failure_as_the_reason() {
 }
 
 #[test]
-fn a_retry_after_delays_the_next_request_whatever_the_status() {
+fn a_retry_after_with_any_status_delays_the_next_request() {
     let report = crawl(
         |config| {
             config.sitemaps = false;

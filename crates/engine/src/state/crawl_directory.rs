@@ -158,14 +158,17 @@ impl CrawlDirectory {
         now: Tick,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<RevisitRules, EngineError> {
-        let excluded = EarlierScopeExclusions {
-            rows: self.files.excluded.path(),
-            scope: &self.scope_seeds.scope(config)?,
-            tombstones: &self.tombstones,
-            sampling: self.sampling.as_ref(),
-        };
         let (frontier, totals) = (&*self.frontier, &mut self.totals);
-        round::take_up(frontier, config, now, totals, &excluded, is_stopped)
+        let mut readmit = || {
+            let excluded = EarlierScopeExclusions {
+                rows: self.files.excluded.path(),
+                scope: &self.scope_seeds.scope(config)?,
+                tombstones: &self.tombstones,
+                sampling: self.sampling.as_ref(),
+            };
+            excluded.readmit(frontier, is_stopped)
+        };
+        round::take_up(frontier, config, now, totals, &mut readmit, is_stopped)
     }
 }
 

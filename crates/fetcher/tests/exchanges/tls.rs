@@ -35,9 +35,14 @@ const ONCE: &str = "/once";
 /// Serves over TLS as `a.test`, by the first of these protocols that the client speaks. The body
 /// names the protocol.
 async fn serve(alpn: &[&str]) -> SocketAddr {
+    serve_as_a_test(alpn, false).await.0
+}
+
+/// Serves like [`serve`]. May demand a certificate of the client.
+async fn serve_as_a_test(alpn: &[&str], demands_certificate: bool) -> (SocketAddr, Arc<Seen>) {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
-    serve_with(alpn, certificate, key, false).await.0
+    serve_with(alpn, certificate, key, demands_certificate).await
 }
 
 /// Counters of a server.
@@ -225,9 +230,7 @@ async fn a_host_that_refuses_http2_is_requested_over_http1() {
 /// RFC 9113 section 8.7.
 #[tokio::test]
 async fn a_host_that_refuses_a_stream_gets_new_connections() {
-    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
-    let (address, seen) = serve_with(&["h2"], certificate, key, false).await;
+    let (address, seen) = serve_as_a_test(&["h2"], false).await;
     let fetcher = fetcher(trusting(address, true));
     let url = format!("https://a.test:{}{ONCE}", address.port());
     let url = canonicalize(None, &url).unwrap();
@@ -245,9 +248,7 @@ async fn a_host_that_refuses_a_stream_gets_new_connections() {
 #[tokio::test]
 async fn a_server_that_demands_a_certificate_is_no_connection() {
     for alpn in ["h2", "http/1.1"] {
-        let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
-        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
-        let (address, seen) = serve_with(&[alpn], certificate, key, true).await;
+        let (address, seen) = serve_as_a_test(&[alpn], true).await;
         let url = format!("https://a.test:{}/", address.port());
         let url = canonicalize(None, &url).unwrap();
         let failure = fetch(&fetcher(trusting(address, true)), &url)

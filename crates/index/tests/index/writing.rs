@@ -549,7 +549,7 @@ fn a_page_yields_while_its_canonical_page_exists() {
 
 /// A page whose canonical URL leads nowhere is indexed under its own URL, until it redirects.
 #[test]
-fn a_page_without_its_canonical_page_leaves_once_it_redirects() {
+fn a_redirect_removes_a_page_that_was_indexed_without_its_canonical_page() {
     let url = |page: &str| format!("http://a.example/{page}");
     let redirects = |urls: &BTreeSet<String>| {
         let redirect = urls.contains(&url("01")).then(|| (url("01"), url("09")));

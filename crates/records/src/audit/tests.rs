@@ -71,7 +71,7 @@ fn all_kept() {
 }
 
 #[test]
-fn what_another_worker_s_rows_may_decide_is_undecided() {
+fn checks_that_need_rows_of_another_worker_are_undecided() {
     let sent = [
         page((0, 100), "/a"),
         robots((1_100, 1_200), 200, BARS_P),

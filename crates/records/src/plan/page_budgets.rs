@@ -34,8 +34,8 @@ impl PageBudgets {
         for (place, (host, known)) in hosts.enumerate() {
             let host = HostKey::parse(host).ok();
             let own = host.as_ref().and_then(|host| self.per_site.find(host));
-            let most = own.and_then(|(_, most)| *most).or(self.per_host);
-            pages.push(known.min(most.unwrap_or(u64::MAX)));
+            let budget = own.and_then(|(_, budget)| *budget).or(self.per_host);
+            pages.push(known.min(budget.unwrap_or(u64::MAX)));
             let group = host.as_ref().and_then(|host| self.groups.find(host));
             if let Some((_, GroupPageBudget { name, max_pages })) = group
                 && let Some(budget) = *max_pages

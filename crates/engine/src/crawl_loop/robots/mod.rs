@@ -505,13 +505,12 @@ impl OriginRobotsTracker {
     /// Returns whether a request for a robots.txt of the host got no answer.
     pub(crate) fn is_unanswered(&self, host: &HostKey) -> bool {
         let mut reasons = self.unreachable.get(host).into_iter().flatten();
-        reasons.any(|(_, why)| why.starts_with(UNANSWERED))
+        reasons.any(|(_, why)| names_no_answer(why))
     }
 
     /// Returns whether the last request for the robots.txt of an origin got no answer.
     pub(crate) fn is_unanswered_at(&self, origin: &Origin) -> bool {
-        let why = self.why_unreachable(origin);
-        why.is_some_and(|why| why.starts_with(UNANSWERED))
+        self.why_unreachable(origin).is_some_and(names_no_answer)
     }
 
     /// Returns which robots.txt files of a host demanded a wait. `None` if only pages demanded a
@@ -604,6 +603,10 @@ impl OriginRobotsTracker {
 
 /// The beginning of the reason if a request for robots.txt got no answer.
 const UNANSWERED: &str = "robots.txt: ";
+
+fn names_no_answer(reason: &str) -> bool {
+    reason.starts_with(UNANSWERED)
+}
 
 /// Describes why a robots.txt is unreachable.
 fn why_unreachable(status: Option<u16>, why: &str) -> String {

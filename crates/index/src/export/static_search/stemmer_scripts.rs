@@ -13,7 +13,7 @@ use crate::words::Stemmer;
 /// Beyond the limit: words of further languages are found only in forms that a page has.
 const MAX_STEMMERS: usize = 5;
 /// A stemmer is in the bundle only if one in this many pages has its language.
-const MIN_SHARE: u64 = 50;
+const PAGES_PER_STEMMER: u64 = 50;
 
 const LICENSE: &str = include_str!("assets/stemmers/LICENSE");
 const BASE: &str = include_str!("assets/stemmers/base.js");
@@ -51,7 +51,7 @@ impl StemmerCounts {
         let mut named: Vec<(u64, &str, &str)> = SCRIPTS
             .iter()
             .filter_map(|(name, script)| Some((*self.pages.get(name)?, *name, *script)))
-            .filter(|(pages, ..)| pages * MIN_SHARE >= total)
+            .filter(|(pages, ..)| pages * PAGES_PER_STEMMER >= total)
             .collect();
         named.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
         named.truncate(MAX_STEMMERS);

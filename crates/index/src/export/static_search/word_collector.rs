@@ -16,8 +16,7 @@ use super::word_weights::{
     MeanFieldLengths, PATH, TITLE, byte, counted_fields, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
-use crate::compound_candidates::MIN_COMPOUND_END;
-use crate::compound_candidates::MIN_COMPOUND_START;
+use crate::compound_candidates::{MIN_COMPOUND_END, MIN_COMPOUND_START};
 use crate::index_document::{path_words, power_of_two, sites};
 use crate::lexicon::writes_compounds;
 use crate::page_prior::{hundredths, worth};
