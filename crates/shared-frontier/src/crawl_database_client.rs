@@ -64,10 +64,23 @@ impl CrawlDatabaseClient {
         params: Vec<StatementParameter>,
     ) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
-        let (mut session, mut ends_at) = (current(&self.reader), None);
+        let query = |session| self.query(session, sql, Arc::clone(&params));
+        let session = current(&self.reader);
+        let (rows, _) = self.retry_if_cut(session, &self.reader, query)?;
+        Ok(rows)
+    }
+
+    /// Executes `statement` with `session`. If the connection is cut, connects again and retries
+    /// until the worker's leases expire. Also returns the last session.
+    fn retry_if_cut<T>(
+        &self,
+        mut session: Arc<DatabaseSession>,
+        place: &Mutex<Arc<DatabaseSession>>,
+        statement: impl Fn(Arc<DatabaseSession>) -> Result<T, Option<tokio_postgres::Error>>,
+    ) -> Result<(T, Arc<DatabaseSession>), FrontierError> {
+        let mut ends_at = None;
         loop {
-            let rows = self.query(session, sql, Arc::clone(&params));
-            match rows {
+            match statement(Arc::clone(&session)) {
                 // Heartbeats extend the leases, but must not prolong the retries of a statement
                 // that always breaks its connection.
                 Err(why)
@@ -77,9 +90,10 @@ impl CrawlDatabaseClient {
                         std::thread::sleep(RECONNECT_INTERVAL);
                     }
                     ends_at.get_or_insert_with(|| self.owned.until());
-                    session = self.reconnect_in_time(&self.reader)?;
+                    session = self.reconnect_in_time(place)?;
                 }
-                rows => return rows.map_err(|why| self.thread.failed(why)),
+                Err(why) => return Err(self.thread.failed(why)),
+                Ok(result) => return Ok((result, session)),
             }
         }
     }
@@ -173,14 +187,9 @@ impl CrawlDatabaseClient {
             } else if !is_fenced {
                 return Err(self.thread.failed(error));
             }
-            let commits = loop {
-                match self.commits(&session) {
-                    Err(why) if is_cut(why.as_ref()) => {
-                        session = self.reconnect_in_time(&self.writer)?;
-                    }
-                    commits => break commits.map_err(|why| self.thread.failed(why))?,
-                }
-            };
+            let commits;
+            (commits, session) =
+                self.retry_if_cut(session, &self.writer, |session| self.commits(&session))?;
             if commits == Some(number) {
                 return Ok(());
             }
