@@ -40,7 +40,7 @@ impl Hosts {
             Some(soonest)
                 if soonest > now + self.config.wait_unreachable
                     && resting.ready == 0
-                    && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
+                    && !self.has_gap_worth_waiting(now) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
                     is_tried_at_start: is_tried_at_start(&rest, robots),
@@ -48,7 +48,6 @@ impl Hosts {
                     host: rest.host,
                     next_try: Some(rest.until),
                 });
-                // Each waiting host has a gap too long to wait for. A shorter one continues the run.
                 let waiting = self.scheduler.waiting_hosts(now).into_iter();
                 let hosts = hosts.chain(waiting.map(describe_waiting));
                 let hosts = hosts.chain(self.describe_parked(now, resting.parked));
@@ -56,6 +55,14 @@ impl Hosts {
             }
             Some(_) => None,
         }
+    }
+
+    /// Returns whether a host without a pause may get its next request within
+    /// [`MAX_GAP_WORTH_WAITING`].
+    fn has_gap_worth_waiting(&self, now: Tick) -> bool {
+        let latest = now + MAX_GAP_WORTH_WAITING;
+        let mut waiting = self.scheduler.waiting_hosts(now).into_iter();
+        waiting.any(|waiting| waiting.until <= latest)
     }
 
     /// Returns the paused hosts that a new start may try sooner.
@@ -226,6 +233,32 @@ mod tests {
                 expected,
                 "{gap}"
             );
+        }
+    }
+
+    #[test]
+    fn a_paused_host_keeps_no_run_waiting_for_a_longer_gap() {
+        let origin = |name: &str| canonicalize(None, &format!("http://{name}.example/"));
+        let [slow, resting] = ["slow", "resting"].map(|name| origin(name).unwrap().origin());
+        let day = 24 * 3_600;
+        for (gap, ends) in [(day, false), (day + 1, true)] {
+            let mut coordinator = coordinator(|_| {});
+            let scheduler = coordinator.hosts.scheduler();
+            scheduler.note_past_request(at(20), &slow.host_key(), at(20), SECOND, None);
+            let pace = PaceFromRobots {
+                crawl_delay: Some(Duration::from_secs(gap)),
+                ..PaceFromRobots::default()
+            };
+            let until = at(1_000_000_000);
+            scheduler.set_robots(at(20), &slow, RobotsState::InForce { pace, until });
+            let retry_at = at(3_600);
+            scheduler.set_robots(at(20), &resting, RobotsState::Unreachable { retry_at });
+            for origin in [&slow, &resting] {
+                scheduler.set_pending(at(20), origin, 1);
+            }
+            let end = coordinator.hosts.natural_end(at(20), &coordinator.robots);
+            let is_end = matches!(&end, Some(EndReason::Unreachable(hosts)) if hosts.len() == 2);
+            assert_eq!(is_end, ends, "{gap}: {end:?}");
         }
     }
 
