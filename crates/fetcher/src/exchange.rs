@@ -324,8 +324,8 @@ impl Exchange {
     }
 
     /// Returns the kind of outcome for the scheduler: 429, 503, and any other answer with
-    /// `Retry-After` ask us to wait (RFC 9110 section 10.2.3), except for a success (2xx) and a 304,
-    /// which leave nothing to retry.
+    /// `Retry-After` above zero ask us to wait (RFC 9110 section 10.2.3), except for a success (2xx)
+    /// and a 304, which leave nothing to retry.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         let retry_after = match self.status {
@@ -334,7 +334,9 @@ impl Exchange {
         };
         match self.status {
             429 | 503 => OutcomeKind::AskedToWait { retry_after },
-            _ if retry_after.is_some() => OutcomeKind::AskedToWait { retry_after },
+            _ if retry_after.is_some_and(|wait| !wait.is_zero()) => {
+                OutcomeKind::AskedToWait { retry_after }
+            }
             _ => OutcomeKind::Answered,
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Backoff {
     /// Number of default waits in a row, which follow a 429 or 503 without a Retry-After. Each
     /// doubles the next one. Such answers to requests in flight at the same time count once.
     pub(crate) hold_level: u8,
+    /// Number of answers in a row that refused a request with a Retry-After of zero.
+    pub(crate) zero_waits: u8,
     /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
     /// Number of pauses in a row, each twice as long as the one before. Above 0, only one request
@@ -52,6 +54,7 @@ impl Backoff {
         hold_until: Tick::ZERO,
         hold_why: GapReason::First,
         hold_level: 0,
+        zero_waits: 0,
         trip_until: Tick::ZERO,
         trip_level: 0,
         ease: 0,

@@ -62,6 +62,7 @@ pub enum OutcomeKind {
     /// another answer with a Retry-After, such as a redirect to be followed only after it.
     AskedToWait {
         /// The answer's Retry-After, which counts from the answer's end (RFC 9110 section 10.2.3).
+        /// If two such answers in a row have a wait of zero, the default wait follows.
         retry_after: Option<Duration>,
     },
     /// A timeout, a reset or a broken answer. Only the URL is blamed, until too many different URLs

@@ -230,6 +230,7 @@ mod tests {
                     hold_until: Tick::from_micros(numbers[2]),
                     hold_why: GapReason::VARIANTS[numbers[3] as usize % GapReason::VARIANTS.len()],
                     hold_level: levels.0,
+                    zero_waits: 0,
                     trip_until: Tick::from_micros(numbers[4]),
                     trip_level: levels.1,
                     ease: limit.3,

@@ -36,6 +36,9 @@ impl ScheduledHost {
         match signal.kind {
             OutcomeKind::Answered => {
                 self.answered(politeness, signal.response_time);
+                if let Some(backoff) = &mut self.backoff {
+                    backoff.zero_waits = 0;
+                }
                 self.limited(politeness, end, signal.rate_limit);
                 let limit = self.backoff.as_ref()?.limit;
                 if self.backoff().is_over(politeness, end) {
@@ -46,6 +49,7 @@ impl ScheduledHost {
             }
             OutcomeKind::AskedToWait { retry_after } => {
                 self.answered(politeness, signal.response_time);
+                let retry_after = self.credible(retry_after);
                 let limit = signal.rate_limit.map(|limit| RateLimit {
                     wait: limit.wait.filter(|_| retry_after.is_none()),
                     ..limit
@@ -110,6 +114,17 @@ impl ScheduledHost {
                 .wait
                 .map_or(Tick::ZERO, |wait| end + wait.min(longest)),
         };
+    }
+
+    /// Returns the Retry-After to keep. A host that refuses two requests in a row with a Retry-After
+    /// of zero would be asked at full speed, so from the second one on, zero counts as none.
+    fn credible(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
+        let backoff = self.backoff_mut();
+        backoff.zero_waits = match retry_after {
+            Some(Duration::ZERO) => backoff.zero_waits.saturating_add(1),
+            _ => 0,
+        };
+        retry_after.filter(|_| backoff.zero_waits < 2)
     }
 
     fn back_off(

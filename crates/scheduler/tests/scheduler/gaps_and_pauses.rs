@@ -248,6 +248,26 @@ fn without_a_retry_after_the_wait_doubles_up_to_a_day() {
 }
 
 #[test]
+fn a_second_retry_after_of_zero_in_a_row_counts_as_none() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 100);
+    let minute = 60 * SECOND;
+    let zero = asked_to_wait(Some(0));
+    for (kind, wait) in [
+        (zero, Some(Duration::ZERO)),
+        (ANSWERED, None),
+        (zero, Some(Duration::ZERO)),
+        (zero, Some(minute)),
+        (zero, Some(2 * minute)),
+        (asked_to_wait(Some(5)), Some(5 * SECOND)),
+        (zero, Some(Duration::ZERO)),
+        (zero, Some(4 * minute)),
+    ] {
+        assert_eq!(stage.exchange(kind).1.wait_asked, wait);
+    }
+}
+
+#[test]
 fn the_doubling_is_forgotten_after_quiet() {
     let check = |quiet: Duration, minutes: u32| {
         let mut stage = Stage::new(Politeness::default());
