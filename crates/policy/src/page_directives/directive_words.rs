@@ -1,6 +1,6 @@
 //! The words of META ROBOTS and X-Robots-Tag, and the robots that they address.
 
-use crawl_dates::{DatePrecision, TimeWithPrecision, is_weekday};
+use crawl_dates::{DatePrecision, TimeWithPrecision};
 
 use crate::product_token::ProductToken;
 
@@ -75,11 +75,10 @@ pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
     directives
 }
 
-/// Parses one part of a list that is split at commas. A date that begins with a weekday contains a
-/// comma, so it continues in the next part.
+/// Parses one part of a list that is split at commas. A date may continue in the next parts.
 fn take_part<'a>(
     part: &'a str,
-    more: &mut impl Iterator<Item = &'a str>,
+    more: &mut (impl Iterator<Item = &'a str> + Clone),
     directives: &mut Vec<Directive>,
 ) {
     let Some((name, value)) = part.split_once(':') else {
@@ -93,16 +92,29 @@ fn take_part<'a>(
     let (name, value) = (name.trim(), value.trim());
     let directive = match name.to_ascii_lowercase().as_str() {
         "max-snippet" => limit(value).map(Directive::MaxSnippet),
-        "unavailable_after" => match is_weekday(value) {
-            true => more
-                .next()
-                .and_then(|date| moment(&format!("{value}, {date}"))),
-            false => moment(value),
-        }
-        .map(Directive::UnavailableAfter),
+        "unavailable_after" => moment_in(value, more).map(Directive::UnavailableAfter),
         _ => None,
     };
     directives.extend(directive);
+}
+
+/// Maximum commas in a time, as in `Thursday, March 5, 2020, 10:00 GMT`.
+const MAX_COMMAS: usize = 3;
+
+/// Parses a time that begins with `text`, and takes the parts of `more` that belong to it.
+fn moment_in<'a>(text: &str, more: &mut (impl Iterator<Item = &'a str> + Clone)) -> Option<i64> {
+    let mut text = text.to_owned();
+    let mut seconds = moment(&text);
+    let mut ahead = more.clone();
+    for _ in 0..MAX_COMMAS {
+        let Some(part) = ahead.next() else { break };
+        text = format!("{text}, {part}");
+        if let Some(longer) = moment(&text) {
+            seconds = Some(longer);
+            *more = ahead.clone();
+        }
+    }
+    seconds
 }
 
 /// Parses a time to seconds since 1970. Returns `None` if the text is not a time or gives no day.

@@ -125,6 +125,27 @@ fn header_values() {
         expect!["after 1908576000"],
     );
     header(&["unavailable_after: June 2030"], expect![""]);
+    for date in [
+        "June 25, 2030",
+        "Tuesday, June 25, 2030",
+        "Tuesday, June 25, 2030, 00:00:00 GMT",
+        "25 June 2030, 00:00 GMT",
+    ] {
+        header(
+            &[&format!("unavailable_after: {date}")],
+            expect!["after 1908576000"],
+        );
+        let more = format!("unavailable_after: {date}, max-snippet: 3");
+        meta(
+            &[("robots", &more)],
+            expect!["max-snippet 3; after 1908576000"],
+        );
+    }
+    // A value that isn't a date ends at its comma.
+    header(
+        &["unavailable_after: Tuesday, max-snippet: 3"],
+        expect!["max-snippet 3"],
+    );
     header(
         &["unavailable_after: someday, max-snippet:abc, max-snippet:-2"],
         expect![""],
