@@ -94,8 +94,8 @@ impl Coordinator {
         let scope = &self.scope;
         let (of, purpose, reaction) = match job {
             Job::Page { .. } | Job::Login(_) | Job::Render(_) => return Ok(()),
-            Job::TdmRep { of, tries, .. } => {
-                let reaction = self.robots.tdmrep_fetched(of, *tries, &result, scope)?;
+            Job::TdmRep { of, attempt, .. } => {
+                let reaction = self.robots.tdmrep_fetched(of, *attempt, &result, scope)?;
                 (of, "tdmrep", reaction)
             }
             Job::Robots { of, request, hop } => {

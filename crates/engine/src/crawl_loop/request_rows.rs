@@ -188,7 +188,7 @@ mod tests {
 
     use super::super::fixtures::{at, context, coordinator, leased};
     use super::{SerializedRequestRow, millis, purpose, row};
-    use crate::messages::Job;
+    use crate::messages::{Job, TdmRepAttempt};
     use crate::priority::Priority;
 
     #[test]
@@ -229,8 +229,15 @@ mod tests {
             assert_eq!(purpose(&Job::Robots { of, request, hop }), expected);
         }
         let request = FetchRequest::robots(of.url(TDMREP_PATH), Validators::default());
-        let tries = 0;
-        assert_eq!(purpose(&Job::TdmRep { of, request, tries }), "tdmrep");
+        let attempt = TdmRepAttempt::default();
+        assert_eq!(
+            purpose(&Job::TdmRep {
+                of,
+                request,
+                attempt
+            }),
+            "tdmrep"
+        );
     }
 
     #[test]

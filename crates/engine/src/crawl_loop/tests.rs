@@ -24,7 +24,9 @@ use crate::control::{
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::login::LoginFailure;
-use crate::messages::{DurableCommand, Effect, Event, GroupCommitResult, Job, WriterMessage};
+use crate::messages::{
+    DurableCommand, Effect, Event, GroupCommitResult, Job, TdmRepAttempt, WriterMessage,
+};
 use crate::shared_trap_detector::put_aside;
 use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 use crate::summary::{EndReason, SeedFailure};
@@ -723,7 +725,7 @@ fn an_exchange_for_rules_is_archived_by_its_purpose() {
         Job::TdmRep {
             of: of.clone(),
             request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
-            tries: 0,
+            attempt: TdmRepAttempt::default(),
         },
         Job::Robots {
             of: of.clone(),

@@ -58,18 +58,26 @@ pub(crate) enum Job {
         /// The number of redirects followed before this request.
         hop: u8,
     },
-    /// A request for an origin's `tdmrep.json`.
+    /// A request for an origin's `tdmrep.json`, or for the target that it redirects to.
     TdmRep {
         /// The origin whose `tdmrep.json` is fetched.
         of: Origin,
         request: FetchRequest,
-        /// How many times the request was sent before.
-        tries: u32,
+        attempt: TdmRepAttempt,
     },
     /// A request of a login.
     Login(Box<LoginStepRequest>),
     /// A request for a resource of a page that is being rendered.
     Render(Box<ResourceFetchRequest>),
+}
+
+/// How an origin's `tdmrep.json` was requested before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TdmRepAttempt {
+    /// How many requests failed.
+    pub(crate) failures: u32,
+    /// The number of redirects followed since the last request for the file itself.
+    pub(crate) hop: u8,
 }
 
 impl Job {

@@ -31,10 +31,12 @@ pub struct TdmReservationEntry {
 }
 
 impl TdmReservationList {
-    /// Parses the file. Returns `None` if it is not a JSON array. Skips entries without a location
-    /// or with a reservation other than 0 or 1. Reads at most the first thousand entries.
+    /// Parses the file. Returns `None` if it is not a JSON array. Ignores a byte order mark, as RFC
+    /// 8259 section 8.1 allows. Skips entries without a location or with a reservation other than 0
+    /// or 1. Reads at most the first thousand entries.
     #[must_use]
     pub fn parse(json: &[u8]) -> Option<TdmReservationList> {
+        let json = json.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(json);
         let value: Value = serde_json::from_slice(json).ok()?;
         let entries = value.as_array()?.iter().filter_map(entry);
         Some(TdmReservationList {

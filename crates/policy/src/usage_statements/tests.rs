@@ -298,6 +298,11 @@ fn tdmrep_entries_that_are_read() {
 fn an_invalid_tdmrep_is_rejected() {
     assert_eq!(TdmReservationList::parse(b"{\"location\":\"/\"}"), None);
     assert_eq!(TdmReservationList::parse(b"x"), None);
+    let with_mark = b"\xEF\xBB\xBF[]";
+    assert_eq!(
+        TdmReservationList::parse(with_mark),
+        Some(TdmReservationList::default())
+    );
 }
 
 #[test]

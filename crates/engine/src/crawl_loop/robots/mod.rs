@@ -26,6 +26,7 @@ use super::request_rows;
 use crate::config::{
     Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,
 };
+use crate::messages::TdmRepAttempt;
 use crate::messages::page_pipeline_stages::FetchContext;
 use crate::summary::OriginRobotsSummary;
 use crate::trace_events::TraceEventEmitter;
@@ -121,8 +122,8 @@ struct MetOrigin {
 pub(crate) enum RobotsFollowUpRequest {
     /// The target of a redirect of robots.txt, and the number of that redirect.
     Hop(CanonicalUrl, u8),
-    /// `tdmrep.json`, and how often it was requested.
-    TdmRep(u32),
+    /// `tdmrep.json`, or the target of its redirect.
+    TdmRep(CanonicalUrl, TdmRepAttempt),
 }
 
 impl OriginRobotsTracker {
@@ -347,8 +348,7 @@ impl OriginRobotsTracker {
         self.needs_tdmrep
             && is_known
             && self.closed_by(&compiled.copy).is_none()
-            && RequestPath::new(TDMREP_PATH)
-                .is_ok_and(|path| compiled.robots.judge_path(&path).is_allowed())
+            && is_path_allowed(compiled, TDMREP_PATH)
     }
 
     pub(crate) fn load(
@@ -620,6 +620,12 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
         Some(status) => format!("robots.txt answered {status}"),
         None => format!("{UNANSWERED}{why}"),
     }
+}
+
+/// Returns whether an origin's robots.txt allows a path, which may have a query.
+fn is_path_allowed(compiled: &CompiledRobots, path: &str) -> bool {
+    let path = RequestPath::new(path);
+    path.is_ok_and(|path| compiled.robots.judge_path(&path).is_allowed())
 }
 
 /// Returns whether the settings are too fast for hosts that the operator doesn't own: they allow

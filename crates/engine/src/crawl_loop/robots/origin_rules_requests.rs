@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crawl_fetcher::robots::{
-    CompiledRobots, EXCLUDED_HOST, RobotsFetchResult, RobotsRulesState, TDMREP_PATH,
+    CompiledRobots, EXCLUDED_HOST, MAX_HOPS, RobotsFetchResult, RobotsRulesState, TDMREP_PATH,
     TdmReservationCopy,
 };
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
@@ -14,8 +14,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::super::run_scope::RunScope;
 use super::super::worker_coordination::WorkerCoordination;
-use super::{OriginRobotsTracker, RobotsFollowUpRequest};
-use crate::messages::Job;
+use super::{OriginRobotsTracker, RobotsFollowUpRequest, is_path_allowed};
+use crate::messages::{Job, TdmRepAttempt};
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
 const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
@@ -99,10 +99,10 @@ impl OriginRobotsTracker {
             {
                 self.job(of, url, hop).map(Some)
             }
-            Some(RobotsFollowUpRequest::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
-                request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
+            Some(RobotsFollowUpRequest::TdmRep(url, attempt)) if !is_out => Ok(Some(Job::TdmRep {
+                request: FetchRequest::robots(url, Validators::default()),
                 of,
-                tries,
+                attempt,
             })),
             None | Some(_) => Ok(None),
         }
@@ -153,22 +153,23 @@ impl OriginRobotsTracker {
             RobotsState::InForce { pace, .. } => Some(pace),
             _ => None,
         };
-        self.set_pending_fetch(of, RobotsFollowUpRequest::TdmRep(0));
+        self.set_pending_tdmrep(of, of.url(TDMREP_PATH), TdmRepAttempt::default());
         Ok(RobotsReaction {
             copy: Some(compiled.copy.to_bytes()),
             ..RobotsStep::TdmRep(pace).into()
         })
     }
 
-    /// Handles the result of a request for `tdmrep.json`. If all retries fail, the last known file
-    /// stays in force, if there is one.
+    /// Handles the result of a request for `tdmrep.json`. Follows a redirect only within the origin,
+    /// whose robots.txt decides whether the target may be fetched. If all retries fail, the last
+    /// known file stays in force, if there is one.
     ///
     /// # Errors
     /// The frontier can't be read.
     pub(crate) fn tdmrep_fetched(
         &mut self,
         of: &Origin,
-        tries: u32,
+        attempt: TdmRepAttempt,
         result: &Result<Exchange, ExchangeFailure>,
         scope: &RunScope,
     ) -> Result<RobotsReaction, FrontierError> {
@@ -176,8 +177,10 @@ impl OriginRobotsTracker {
         let may_change = result
             .as_ref()
             .map_or_else(|failure| failure.retry, |_| true);
-        if file.is_none() && may_change && tries < self.max_retries {
-            self.set_pending_fetch(of, RobotsFollowUpRequest::TdmRep(tries + 1));
+        if file.is_none() && may_change && attempt.failures < self.max_retries {
+            let failures = attempt.failures + 1;
+            let again = TdmRepAttempt { failures, hop: 0 };
+            self.set_pending_tdmrep(of, of.url(TDMREP_PATH), again);
             return Ok(RobotsStep::TdmRep(None).into());
         }
         let Some(held) = self.load(of)? else {
@@ -185,6 +188,16 @@ impl OriginRobotsTracker {
             // unknown again.
             return Ok(RobotsStep::Done(RobotsState::Unknown).into());
         };
+        let target = result.as_ref().ok().and_then(Exchange::redirect_target);
+        if let Some(Ok(to)) = target
+            && attempt.hop < MAX_HOPS
+            && to.origin() == *of
+            && is_path_allowed(&held, to.path_and_query())
+        {
+            let hop = attempt.hop + 1;
+            self.set_pending_tdmrep(of, to, TdmRepAttempt { hop, ..attempt });
+            return Ok(RobotsStep::TdmRep(None).into());
+        }
         let mut copy = held.copy.clone();
         copy.tdmrep = match (file, copy.tdmrep) {
             (Some(file), _) => file,
@@ -193,6 +206,11 @@ impl OriginRobotsTracker {
         };
         let compiled = self.keep(copy);
         Ok(self.rules_known(of, &compiled, address_of(result), scope))
+    }
+
+    fn set_pending_tdmrep(&mut self, of: &Origin, url: CanonicalUrl, attempt: TdmRepAttempt) {
+        let pending = RobotsFollowUpRequest::TdmRep(url, attempt);
+        self.set_pending_fetch(of, pending);
     }
 
     /// Returns the reaction once the origin's rules are complete: everything that its pages wait

@@ -10,7 +10,7 @@ use crawl_weburl::{HostKey, Origin};
 use super::super::fixtures::{at, coordinator, copy};
 use super::{
     ForbiddenRobotsPolicy, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, RobotsAvailability,
-    RobotsFollowUpRequest, is_quick, may_be_anothers,
+    RobotsFollowUpRequest, TdmRepAttempt, is_quick, may_be_anothers,
 };
 use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 
@@ -294,7 +294,10 @@ fn a_pending_fetch_is_taken_once_and_forgotten_with_its_host() {
     let origins = &mut coordinator(|_| {}).robots;
     let of = Origin::parse("http://a.example").unwrap();
     assert!(origins.take_pending_fetch(&of).is_none());
-    origins.set_pending_fetch(&of, RobotsFollowUpRequest::TdmRep(0));
+    origins.set_pending_fetch(
+        &of,
+        RobotsFollowUpRequest::TdmRep(of.url("/a"), TdmRepAttempt::default()),
+    );
     assert_eq!(origins.pending_hop(&of), None);
     assert!(origins.take_pending_fetch(&of).is_some());
     assert!(origins.take_pending_fetch(&of).is_none());

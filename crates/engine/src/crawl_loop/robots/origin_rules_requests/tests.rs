@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crawl_fetcher::robots::TdmReservationCopy;
+use crawl_fetcher::robots::{MAX_HOPS, TDMREP_PATH, TdmReservationCopy};
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
 use crawl_frontier::{Frontier, MemoryFrontier, Reason, UrlToAdmit};
 use crawl_policy::usage_statements::UsagePurpose;
@@ -14,6 +14,7 @@ use super::super::super::worker_coordination::WorkerCoordination;
 use super::super::{OriginRobotsTracker, RobotsAvailability, RobotsFollowUpRequest};
 use super::{RobotsReaction, RobotsStep};
 use crate::config::{Config, EmbeddedResourcePolicy};
+use crate::messages::TdmRepAttempt;
 use crate::simulated_crawl_tests::scripted_servers::{answer, failure, moved};
 
 fn origin() -> Origin {
@@ -142,20 +143,62 @@ fn tdmrep_json_comes_before_pages_and_is_retried() {
     let mut timeout = failure(FailureKind::Timeout, at(20), at(21));
     timeout.retry = true;
     let failed = Err(timeout);
-    for tries in 0..2 {
-        let reaction = states.tdmrep_fetched(&of, tries, &failed, &scope);
+    let after = |failures, hop| TdmRepAttempt { failures, hop };
+    for failures in 0..2 {
+        let reaction = states.tdmrep_fetched(&of, after(failures, 1), &failed, &scope);
         assert!(matches!(reaction.unwrap().next, RobotsStep::TdmRep(None)));
-        assert!(states.take_pending_fetch(&of).is_some());
+        let pending = states.take_pending_fetch(&of);
+        assert!(
+            matches!(pending, Some(RobotsFollowUpRequest::TdmRep(url, attempt))
+                if url == of.url(TDMREP_PATH) && attempt == after(failures + 1, 0))
+        );
     }
-    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
+    let reaction = states.tdmrep_fetched(&of, after(2, 0), &failed, &scope);
     assert!(is_in_force(&reaction.unwrap()));
     let held = states.load(&of).unwrap().unwrap();
     assert_eq!(held.copy.tdmrep, TdmReservationCopy::None);
     // The copy is dropped, so robots.txt must be fetched again.
     states.drop_copy(&of);
-    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
+    let reaction = states.tdmrep_fetched(&of, after(2, 0), &failed, &scope);
     assert!(matches!(
         reaction.unwrap().next,
         RobotsStep::Done(RobotsState::Unknown)
     ));
+}
+
+#[test]
+fn a_redirect_of_tdmrep_json_is_followed_within_the_origin_where_robots_txt_allows_it() {
+    for (location, hop, is_followed) in [
+        ("/policy/tdmrep.json", 0, true),
+        ("/policy/tdmrep.json", MAX_HOPS, false),
+        ("/private/tdmrep.json", 0, false),
+        ("http://b.example/tdmrep.json", 0, false),
+    ] {
+        let mut states = robots(|config| config.purpose = Some(UsagePurpose::TrainAi));
+        let (of, scope) = (origin(), scope(None));
+        let rules = "User-agent: *\nDisallow: /private/\n";
+        let result = answer(200, rules).result(&request().url, at(20));
+        fetched(&mut states, &result, &scope);
+        let result = moved(location).result(&of.url(TDMREP_PATH), at(21));
+        let attempt = TdmRepAttempt { failures: 1, hop };
+        states.take_pending_fetch(&of);
+        let reaction = states
+            .tdmrep_fetched(&of, attempt, &result, &scope)
+            .unwrap();
+        let pending = states.take_pending_fetch(&of);
+        match pending {
+            Some(RobotsFollowUpRequest::TdmRep(url, attempt)) => {
+                assert!(is_followed && matches!(reaction.next, RobotsStep::TdmRep(None)));
+                assert_eq!(url, of.url(location));
+                assert_eq!(
+                    attempt,
+                    TdmRepAttempt {
+                        failures: 1,
+                        hop: 1
+                    }
+                );
+            }
+            _ => assert!(!is_followed && is_in_force(&reaction), "{location}"),
+        }
+    }
 }
