@@ -369,6 +369,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "excluded_rows",
                     "frontier_meta_keys",
                     "sampling",
+                    "scope_seeds",
                     "seed_and_sitemap_admissions",
                     "time_conversions",
                     "tombstones",

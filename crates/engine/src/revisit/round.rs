@@ -1,6 +1,6 @@
 //! Determines the round of a run: the last round again, or a new one.
 
-use crawl_frontier::{Frontier, FrontierError};
+use crawl_frontier::{Frontier, FrontierError, KnownState};
 use crawl_scheduler::Tick;
 
 use crate::config::Config;
@@ -8,6 +8,7 @@ use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_ROUND, META_TOTALS};
 use crate::revisit::visit::{RevisitRules, Round};
+use crate::scope_seeds::ScopeSeeds;
 use crate::time_conversions::seconds;
 
 /// Maximum URLs that one transaction makes pending.
@@ -79,8 +80,15 @@ fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierEr
     if frontier.counts().pending > 0 {
         return Ok(true);
     }
+    let earlier = ScopeSeeds::read(frontier, config)?;
     for seed in &config.seeds {
-        if frontier.known(seed)?.is_none() {
+        // A link that was not followed may join the crawl as a seed.
+        let is_new = match frontier.known(seed)?.map(|known| known.state) {
+            None => true,
+            Some(KnownState::Excluded(_) | KnownState::Deferred(_)) => !earlier.contains(seed),
+            Some(_) => false,
+        };
+        if is_new {
             return Ok(true);
         }
     }

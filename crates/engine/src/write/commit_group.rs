@@ -11,8 +11,8 @@ use crawl_archive::{EncodedCapture, RowFileWriter, SerializedPageRow, Timestamp}
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerFrontier};
 use crawl_frontier::{
-    AdmissionResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
-    RequestedState, UrlKind, UrlToAdmit,
+    AdmissionResult, Frontier, KnownState, LastVisit, Lease, LeaseOutcome, NotFetchedReason,
+    Reason, RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_index_entry::{BytesInTransitPermit, IndexLogEntry};
 use crawl_scope::Scope;
@@ -304,6 +304,9 @@ impl CommitGroup<'_> {
         // Store the seeds, so that links on the seeds' pages stay in scope even if a later run has
         // other seeds.
         for seed in &seeds {
+            if !self.scope_seeds.contains(&seed.url) {
+                self.visit_again_if_seed(&seed.url)?;
+            }
             self.scope_seeds.add(&seed.url);
             if let RequestedState::Excluded(exclusion) = &seed.state {
                 let reason = excluded_words(exclusion);
@@ -314,10 +317,33 @@ impl CommitGroup<'_> {
             }
         }
         self.begin_walk(&seeds);
+        self.readmit(&seeds)?;
         self.admit(&seeds)?;
         // Move the walkers at once: messages may overtake each other, so the first pages of the
         // walk may already be settled.
         self.move_walkers(None)
+    }
+
+    /// Makes a URL pending again if it was excluded for its address, which a seed may have.
+    fn visit_again_if_seed(&mut self, url: &CanonicalUrl) -> Result<(), EngineError> {
+        let state = self.frontier.known(url)?.map(|known| known.state);
+        if let Some(KnownState::Excluded(why)) = state
+            && why.reason == Reason::Address
+        {
+            self.transaction.visit_again(url, u32::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Admits seeds again that were excluded as links, for example because they were out of scope.
+    fn readmit(&mut self, seeds: &[UrlToAdmit]) -> Result<(), EngineError> {
+        let sampled = self.sampling.and_then(|sampling| sampling.outside(seeds));
+        for seed in sampled.as_deref().unwrap_or(seeds) {
+            if seed.state == RequestedState::Pending && !self.tombstones.holds(&seed.url) {
+                self.transaction.readmit(seed.clone())?;
+            }
+        }
+        Ok(())
     }
 
     /// Carries out the part of an operator's command that must be durable before the answer.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crawl_engine::{
     EndReason, EngineError, HostLocks, RunSummary, RunningCrawlDescription, StopUrgency,
 };
+use crawl_scope::ScopeMode;
 use crawl_testweb::{AllowedHosts, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
@@ -329,4 +330,25 @@ fn a_crawl_without_commit_delay_ends() {
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
         expected(&web, AllowedHosts::Host)
     );
+}
+
+#[test]
+fn an_excluded_link_may_join_the_crawl_as_a_seed() {
+    let web = TestWeb::builder().hosts(2).sitemap(false).start();
+    let linked = canonicalize(None, &web.url(1, "/linked")).unwrap();
+    let link = format!("<a href={linked}>other</a>");
+    web.script(0, "/", HttpAnswer::html(&link));
+    web.script(1, "/linked", HttpAnswer::html("other host"));
+    // The link is out of scope, or leads to a private address.
+    for mode in [ScopeMode::Host, ScopeMode::Any] {
+        let mut crawl = Crawl::of(&web);
+        crawl.config.sitemaps = false;
+        crawl.config.scope.mode = mode;
+        crawl.run().unwrap();
+        assert_eq!(crawl.statuses().len(), 1);
+        crawl.config.seeds.push(linked.clone());
+        crawl.config.fetch.typed.push(linked.clone());
+        assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
+        assert_eq!(crawl.statuses()[linked.as_str()], Some(200), "{mode:?}");
+    }
 }
