@@ -307,13 +307,15 @@ impl PageRow {
     }
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
-    /// incomplete body. A body that the crawler cut at a limit is not a failure. A body that the
-    /// server didn't finish is a failure.
+    /// incomplete body. A body that the crawler cut at a limit is not a failure, nor is a guessed
+    /// sitemap that doesn't exist. A body that the server didn't finish is a failure.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
-        self.status.is_none_or(|status| status >= 400)
-            || self.error.as_deref().is_some_and(is_unread)
+        match self.error.as_deref() {
+            Some(NO_SITEMAP) => false,
+            error => self.status.is_none_or(|status| status >= 400) || error.is_some_and(is_unread),
+        }
     }
 }
 

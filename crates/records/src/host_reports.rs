@@ -38,8 +38,7 @@ pub struct HostReport {
     pub host: String,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// URLs whose last row has no response, a status of 400 or above, or an incomplete body, each
-    /// counted once. Sitemaps don't count.
+    /// URLs for whose last row [`PageRow::is_failed`] is true, each counted once.
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
@@ -219,12 +218,6 @@ impl HostReportCollector {
         }
     }
 
-    /// Returns whether a page failed. A missing sitemap is not a failure, because the crawler tries
-    /// the usual addresses of sitemaps without knowing whether they exist.
-    pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
-        row.is_failed() && !self.sitemaps.contains(&row.url)
-    }
-
     /// Adds a row of `pages.jsonl`. After the last one, call
     /// [`HostReportCollector::take_last_rows`].
     pub fn page(&mut self, row: &PageRow) {
@@ -234,11 +227,11 @@ impl HostReportCollector {
     }
 
     fn count_page(&mut self, row: &PageRow) {
-        let (is_failed, is_sitemap) = (self.is_failed(row), self.sitemaps.contains(&row.url));
+        let is_sitemap = self.sitemaps.contains(&row.url);
         let host = self.host_of(&row.url);
         host.report.pages += 1;
         host.report.bytes += row.bytes;
-        host.report.failed += u64::from(is_failed);
+        host.report.failed += u64::from(row.is_failed());
         host.note_label(row.label.as_deref());
         host.outcomes.page(row, is_sitemap);
     }

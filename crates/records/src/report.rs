@@ -127,7 +127,7 @@ pub struct OperatorDescription {
 pub struct PageCounts {
     /// Number of URLs with a row.
     pub total: u64,
-    /// Number of URLs, except sitemaps, for which [`PageRow::is_failed`] is true.
+    /// Number of URLs for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -160,7 +160,7 @@ pub struct PageCounts {
 pub struct VisitCounts {
     /// All rows.
     pub visits: u64,
-    /// Number of rows, except for sitemaps, for which [`PageRow::is_failed`] is true.
+    /// Number of rows for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -171,7 +171,7 @@ pub struct VisitCounts {
 pub struct LabelCounts {
     /// Number of URLs with the label.
     pub total: u64,
-    /// Number of URLs, except sitemaps, for which [`PageRow::is_failed`] is true.
+    /// Number of URLs for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -343,7 +343,7 @@ impl CrawlReport {
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 sample.add(&row);
-                self.pages.add(&row, hosts.is_failed(&row));
+                self.pages.add(&row);
                 hosts.page(&row);
                 broken.add(row);
             }
@@ -355,8 +355,8 @@ impl CrawlReport {
         self.walk = steps.report(&sample);
         let (mut last_pages, mut last_broken) =
             (PageCounts::default(), BrokenPagesSummary::default());
-        let has_rounds = hosts.take_last_rows(dir, |row, is_failed| {
-            last_pages.add(&row, is_failed);
+        let has_rounds = hosts.take_last_rows(dir, |row| {
+            last_pages.add(&row);
             last_broken.add(row);
         })?;
         self.broken = if has_rounds { last_broken } else { broken };
@@ -529,10 +529,11 @@ impl PageCounts {
         self.all_rounds.map_or(self.total, |all| all.visits)
     }
 
-    fn add(&mut self, row: &PageRow, failed: bool) {
+    fn add(&mut self, row: &PageRow) {
+        let failed = u64::from(row.is_failed());
         self.total += 1;
         self.bytes += row.bytes;
-        self.failed += u64::from(failed);
+        self.failed += failed;
         *self.by_outcome.entry(outcome(row).to_owned()).or_default() += 1;
         if let Some(status) = row.status {
             *self.by_status.entry(status).or_default() += 1;
@@ -551,7 +552,7 @@ impl PageCounts {
             let label = if has_key { label.as_str() } else { "other" };
             let of_label = self.by_label.entry(label.to_owned()).or_default();
             of_label.total += 1;
-            of_label.failed += u64::from(failed);
+            of_label.failed += failed;
             of_label.bytes += row.bytes;
         }
     }

@@ -128,7 +128,7 @@ fn export_to(
         Ok(Some(row))
     })?;
     let pages = folder.pages(dir, &mut hosts, &view)?;
-    hosts.take_last_rows(dir, |_, _| {})?;
+    hosts.take_last_rows(dir, |_| {})?;
     each_row(waiting(dir)?, |row| {
         hosts.waiting(&row);
         Ok(())

@@ -30,6 +30,7 @@ impl Coordinator {
         let of_round = self.report.of_round();
         // Sitemaps don't show whether pages can be fetched.
         let pages_of_round = of_round.pages.saturating_sub(of_round.sitemaps);
+        let failed_of_round = of_round.failed.saturating_sub(of_round.failed_sitemaps);
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
         // In a shared crawl, another worker may have fetched the seeds. If the database can't be
@@ -63,7 +64,7 @@ impl Coordinator {
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
                 // Some pages were fetched, so count one seed as fetched: the round did not fail,
                 // even if no seed was due.
-                0 if round.number > 1 && pages_of_round > of_round.failed => 1,
+                0 if round.number > 1 && pages_of_round > failed_of_round => 1,
                 // No page was fetched although pages of the seeds' hosts were due.
                 0 if are_seeds_unreachable => 0,
                 0 if pages_of_round == 0 => totals.seeds_fetched,

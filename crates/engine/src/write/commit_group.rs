@@ -422,11 +422,10 @@ impl CommitGroup<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // Don't count a failed sitemap as a failed page: the crawl also tries guessed sitemap
-        // URLs, which may not exist.
-        match lease.kind {
-            UrlKind::Sitemap => self.totals.sitemaps += 1,
-            UrlKind::Page | UrlKind::Resource => self.totals.failed += u64::from(failed),
+        self.totals.failed += u64::from(failed);
+        if lease.kind == UrlKind::Sitemap {
+            self.totals.sitemaps += 1;
+            self.totals.failed_sitemaps += u64::from(failed);
         }
         let is_answered = |status| (200..300).contains(&status) || status == 304;
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {

@@ -12,7 +12,7 @@ use crate::row_file_reader::pages;
 
 impl HostReportCollector {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
-    /// with that row and whether it failed. Does nothing and returns `false` if the crawl has one
+    /// with that row. Does nothing and returns `false` if the crawl has one
     /// round, because each URL has only one row then. Reads the rows of the crawl in `dir` twice
     /// more. The first pass takes 16 bytes of memory per row.
     ///
@@ -21,7 +21,7 @@ impl HostReportCollector {
     pub fn take_last_rows(
         &mut self,
         dir: &Path,
-        mut each: impl FnMut(PageRow, bool),
+        mut each: impl FnMut(PageRow),
     ) -> Result<bool, RecordsError> {
         if self.rounds <= 1 {
             return Ok(false);
@@ -40,8 +40,7 @@ impl HostReportCollector {
             let row = row?;
             if last.holds(rows.line()) {
                 self.count_page(&row);
-                let is_failed = self.is_failed(&row);
-                each(row, is_failed);
+                each(row);
             }
         }
         Ok(true)

@@ -100,6 +100,30 @@ fn an_interstitial_has_its_own_outcome() {
     assert_eq!(pages.failed, 3, "a login page is what the server has");
 }
 
+#[test]
+fn a_failed_sitemap_has_failed_unless_it_was_a_wrong_guess() {
+    let dir = crawl();
+    let sitemap = |path: &str, status| page(&format!("http://e.example{path}"), status, 1, None);
+    let mut guess = sitemap("/sitemap.xml", Some(404));
+    guess["error"] = json!("no_sitemap");
+    let pages = [
+        guess,
+        sitemap("/seed.xml", Some(404)),
+        sitemap("/named.xml", Some(500)),
+        sitemap("/good.xml", Some(200)),
+    ];
+    let requests = pages.each_ref().map(|row| {
+        let url = row["url"].as_str().unwrap();
+        request(url, "sitemap", 1_000_000, Some(200))
+    });
+    lines(dir.path(), "pages.jsonl", &pages, "");
+    lines(dir.path(), "requests.jsonl", &requests, "");
+    let report = report(dir.path()).unwrap();
+    let host = &report.hosts[0];
+    assert_eq!((report.pages.failed, host.failed), (2, 2));
+    assert_eq!(report.broken.pages, 2);
+}
+
 /// Creates a crawl of two rounds: one page is unchanged, one vanished, and one came back.
 fn crawl_of_two_rounds() -> tempfile::TempDir {
     let dir = crawl();
