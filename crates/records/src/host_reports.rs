@@ -14,7 +14,7 @@ use crate::audit::CLOCKS_APART_MS;
 use crate::histograms::GapHistograms;
 use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
 
-pub(crate) use self::last_row_line_set::LastRowLineSet;
+pub use self::last_row_line_set::LastRowLineSet;
 
 /// Tolerance when a delay or wait is compared with its requirement, in milliseconds. Recorded
 /// starts and ends of requests are rounded to whole milliseconds.
@@ -42,9 +42,9 @@ pub struct HostReport {
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
-    /// Rows of `excluded.jsonl`.
+    /// URLs with a row in `excluded.jsonl`, each counted once by its last row.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` by reason. Empty if the crawl wanted no URL of the host.
+    /// The same URLs by reason. Empty if the crawl wanted no URL of the host.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
     /// URLs left for the next run.
@@ -236,7 +236,7 @@ impl HostReportCollector {
         host.outcomes.page(row, is_sitemap);
     }
 
-    /// Adds a row of `excluded.jsonl`.
+    /// Adds the last row of a URL in `excluded.jsonl`; see [`LastRowLineSet::of_excluded`].
     pub fn excluded(&mut self, row: &ExcludedRow) {
         let host = self.host_of(&row.url);
         host.report.excluded += 1;

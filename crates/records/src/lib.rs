@@ -86,7 +86,7 @@ pub use host_coverage::{
     HostCoverage, HostOutcomeCounts, MissingReason, MissingUrlCounts, coverage,
 };
 pub use host_reports::{
-    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
+    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, LastRowLineSet, RequestGaps,
 };
 pub use number_format::{counted, grouped, size};
 pub use page_outcome::outcome;

@@ -10,7 +10,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeBins};
-use crate::host_reports::origin_of;
+use crate::host_reports::{LastRowLineSet, origin_of};
 use crate::page_outcome::outcome;
 use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
@@ -177,8 +177,10 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
             reader.page(&row);
         }
     }
-    for row in excluded(dir)? {
-        if let Some(row) = sound(row)? {
+    let last = LastRowLineSet::of_excluded(dir)?;
+    let mut rows = excluded(dir)?;
+    while let Some(row) = rows.next() {
+        if let Some(row) = sound(row)?.filter(|_| last.holds(rows.line())) {
             reader.excluded(&row);
         }
     }

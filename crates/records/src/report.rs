@@ -12,7 +12,7 @@ use crate::error::RecordsError;
 use crate::extraction_report::{ExtractionReport, extraction};
 use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
-use crate::host_reports::{HostReport, HostReportCollector};
+use crate::host_reports::{HostReport, HostReportCollector, LastRowLineSet};
 use crate::number_format::grouped;
 use crate::page_outcome::outcome;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
@@ -39,7 +39,7 @@ pub struct CrawlReport {
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
     pub broken: BrokenPagesSummary,
-    /// Counts of the rows of `excluded.jsonl`.
+    /// Counts of the URLs in `excluded.jsonl`. Each URL is counted once, by its last row.
     pub excluded: ExcludedCounts,
     /// URLs left for the next run. `None` while a run is in progress, or if the last one was
     /// killed.
@@ -371,9 +371,10 @@ impl CrawlReport {
         dir: &Path,
         hosts: &mut HostReportCollector,
     ) -> Result<(), RecordsError> {
+        let last = LastRowLineSet::of_excluded(dir)?;
         let mut rows = excluded(dir)?;
-        for row in rows.by_ref() {
-            if let Some(row) = self.sound(row)? {
+        while let Some(row) = rows.next() {
+            if let Some(row) = self.sound(row)?.filter(|_| last.holds(rows.line())) {
                 self.excluded.total += 1;
                 self.excluded.note_rule(&row);
                 hosts.excluded(&row);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, replace_file};
 use crawl_records::{
-    CrawlSettings, HostReport, HostReportCollector, RecordsError, RoundRowFilter, RoundSelection,
-    RowFileReader,
+    CrawlSettings, HostReport, HostReportCollector, LastRowLineSet, RecordsError, RoundRowFilter,
+    RoundSelection, RowFileReader,
 };
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
@@ -133,8 +133,11 @@ fn export_to(
         hosts.waiting(&row);
         Ok(())
     })?;
+    let last_excluded = LastRowLineSet::of_excluded(dir)?;
     let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
-        hosts.excluded(&row);
+        if last_excluded.holds(line) {
+            hosts.excluded(&row);
+        }
         Ok(view.holds_excluded(line, &row).then_some(row))
     })?;
     let links = match dir.join("links.jsonl").exists() {

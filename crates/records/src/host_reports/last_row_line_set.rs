@@ -8,7 +8,7 @@ use super::HostReportCollector;
 use crate::broken::key;
 use crate::error::RecordsError;
 use crate::host_coverage::HostOutcomeCounts;
-use crate::row_file_reader::pages;
+use crate::row_file_reader::{excluded, pages};
 
 impl HostReportCollector {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
@@ -50,12 +50,25 @@ impl HostReportCollector {
 /// A set of line numbers: the lines of a row file that contain the last row of their URL. Takes one
 /// bit per line.
 #[derive(Debug)]
-pub(crate) struct LastRowLineSet(Vec<u64>);
+pub struct LastRowLineSet(Vec<u64>);
 
 impl LastRowLineSet {
     fn read(dir: &Path, rows: usize) -> Result<LastRowLineSet, RecordsError> {
         let mut lines = Vec::with_capacity(rows);
         let mut rows = pages(dir)?;
+        while let Some(row) = rows.next_sound() {
+            lines.push((key(&row?.url), rows.line()));
+        }
+        Ok(LastRowLineSet::of(lines))
+    }
+
+    /// Reads `excluded.jsonl` of the crawl in `dir`, which may have several rows for a URL. Takes 16
+    /// bytes of memory per row.
+    ///
+    /// # Errors
+    /// File system errors. Malformed lines are skipped.
+    pub fn of_excluded(dir: &Path) -> Result<LastRowLineSet, RecordsError> {
+        let (mut lines, mut rows) = (Vec::new(), excluded(dir)?);
         while let Some(row) = rows.next_sound() {
             lines.push((key(&row?.url), rows.line()));
         }
@@ -76,7 +89,9 @@ impl LastRowLineSet {
         LastRowLineSet(bits)
     }
 
-    pub(crate) fn holds(&self, line: u64) -> bool {
+    /// Returns whether the line, counted from 1, contains the last row of its URL.
+    #[must_use]
+    pub fn holds(&self, line: u64) -> bool {
         let (word, bit) = place(line);
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }

@@ -491,6 +491,31 @@ fn the_last_row_of_a_url_decides_its_coverage() {
 }
 
 #[test]
+fn an_excluded_url_counts_once_by_its_last_row() {
+    let dir = crawl();
+    let rows = [
+        ("/p", "robots", 1),
+        ("/c", "scope", 2),
+        ("/p", "scope", 2),
+        ("/c", "depth", 3),
+        ("/p", "scope", 3),
+    ];
+    let rows = rows.map(|(path, reason, round)| {
+        json!({"url": format!("http://e.example{path}"), "reason": reason, "rule": "rule",
+            "line": null, "found_on": null, "round": round})
+    });
+    lines(dir.path(), "excluded.jsonl", &rows, "");
+    let report = report(dir.path()).unwrap();
+    let by_reason = [("depth".to_owned(), 1), ("scope".to_owned(), 1)].into();
+    assert_eq!(
+        (report.excluded.total, &report.excluded.by_reason),
+        (2, &by_reason)
+    );
+    let host = &report.hosts[0];
+    assert_eq!((host.excluded, &host.excluded_by), (2, &by_reason));
+}
+
+#[test]
 fn hosts_jsonl_equals_report_json_for_hosts_with_a_verdict() {
     let dir = crawl();
     let elsewhere = json!({"url": "http://out.example/p", "reason": "scope", "rule": "host",
