@@ -11,7 +11,6 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeBins};
 use crate::host_reports::{LastRowLineSet, origin_of};
-use crate::page_outcome::outcome;
 use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
 use crate::row_file_reader::{excluded, pages, requests};
@@ -291,7 +290,7 @@ impl Reader {
         }
         let purpose = figures.manners.purpose.as_deref();
         figures.permissions.add(row, purpose);
-        if outcome(row) == "ok" {
+        if row.outcome() == "ok" {
             self.folders.add(&row.url);
         }
     }

@@ -14,7 +14,6 @@ use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
 use crate::host_reports::{HostReport, HostReportCollector, LastRowLineSet};
 use crate::number_format::grouped;
-use crate::page_outcome::outcome;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::RoundSelection;
 use crate::row_file_reader::{excluded, pages, requests, waiting};
@@ -131,9 +130,10 @@ pub struct PageCounts {
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
-    /// Number of URLs by outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect` (3xx
-    /// except 304), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. Some
-    /// outcomes take precedence over the status: `login_page`, `challenge`, `block_page`,
+    /// Number of URLs by [outcome](PageRow::outcome): `ok` (2xx), `unread` (2xx with an incomplete
+    /// body), `unmodified` (304 for a stored page), `redirect` (3xx except 304), `client_error`
+    /// (4xx), `server_error` (5xx), `no_answer` or `other`. Some outcomes take precedence over the
+    /// status: `login_page`, `challenge`, `block_page`,
     /// `unwanted_type`, `unwanted_language`, `unwanted_size`, and redirects that lead nowhere, such
     /// as `redirect_loop`.
     pub by_outcome: BTreeMap<String, u64>,
@@ -535,7 +535,7 @@ impl PageCounts {
         self.total += 1;
         self.bytes += row.bytes;
         self.failed += failed;
-        *self.by_outcome.entry(outcome(row).to_owned()).or_default() += 1;
+        *self.by_outcome.entry(row.outcome().to_owned()).or_default() += 1;
         if let Some(status) = row.status {
             *self.by_status.entry(status).or_default() += 1;
         }

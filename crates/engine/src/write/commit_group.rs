@@ -43,7 +43,6 @@ use crate::priority::{Priority, is_admitted_guess, is_guess, is_undecided_guess}
 use crate::revisit::visit::{
     PreviousVisit, RevisitRules, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
-use crate::run_counters::page_outcome;
 use crate::sampling::SampleState;
 use crate::sampling::random_walk::WalkerChoices;
 use crate::scope_seeds::ScopeSeeds;
@@ -462,7 +461,7 @@ impl CommitGroup<'_> {
         };
         *self.latest = row.fetched_at;
         let outcomes = &mut self.committed.counts.outcomes;
-        *outcomes.entry(page_outcome(row)).or_default() += 1;
+        *outcomes.entry(row.outcome()).or_default() += 1;
         Ok(())
     }
 

@@ -95,7 +95,7 @@ fn an_interstitial_has_its_own_outcome() {
     lines(dir.path(), "pages.jsonl", &pages, "");
     let pages = report(dir.path()).unwrap().pages;
     let outcomes: Vec<_> = pages.by_outcome.iter().collect();
-    let expect = ["block_page", "challenge", "login_page", "ok"].map(str::to_owned);
+    let expect = ["block_page", "challenge", "login_page", "unread"].map(str::to_owned);
     assert!(outcomes.iter().map(|(name, _)| *name).eq(&expect));
     assert_eq!(pages.failed, 3, "a login page is what the server has");
 }
