@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use crawl_records::WORKERS;
 
 use super::args;
-use crate::error::{FINISHED, USAGE, cut, nearest};
+use crate::error::{FINISHED, USAGE, cut, nearest, quoted};
 use crate::terminal::note;
 
 /// Prints a clap error. For clap, help and version are errors too: this function prints them to
@@ -51,20 +52,37 @@ fn unknown_word(error: &clap::Error) -> Option<&str> {
 }
 
 /// Returns the hint for a rejected word that is the directory of a crawl. `None` for any other
-/// word.
+/// word, or if the command has no use for a directory.
 fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     let word = unknown_word(error)?;
     if !Path::new(word).join("crawl.toml").is_file() {
         return None;
     }
-    let first = first_argument();
-    Some(match args::command().find_subcommand(&first) {
-        None => format!("`crawl --output {word}` continues the crawl in it"),
-        Some(command) => format!(
+    hint_for_crawl_dir(&first_argument(), Path::new(word))
+}
+
+/// Returns the hint for the directory of a crawl in a place where `command` takes none. `command` is
+/// the first argument, which may not name a command.
+fn hint_for_crawl_dir(command: &str, dir: &Path) -> Option<String> {
+    let is_gathered = dir.join(WORKERS).exists();
+    let dir = quoted(dir);
+    Some(match command {
+        "index" | "mcp" | "search" | "serve" => format!(
             "merge the directories of several workers with `crawl gather DIR .. --output ALL`, then \
-             run `crawl {} ALL`",
-            command.get_name()
+             run `crawl {command} ALL`"
         ),
+        "extract" | "forget" | "recheck" | "replay" => {
+            format!("`crawl {command}` takes one directory: run it for each worker's directory")
+        }
+        "control" => format!("the directory comes first, as in `crawl control {dir} pause`"),
+        "check" => format!("`crawl report {dir} --faults` lists the faults of the crawl in it"),
+        // No run continues a crawl in a gathered directory.
+        _ if is_gathered => return None,
+        "plan" => format!("`crawl plan --output {dir}` estimates the next run of the crawl in it"),
+        command if args::command().find_subcommand(command).is_none() => {
+            format!("`crawl --output {dir}` continues the crawl in it")
+        }
+        _ => return None,
     })
 }
 

@@ -24,7 +24,7 @@ use super::sites;
 use super::toml_output::{mark_of, record_again, without_secrets};
 use super::user_folders::UserFolders;
 use crate::error::engine::of_engine;
-use crate::error::{CommandError, no_crawl};
+use crate::error::{CommandError, no_crawl, quoted};
 use crate::settings::typed_seed;
 use crate::values::{FilePath, HostListEntry};
 
@@ -304,9 +304,10 @@ impl StoredConfig {
         unset_lines: &[String],
         command: &str,
     ) -> CommandError {
-        let (path, dir) = (self.path.display(), self.dir.display());
+        let (path, dir) = (quoted(&self.path), quoted(&self.dir));
         CommandError::usage(format!(
-            "`{path}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
+            "`{}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
+            self.path.display(),
             marked.why(),
             unset_lines.join("\n  ")
         ))
@@ -469,9 +470,10 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) ->
         let file = dir.join("crawl.toml");
         tracing::warn!(
             %why,
-            "can't store a key, so `{0}` isn't marked as yours; to continue the crawl, add \
-             `--config {0}`",
-            file.display()
+            "can't store a key, so `{}` isn't marked as yours; to continue the crawl, add \
+             `--config {}`",
+            file.display(),
+            quoted(&file)
         );
     })
     .ok()
