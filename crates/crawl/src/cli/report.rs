@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use crawl_records::FaultKind;
 
+use crate::error::nearest;
+
 /// Flags that can't be used with `--faults`: flags for other lists, and flags that require these.
 /// Flags that require `--faults` conflict with all of them too. Otherwise clap would drop the
 /// requirement and ignore the flag. The same holds for the other three constants.
@@ -200,6 +202,12 @@ pub(super) fn fault_kind(name: &str) -> Result<FaultKind, String> {
     let entry = kinds.iter().find(|(known, _)| known == name);
     entry.map(|(_, kind)| *kind).ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().map(|(known, _)| known.as_str()).collect();
-        format!("valid kinds: {}", names.join(", "))
+        let similar = nearest(name, kinds.iter().map(|(known, _)| (known.clone(), known)));
+        let similar = similar.map(|known| format!("did you mean `{known}`? "));
+        format!(
+            "{}valid kinds: {}",
+            similar.unwrap_or_default(),
+            names.join(", ")
+        )
     })
 }

@@ -309,6 +309,12 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
         "{}",
         ran.stderr
     );
+    let ran = faults(&["--kinds", "brokn"]);
+    assert!(
+        ran.stderr.contains("did you mean `broken`?"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -96,6 +96,27 @@ fn unknown_flags_and_commands_name_the_nearest() {
                crawl --output DIR
                crawl COMMAND"#]],
     );
+    for (flag, hint) in [
+        ("--depth=2", "`--depth` is `--max-depth` here"),
+        ("--level=2", "`--level` is `--max-depth` here"),
+        ("-ox", "`-o` is `--output` here"),
+        ("--user-agent=x", "`--user-agent` is `--agent` here"),
+        ("--wait=1s", "`--wait` is `--delay` here"),
+        ("--ignore-robots", "no flag ignores robots.txt, "),
+        ("--robots=off", "no flag ignores robots.txt, "),
+        ("--resources=yes", "did you mean `all`?"),
+        ("--progress=none", "did you mean `off`?"),
+    ] {
+        let (_dir, cmd) = setup("flags");
+        let ran = cmd.run(&["http://127.0.0.1:1/", flag]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let hints: Vec<_> = ran.stderr.split("hint: ").skip(1).collect();
+        assert!(
+            hints.len() == 1 && hints[0].starts_with(hint),
+            "{}",
+            ran.stderr
+        );
+    }
     check(
         &["reprot", "x"],
         expect![[r#"
