@@ -215,13 +215,7 @@ impl StoredConfig {
                 return Err(stored.refusal(marked, &unset_lines, "replay"));
             }
         }
-        for (table, fields) in TABLES {
-            let is_dropped =
-                |field: &&&str| memory(table, field) == Some(SettingPersistence::EachRun);
-            for field in fields.iter().filter(is_dropped) {
-                stored.layer.forget(table, field);
-            }
-        }
+        stored.layer.forget_each_run();
         stored.layer.output.output = Some(FilePath(dir.to_owned()));
         Ok(stored.layer)
     }
