@@ -69,7 +69,7 @@ struct CommandHints {
 fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> CommandError {
     let message = with_causes(error);
     match error {
-        EngineError::OutputForeign { .. } => CommandError::usage(message)
+        EngineError::OutputForeign { .. } | EngineError::NotADirectory { .. } => CommandError::usage(message)
             .hint("set --output to a new or empty directory, or to that of an earlier crawl"),
         EngineError::BesideCrawl { found, .. } => CommandError::usage(message)
             .hint(format!("move `{found}` to another folder")),

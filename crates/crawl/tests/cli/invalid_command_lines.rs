@@ -366,6 +366,25 @@ fn nothing_to_go_on_with() {
 }
 
 #[test]
+fn output_that_is_not_a_directory() {
+    let (dir, cmd) = setup("output");
+    dir.write("file", "precious");
+    std::os::unix::fs::symlink("nowhere", dir.file("link")).unwrap();
+    for output in ["file", "link"] {
+        let continued = ["--output", output];
+        let started = ["http://127.0.0.1:1/", "--output", output];
+        for args in [&continued[..], &started] {
+            let ran = cmd.run(args);
+            let expected = format!(
+                "error: `{output}` is not a directory\nhint: set --output to a new or empty \
+                 directory, or to that of an earlier crawl\n"
+            );
+            assert_eq!((ran.code, ran.stderr), (2, expected));
+        }
+    }
+}
+
+#[test]
 fn log_that_can_not_be_written() {
     check(
         &[
