@@ -1,11 +1,14 @@
 //! The types of the rows in each row file. A missing value is written as null, except in a few
 //! columns that are left out instead.
 
+mod page_outcome;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::page_outcome::{PAGE_OUTCOMES, is_obstacle};
 use crate::timestamp::Timestamp;
 
 /// A line of `pages.jsonl`: an exchange that settled a URL, whether it got a response or failed.
@@ -281,10 +284,12 @@ impl PageRow {
 
     /// Returns the error of a redirect that leads nowhere. `None` for any other page.
     #[must_use]
-    pub fn broken_redirect(&self) -> Option<&str> {
+    pub fn broken_redirect(&self) -> Option<&'static str> {
         match (self.error.as_deref(), &self.redirect) {
             (None, None) if self.is_redirect() => Some(REDIRECT_WITHOUT_TARGET),
-            (error, _) => error.filter(|error| BROKEN_REDIRECTS.contains(error)),
+            (error, _) => BROKEN_REDIRECTS
+                .into_iter()
+                .find(|broken| error == Some(broken)),
         }
     }
 
@@ -307,13 +312,15 @@ impl PageRow {
     }
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
-    /// incomplete body. A body that the crawler cut at a limit is not a failure. A body that the
-    /// server didn't finish is a failure.
+    /// incomplete body. A body that the crawler cut at a limit is not a failure, nor is a guessed
+    /// sitemap that doesn't exist. A body that the server didn't finish is a failure.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
-        self.status.is_none_or(|status| status >= 400)
-            || self.error.as_deref().is_some_and(is_unread)
+        match self.error.as_deref() {
+            Some(NO_SITEMAP) => false,
+            error => self.status.is_none_or(|status| status >= 400) || error.is_some_and(is_unread),
+        }
     }
 }
 

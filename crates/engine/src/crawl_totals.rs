@@ -11,8 +11,11 @@ pub(crate) struct CrawlTotals {
     /// The rows among `pages` that are sitemaps.
     #[serde(default)]
     pub sitemaps: u64,
-    /// Pages without a response, or with a status of 400 and above. Sitemaps don't count.
+    /// The rows for which [`PageRow::is_failed`](crawl_archive::rows::PageRow::is_failed) is true.
     pub failed: u64,
+    /// The rows among `failed` that are sitemaps.
+    #[serde(default)]
+    pub failed_sitemaps: u64,
     /// Bytes of bodies.
     pub bytes: u64,
     /// Seeds that answered with a page, possibly after a redirect. In a crawl with a sample, also
@@ -34,6 +37,7 @@ impl CrawlTotals {
             pages: self.pages.saturating_sub(before.pages),
             sitemaps: self.sitemaps.saturating_sub(before.sitemaps),
             failed: self.failed.saturating_sub(before.failed),
+            failed_sitemaps: self.failed_sitemaps.saturating_sub(before.failed_sitemaps),
             bytes: self.bytes.saturating_sub(before.bytes),
             seeds_fetched: self.seeds_fetched.saturating_sub(before.seeds_fetched),
             messages: self.messages.saturating_sub(before.messages),
@@ -47,6 +51,7 @@ impl CrawlTotals {
             pages: self.pages + other.pages,
             sitemaps: self.sitemaps + other.sitemaps,
             failed: self.failed + other.failed,
+            failed_sitemaps: self.failed_sitemaps + other.failed_sitemaps,
             bytes: self.bytes + other.bytes,
             seeds_fetched: self.seeds_fetched + other.seeds_fetched,
             messages: self.messages + other.messages,

@@ -16,6 +16,12 @@ pub enum EngineError {
     /// The path of the output directory is empty.
     #[error("the path of the output directory is empty (the current directory is `.`)")]
     OutputUnnamed,
+    /// The path of the output directory belongs to a file, or to a link that leads nowhere.
+    #[error("`{}` is not a directory", dir.display())]
+    NotADirectory {
+        /// The path.
+        dir: PathBuf,
+    },
     /// The output directory holds something that is not a crawl.
     #[error("no crawl in `{}`, which is not empty: found `{found}`", dir.display())]
     OutputForeign {

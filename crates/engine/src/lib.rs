@@ -90,8 +90,7 @@ pub use replay::{
     ReplayResult, ReplayTimingMode, RerenderResult, replay,
 };
 pub use run_counters::{
-    BUCKET_SECONDS, DurationHistogram, PAGE_OUTCOMES, RunCounters, exclusion_reasons, page_outcome,
-    status_class,
+    BUCKET_SECONDS, DurationHistogram, RunCounters, exclusion_reasons, status_class,
 };
 pub use state::frontier_move_counts::MovedRecordCounts;
 pub use state::move_from_shared_frontier::{GatheredWorkerDirectory, export};

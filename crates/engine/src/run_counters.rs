@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crawl_archive::rows::PageRow;
 use crawl_frontier::Reason;
 
 /// The counters of a run since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCounters {
-    /// Rows of `pages.jsonl`, by [`page_outcome`].
+    /// Rows of `pages.jsonl`, by [outcome](crawl_archive::rows::PageRow::outcome).
     pub pages: BTreeMap<&'static str, u64>,
     /// Ended requests, by purpose and [`status_class`].
     pub requests: BTreeMap<(&'static str, &'static str), u64>,
@@ -90,35 +89,9 @@ impl RunCounters {
     }
 }
 
-/// Every outcome that [`page_outcome`] can return.
-pub const PAGE_OUTCOMES: [&str; 7] = [
-    "ok",
-    "redirect",
-    "not_modified",
-    "client_error",
-    "server_error",
-    "unread",
-    "no_answer",
-];
-
 /// Returns every reason that a row of `excluded.jsonl` may have.
 pub fn exclusion_reasons() -> impl Iterator<Item = &'static str> {
     Reason::ALL.iter().map(|reason| reason.name())
-}
-
-/// Returns the outcome under which a page is counted. The outcome is `unread` if the response's
-/// body could not be read completely.
-#[must_use]
-pub fn page_outcome(row: &PageRow) -> &'static str {
-    match row.status {
-        None => "no_answer",
-        Some(304) => "not_modified",
-        Some(400..=499) => "client_error",
-        Some(500..) => "server_error",
-        Some(300..=399) => "redirect",
-        Some(_) if row.is_failed() => "unread",
-        Some(_) => "ok",
-    }
 }
 
 /// Returns the class of an HTTP status (RFC 9110 section 15), or `none` if there was no response.
@@ -177,8 +150,6 @@ impl DurationHistogram {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -190,31 +161,6 @@ mod tests {
         let expected = [2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 5, 5, 5, 6, 7];
         assert_eq!(times.cumulative(), expected);
         assert!((times.sum_seconds() - 7_202.005).abs() < 1e-6);
-    }
-
-    #[test]
-    fn each_page_has_one_of_the_outcomes() {
-        let row = |status: Option<u16>, error: Option<&str>| -> PageRow {
-            let row = json!({
-                "url": "http://a.example/", "status": status, "error": error, "ms": 1, "bytes": 2,
-                "fetched_at": "2026-11-20T23:59:59.123456Z", "content_type": null, "digest": null,
-                "depth": 0, "via": null, "title": null, "robots": null, "usage": null,
-                "warc": null, "withheld": null,
-            });
-            serde_json::from_value(row).unwrap()
-        };
-        let rows = [
-            row(Some(200), None),
-            row(Some(301), Some("redirect_loop")),
-            row(Some(304), None),
-            row(Some(404), None),
-            row(Some(503), None),
-            row(Some(200), Some("reader_panicked")),
-            row(None, Some("timeout")),
-        ];
-        assert_eq!(rows.each_ref().map(page_outcome), PAGE_OUTCOMES);
-        // A body that we cut at the size limit counts as read.
-        assert_eq!(page_outcome(&row(Some(200), Some("body_truncated"))), "ok");
     }
 
     #[test]

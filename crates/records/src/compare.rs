@@ -14,7 +14,7 @@ use self::round_request_totals::RoundRequestTotals;
 use crate::broken::{LatestRows, key};
 use crate::error::RecordsError;
 use crate::host_coverage::HostCoverage;
-use crate::host_reports::HostReport;
+use crate::host_reports::{HostReport, LastRowLineSet};
 use crate::report::{CrawlReport, report};
 use crate::row_file_reader::{excluded, pages, waiting};
 
@@ -374,9 +374,13 @@ fn count_rules(
     counts: &mut RuleCounts,
     count: fn(&mut (u64, u64)),
 ) -> Result<(), RecordsError> {
+    let last = LastRowLineSet::of_excluded(dir)?;
     let mut rows = excluded(dir)?;
     while let Some(row) = rows.next_sound() {
         let row = row?;
+        if !last.holds(rows.line()) {
+            continue;
+        }
         let rules = counts.entry(row.reason).or_default();
         let has_room = rules.len() < MAX_RULES || rules.contains_key(&row.rule);
         count(rules.entry(row.rule.filter(|_| has_room)).or_default());

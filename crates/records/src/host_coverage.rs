@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crawl_archive::rows::{ExcludedRow, PageRow, TOO_MANY_REDIRECTS, WaitingRow};
+use crawl_archive::rows::{ExcludedRow, PageRow, TOO_MANY_REDIRECTS, WaitingRow, is_obstacle};
 use serde::{Deserialize, Serialize};
-
-use crate::page_outcome::{is_obstacle, outcome};
 
 /// A host counts as blocked if it refused at least this many consecutive URLs at the end of the
 /// crawl, even if it served more pages before.
@@ -313,14 +311,14 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
     match (row.status, error) {
-        _ if is_obstacle(error.unwrap_or_default()) => Served::Refused(outcome(row)),
+        _ if is_obstacle(error.unwrap_or_default()) => Served::Refused(row.outcome()),
         (Some(code), _) if REFUSED.contains(&code) => Served::Refused(status),
         (Some(code), _) if NO_SUCH_PAGE.contains(&code) => Served::NotFound(status),
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
         // The response was 304 although nothing is stored.
-        (Some(304), _) if outcome(row) != "unmodified" => {
+        (Some(304), _) if row.outcome() != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
         (Some(200..=399), _) => Served::Yes,

@@ -14,7 +14,7 @@ use crate::audit::CLOCKS_APART_MS;
 use crate::histograms::GapHistograms;
 use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
 
-pub(crate) use self::last_row_line_set::LastRowLineSet;
+pub use self::last_row_line_set::LastRowLineSet;
 
 /// Tolerance when a delay or wait is compared with its requirement, in milliseconds. Recorded
 /// starts and ends of requests are rounded to whole milliseconds.
@@ -38,14 +38,13 @@ pub struct HostReport {
     pub host: String,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// URLs whose last row has no response, a status of 400 or above, or an incomplete body, each
-    /// counted once. Sitemaps don't count.
+    /// URLs for whose last row [`PageRow::is_failed`] is true, each counted once.
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
-    /// Rows of `excluded.jsonl`.
+    /// URLs with a row in `excluded.jsonl`, each counted once by its last row.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` by reason. Empty if the crawl wanted no URL of the host.
+    /// The same URLs by reason. Empty if the crawl wanted no URL of the host.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
     /// URLs left for the next run.
@@ -219,12 +218,6 @@ impl HostReportCollector {
         }
     }
 
-    /// Returns whether a page failed. A missing sitemap is not a failure, because the crawler tries
-    /// the usual addresses of sitemaps without knowing whether they exist.
-    pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
-        row.is_failed() && !self.sitemaps.contains(&row.url)
-    }
-
     /// Adds a row of `pages.jsonl`. After the last one, call
     /// [`HostReportCollector::take_last_rows`].
     pub fn page(&mut self, row: &PageRow) {
@@ -234,16 +227,16 @@ impl HostReportCollector {
     }
 
     fn count_page(&mut self, row: &PageRow) {
-        let (is_failed, is_sitemap) = (self.is_failed(row), self.sitemaps.contains(&row.url));
+        let is_sitemap = self.sitemaps.contains(&row.url);
         let host = self.host_of(&row.url);
         host.report.pages += 1;
         host.report.bytes += row.bytes;
-        host.report.failed += u64::from(is_failed);
+        host.report.failed += u64::from(row.is_failed());
         host.note_label(row.label.as_deref());
         host.outcomes.page(row, is_sitemap);
     }
 
-    /// Adds a row of `excluded.jsonl`.
+    /// Adds the last row of a URL in `excluded.jsonl`; see [`LastRowLineSet::of_excluded`].
     pub fn excluded(&mut self, row: &ExcludedRow) {
         let host = self.host_of(&row.url);
         host.report.excluded += 1;

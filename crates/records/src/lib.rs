@@ -39,7 +39,6 @@ mod histograms;
 mod host_coverage;
 mod host_reports;
 mod number_format;
-mod page_outcome;
 mod plan;
 mod plot_data;
 mod problem_grade;
@@ -86,10 +85,9 @@ pub use host_coverage::{
     HostCoverage, HostOutcomeCounts, MissingReason, MissingUrlCounts, coverage,
 };
 pub use host_reports::{
-    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
+    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, LastRowLineSet, RequestGaps,
 };
 pub use number_format::{counted, grouped, size};
-pub use page_outcome::outcome;
 pub use plan::{
     BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan, OriginDelayAndUsage,
     PageBudgets, PlanSettings, plan,

@@ -10,8 +10,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeBins};
-use crate::host_reports::origin_of;
-use crate::page_outcome::outcome;
+use crate::host_reports::{LastRowLineSet, origin_of};
 use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
 use crate::row_file_reader::{excluded, pages, requests};
@@ -177,8 +176,10 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
             reader.page(&row);
         }
     }
-    for row in excluded(dir)? {
-        if let Some(row) = sound(row)? {
+    let last = LastRowLineSet::of_excluded(dir)?;
+    let mut rows = excluded(dir)?;
+    while let Some(row) = rows.next() {
+        if let Some(row) = sound(row)?.filter(|_| last.holds(rows.line())) {
             reader.excluded(&row);
         }
     }
@@ -289,7 +290,7 @@ impl Reader {
         }
         let purpose = figures.manners.purpose.as_deref();
         figures.permissions.add(row, purpose);
-        if outcome(row) == "ok" {
+        if row.outcome() == "ok" {
             self.folders.add(&row.url);
         }
     }

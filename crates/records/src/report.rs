@@ -12,9 +12,8 @@ use crate::error::RecordsError;
 use crate::extraction_report::{ExtractionReport, extraction};
 use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
-use crate::host_reports::{HostReport, HostReportCollector};
+use crate::host_reports::{HostReport, HostReportCollector, LastRowLineSet};
 use crate::number_format::grouped;
-use crate::page_outcome::outcome;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::RoundSelection;
 use crate::row_file_reader::{excluded, pages, requests, waiting};
@@ -39,7 +38,7 @@ pub struct CrawlReport {
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
     pub broken: BrokenPagesSummary,
-    /// Counts of the rows of `excluded.jsonl`.
+    /// Counts of the URLs in `excluded.jsonl`. Each URL is counted once, by its last row.
     pub excluded: ExcludedCounts,
     /// URLs left for the next run. `None` while a run is in progress, or if the last one was
     /// killed.
@@ -127,13 +126,14 @@ pub struct OperatorDescription {
 pub struct PageCounts {
     /// Number of URLs with a row.
     pub total: u64,
-    /// Number of URLs, except sitemaps, for which [`PageRow::is_failed`] is true.
+    /// Number of URLs for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
-    /// Number of URLs by outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect` (3xx
-    /// except 304), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. Some
-    /// outcomes take precedence over the status: `login_page`, `challenge`, `block_page`,
+    /// Number of URLs by [outcome](PageRow::outcome): `ok` (2xx), `unread` (2xx with an incomplete
+    /// body), `unmodified` (304 for a stored page), `redirect` (3xx except 304), `client_error`
+    /// (4xx), `server_error` (5xx), `no_answer` or `other`. Some outcomes take precedence over the
+    /// status: `login_page`, `challenge`, `block_page`,
     /// `unwanted_type`, `unwanted_language`, `unwanted_size`, and redirects that lead nowhere, such
     /// as `redirect_loop`.
     pub by_outcome: BTreeMap<String, u64>,
@@ -160,7 +160,7 @@ pub struct PageCounts {
 pub struct VisitCounts {
     /// All rows.
     pub visits: u64,
-    /// Number of rows, except for sitemaps, for which [`PageRow::is_failed`] is true.
+    /// Number of rows for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -171,7 +171,7 @@ pub struct VisitCounts {
 pub struct LabelCounts {
     /// Number of URLs with the label.
     pub total: u64,
-    /// Number of URLs, except sitemaps, for which [`PageRow::is_failed`] is true.
+    /// Number of URLs for which [`PageRow::is_failed`] is true.
     pub failed: u64,
     /// Bytes of bodies, as received.
     pub bytes: u64,
@@ -343,7 +343,7 @@ impl CrawlReport {
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 sample.add(&row);
-                self.pages.add(&row, hosts.is_failed(&row));
+                self.pages.add(&row);
                 hosts.page(&row);
                 broken.add(row);
             }
@@ -355,8 +355,8 @@ impl CrawlReport {
         self.walk = steps.report(&sample);
         let (mut last_pages, mut last_broken) =
             (PageCounts::default(), BrokenPagesSummary::default());
-        let has_rounds = hosts.take_last_rows(dir, |row, is_failed| {
-            last_pages.add(&row, is_failed);
+        let has_rounds = hosts.take_last_rows(dir, |row| {
+            last_pages.add(&row);
             last_broken.add(row);
         })?;
         self.broken = if has_rounds { last_broken } else { broken };
@@ -371,9 +371,10 @@ impl CrawlReport {
         dir: &Path,
         hosts: &mut HostReportCollector,
     ) -> Result<(), RecordsError> {
+        let last = LastRowLineSet::of_excluded(dir)?;
         let mut rows = excluded(dir)?;
-        for row in rows.by_ref() {
-            if let Some(row) = self.sound(row)? {
+        while let Some(row) = rows.next() {
+            if let Some(row) = self.sound(row)?.filter(|_| last.holds(rows.line())) {
                 self.excluded.total += 1;
                 self.excluded.note_rule(&row);
                 hosts.excluded(&row);
@@ -529,11 +530,12 @@ impl PageCounts {
         self.all_rounds.map_or(self.total, |all| all.visits)
     }
 
-    fn add(&mut self, row: &PageRow, failed: bool) {
+    fn add(&mut self, row: &PageRow) {
+        let failed = u64::from(row.is_failed());
         self.total += 1;
         self.bytes += row.bytes;
-        self.failed += u64::from(failed);
-        *self.by_outcome.entry(outcome(row).to_owned()).or_default() += 1;
+        self.failed += failed;
+        *self.by_outcome.entry(row.outcome().to_owned()).or_default() += 1;
         if let Some(status) = row.status {
             *self.by_status.entry(status).or_default() += 1;
         }
@@ -551,7 +553,7 @@ impl PageCounts {
             let label = if has_key { label.as_str() } else { "other" };
             let of_label = self.by_label.entry(label.to_owned()).or_default();
             of_label.total += 1;
-            of_label.failed += u64::from(failed);
+            of_label.failed += failed;
             of_label.bytes += row.bytes;
         }
     }

@@ -21,6 +21,7 @@ pub fn status_words(status: u16) -> String {
 pub fn outcome_words(outcome: &str) -> String {
     match outcome {
         "ok" => "fetched (2xx)".to_owned(),
+        "unread" => "body incomplete (2xx)".to_owned(),
         "unmodified" => "unchanged since the last visit (304)".to_owned(),
         "redirect" => "redirect (3xx)".to_owned(),
         "client_error" => "client error (4xx)".to_owned(),

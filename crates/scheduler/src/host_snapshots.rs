@@ -111,8 +111,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Applies the record of a request of an earlier run: the gap after the request, and the wait
-    /// that the host requested. May be called before or after [`Scheduler::restore`]. If the same
+    /// Applies the record of a request of an earlier run: the gap after the request, and the end of
+    /// and reason for the wait that the answer caused. May be called before or after [`Scheduler::restore`]. If the same
     /// request is applied twice to a host with several slots, a second slot stays closed for one
     /// gap.
     pub fn note_past_request(
@@ -121,7 +121,7 @@ impl Scheduler {
         host: &HostKey,
         end: Tick,
         gap: Duration,
-        wait_until: Option<Tick>,
+        wait: Option<(Tick, GapReason)>,
     ) {
         self.advance(now);
         let id = self.host_index(host);
@@ -132,11 +132,9 @@ impl Scheduler {
             why: GapReason::Delay,
         };
         self.add_slot(id, slot);
-        if let Some(until) = wait_until {
+        if let Some((until, why)) = wait {
             let until = until.min(self.longest_wait());
-            self.hosts[id]
-                .backoff_mut()
-                .hold(until, GapReason::RetryAfter);
+            self.hosts[id].backoff_mut().hold(until, why);
         }
         self.refresh(id);
     }

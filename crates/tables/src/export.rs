@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, replace_file};
 use crawl_records::{
-    CrawlSettings, HostReport, HostReportCollector, RecordsError, RoundRowFilter, RoundSelection,
-    RowFileReader,
+    CrawlSettings, HostReport, HostReportCollector, LastRowLineSet, RecordsError, RoundRowFilter,
+    RoundSelection, RowFileReader,
 };
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
@@ -128,13 +128,16 @@ fn export_to(
         Ok(Some(row))
     })?;
     let pages = folder.pages(dir, &mut hosts, &view)?;
-    hosts.take_last_rows(dir, |_, _| {})?;
+    hosts.take_last_rows(dir, |_| {})?;
     each_row(waiting(dir)?, |row| {
         hosts.waiting(&row);
         Ok(())
     })?;
+    let last_excluded = LastRowLineSet::of_excluded(dir)?;
     let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
-        hosts.excluded(&row);
+        if last_excluded.holds(line) {
+            hosts.excluded(&row);
+        }
         Ok(view.holds_excluded(line, &row).then_some(row))
     })?;
     let links = match dir.join("links.jsonl").exists() {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crawl_archive::rows::{PageRow, PageSampleMembership, PageUsagePermissions};
-use crawl_records::outcome;
 
 use crate::language_codes::iso_639_3;
 use crate::table_definition::{
@@ -361,7 +360,7 @@ const OURS: &[ColumnDefinition<PageTableRow>] = &[
         "the outcome of the request, as counted by `crawl report`: `ok`, `redirect`, `no_answer` \
          and so on",
         "`status`, `error`, `change`",
-        |page| outcome(&page.row).into(),
+        |page| page.row.outcome().into(),
     ),
     column(
         "error",

@@ -385,8 +385,8 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
             column(
                 "excluded",
                 Long,
-                "rows",
-                "the number of rows in `excluded`",
+                "URLs",
+                "the number of URLs in `excluded.jsonl`",
                 "`excluded`",
                 |row| row.excluded.into(),
             ),

@@ -885,7 +885,8 @@ fn with_default(flag: clap::Arg) -> clap::Arg {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::error::{ContextKind, ContextValue};
+    use clap::{Arg, Command, Parser as _};
 
     use super::{Cli, command};
 
@@ -905,6 +906,59 @@ mod tests {
             );
             assert!(!help.ends_with('.'), "{help}");
         }
+    }
+
+    /// Returns the flags that `flag` requires.
+    fn required_flags<'c>(command: &'c Command, flag: &Arg) -> Vec<&'c Arg> {
+        let takes_any_value = |arg: Arg| match arg.get_action().takes_values() {
+            true => arg.value_parser(clap::value_parser!(String)),
+            false => arg,
+        };
+        let value = flag.get_action().takes_values().then_some("=1");
+        let word = format!(
+            "--{}{}",
+            flag.get_long().unwrap(),
+            value.unwrap_or_default()
+        );
+        let lenient = command.clone().mut_args(takes_any_value);
+        let Err(error) = lenient.try_get_matches_from([command.get_name(), &word]) else {
+            return Vec::new();
+        };
+        let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+            return Vec::new();
+        };
+        let args = command.get_arguments().filter(|arg| !arg.is_required_set());
+        args.filter(|arg| missing.contains(&arg.to_string()))
+            .collect()
+    }
+
+    fn are_in_conflict(command: &Command, one: &Arg, other: &Arg) -> bool {
+        let excludes = |one: &Arg, other: &Arg| {
+            let conflicts = command.get_arg_conflicts_with(one);
+            conflicts.iter().any(|arg| arg.get_id() == other.get_id())
+        };
+        excludes(one, other) || excludes(other, one)
+    }
+
+    #[test]
+    fn a_flag_conflicts_with_what_excludes_a_flag_that_it_requires() {
+        // Otherwise clap drops the requirement, and the flag is ignored.
+        let (command, mut tried) = (super::super::preprocess::built(), 0);
+        for command in command.get_subcommands() {
+            let flags = || command.get_arguments().filter(|arg| !arg.is_positional());
+            for flag in flags() {
+                for required in required_flags(command, flag) {
+                    let others = flags().filter(|other| are_in_conflict(command, required, other));
+                    for other in others.filter(|other| other.get_id() != flag.get_id()) {
+                        let name = command.get_name();
+                        let is_refused = are_in_conflict(command, flag, other);
+                        assert!(is_refused, "crawl {name}: {flag} with {other}");
+                        tried += 1;
+                    }
+                }
+            }
+        }
+        assert!(tried > 40, "{tried}");
     }
 
     #[test]

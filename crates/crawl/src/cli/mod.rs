@@ -4,6 +4,7 @@ pub(crate) mod args;
 pub(crate) mod conformance;
 #[cfg(test)]
 mod documented_commands_test;
+mod flags_of_other_tools;
 pub(crate) mod gather;
 pub(crate) mod identity;
 pub(crate) mod preprocess;

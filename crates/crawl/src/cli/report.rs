@@ -5,6 +5,69 @@ use std::path::PathBuf;
 use clap::Args;
 use crawl_records::FaultKind;
 
+use crate::error::nearest;
+
+/// Flags that can't be used with `--faults`: flags for other lists, and flags that require these.
+/// Flags that require `--faults` conflict with all of them too. Otherwise clap would drop the
+/// requirement and ignore the flag. The same holds for the other three constants.
+const NOT_WITH_FAULTS: [&str; 9] = [
+    "json",
+    "html",
+    "changes",
+    "broken",
+    "all",
+    "compare",
+    "round",
+    "site",
+    "max_clicks",
+];
+/// Flags that can't be used with `--site`.
+const NOT_WITH_SITE: [&str; 11] = [
+    "changes",
+    "broken",
+    "all",
+    "compare",
+    "round",
+    "faults",
+    "kinds",
+    "format",
+    "baseline",
+    "write_baseline",
+    "fail_on_faults",
+];
+/// Flags that can't be used with `--broken`.
+const NOT_WITH_BROKEN: [&str; 12] = [
+    "html",
+    "changes",
+    "compare",
+    "round",
+    "site",
+    "max_clicks",
+    "faults",
+    "kinds",
+    "format",
+    "baseline",
+    "write_baseline",
+    "fail_on_faults",
+];
+/// Flags that can't be used with `--compare`.
+const NOT_WITH_COMPARE: [&str; 14] = [
+    "html",
+    "changes",
+    "broken",
+    "all",
+    "site",
+    "max_clicks",
+    "faults",
+    "kinds",
+    "format",
+    "baseline",
+    "write_baseline",
+    "fail_on_faults",
+    "fail_on_broken",
+    "fail_on_partial",
+];
+
 /// Summarize a crawl from its records
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -27,22 +90,26 @@ pub(crate) struct ReportArgs {
     ///
     /// Compares pages that only one has, statuses and digests, requests and their order, time,
     /// delays, rules that excluded a different number of URLs, and hosts with different coverage.
-    #[arg(long, value_name = "A", conflicts_with_all = [
-        "html", "changes", "broken", "fail_on_broken", "fail_on_partial"
-    ])]
+    #[arg(long, value_name = "A", conflicts_with_all = NOT_WITH_COMPARE)]
     pub(crate) compare: Option<PathBuf>,
     /// With --compare: only the pages and requests of this round; 1 for a replay
-    #[arg(long, value_name = "N", requires = "compare", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "compare",
+        conflicts_with_all = NOT_WITH_COMPARE,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(crate) round: Option<u32>,
     /// List the broken pages instead, one per line, with the first pages that link to each
     ///
     /// A page is broken if its last visit had no response, a status of 400 or above, or an endless
     /// redirect; pages excluded by robots.txt are not. Links are read from links.jsonl, or from the
     /// archived pages.
-    #[arg(long, conflicts_with = "html")]
+    #[arg(long, conflicts_with_all = NOT_WITH_BROKEN)]
     pub(crate) broken: bool,
     /// With --broken: list every link, with its text and redirects, as --json does
-    #[arg(long, requires = "broken")]
+    #[arg(long, requires = "broken", conflicts_with_all = NOT_WITH_BROKEN)]
     pub(crate) all: bool,
     /// Exit with 1 if any page is broken, whatever is printed
     #[arg(long)]
@@ -53,29 +120,37 @@ pub(crate) struct ReportArgs {
     /// that the page lacks, links to permanently moved pages, and resources that an https page
     /// loads over http. Pages are read from the archive. Images, styles and scripts are included if
     /// the crawl fetched them (--resources).
-    #[arg(long, conflicts_with_all = ["json", "html", "changes", "broken", "compare"])]
+    #[arg(long, conflicts_with_all = NOT_WITH_FAULTS)]
     pub(crate) faults: bool,
     /// With --faults: list only these kinds, separated by commas
-    #[arg(long, value_name = "KINDS", requires = "faults", value_delimiter = ',', value_parser = fault_kind)]
+    #[arg(
+        long,
+        value_name = "KINDS",
+        requires = "faults",
+        conflicts_with_all = NOT_WITH_FAULTS,
+        value_delimiter = ',',
+        value_parser = fault_kind
+    )]
     pub(crate) kinds: Vec<FaultKind>,
     /// With --faults: output format
     #[arg(
         long,
         value_name = "FORMAT",
         requires = "faults",
+        conflicts_with_all = NOT_WITH_FAULTS,
         default_value = "text"
     )]
     pub(crate) format: FaultFormat,
     /// With --faults: skip faults listed in this file, written by --write-baseline
-    #[arg(long, value_name = "FILE", requires = "faults")]
+    #[arg(long, value_name = "FILE", requires = "faults", conflicts_with_all = NOT_WITH_FAULTS)]
     pub(crate) baseline: Option<PathBuf>,
     /// With --faults: write the faults to this file, as a baseline for later reports
-    #[arg(long, value_name = "FILE", requires = "faults")]
+    #[arg(long, value_name = "FILE", requires = "faults", conflicts_with_all = NOT_WITH_FAULTS)]
     pub(crate) write_baseline: Option<PathBuf>,
     /// With --faults: exit with 1 if any fault is listed, except redirects
     ///
     /// Redirects count if --kinds names them.
-    #[arg(long, requires = "faults")]
+    #[arg(long, requires = "faults", conflicts_with_all = NOT_WITH_FAULTS)]
     pub(crate) fail_on_faults: bool,
     /// Report what stands out in the site's pages instead
     ///
@@ -84,13 +159,21 @@ pub(crate) struct ReportArgs {
     /// the slowest and largest pages, redirect chains, and linked pages that robots.txt excludes.
     /// Pages are read from the archive. With --html, a page that begins with what to fix, also the
     /// faults of links, each with a grade.
-    #[arg(long, conflicts_with_all = ["changes", "broken", "compare", "faults"])]
+    #[arg(long, conflicts_with_all = NOT_WITH_SITE)]
     pub(crate) site: bool,
     /// With --site: list pages that are more clicks than this away from a seed
-    #[arg(long, value_name = "N", requires = "site", default_value_t = crawl_records::MAX_CLICKS)]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "site",
+        conflicts_with_all = NOT_WITH_SITE,
+        default_value_t = crawl_records::MAX_CLICKS
+    )]
     pub(crate) max_clicks: u32,
-    /// Exit with 1 if any host is partial, blocked or empty; hosts.jsonl has the reason
-    #[arg(long, conflicts_with_all = ["broken", "changes"])]
+    /// Exit with 1 if any host is partial, blocked or empty, whatever is printed
+    ///
+    /// hosts.jsonl has the reason.
+    #[arg(long)]
     pub(crate) fail_on_partial: bool,
 }
 
@@ -119,6 +202,12 @@ pub(super) fn fault_kind(name: &str) -> Result<FaultKind, String> {
     let entry = kinds.iter().find(|(known, _)| known == name);
     entry.map(|(_, kind)| *kind).ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().map(|(known, _)| known.as_str()).collect();
-        format!("valid kinds: {}", names.join(", "))
+        let similar = nearest(name, kinds.iter().map(|(known, _)| (known.clone(), known)));
+        let similar = similar.map(|known| format!("did you mean `{known}`? "));
+        format!(
+            "{}valid kinds: {}",
+            similar.unwrap_or_default(),
+            names.join(", ")
+        )
     })
 }

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use crawl_records::WORKERS;
 
 use super::args;
-use crate::error::{FINISHED, USAGE, cut, nearest};
+use super::flags_of_other_tools::{self, ROBOTS_ALWAYS_APPLY};
+use crate::error::{FINISHED, USAGE, cut, nearest, quoted};
 use crate::terminal::note;
 
 /// Prints a clap error. For clap, help and version are errors too: this function prints them to
@@ -19,12 +21,21 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
             ExitCode::from(FINISHED)
         }
         _ => {
-            let text = error.render().to_string().replace("\n  tip: ", "\nhint: ");
+            let text = error.render().to_string();
             let text = text.replace("For more information, try '--help'.", "");
             let text = cut(text.trim_end());
+            let own_hint = hint_of_crawl_dir(error)
+                .or_else(|| hint_of_other_tool(error))
+                .or_else(|| hint_for_robots(error))
+                .or_else(|| hint_for_yes_or_no(error));
+            // clap suggests the flag with the most similar name, even if it has another meaning.
+            let text = match &own_hint {
+                Some(_) => without_tips(&text),
+                None => text.replace("\n  tip: ", "\nhint: "),
+            };
             let hint = match text.contains("\nhint: ") {
-                true => hint_of_crawl_dir(error).unwrap_or_default(),
-                false => hint_of_crawl_dir(error).unwrap_or_else(|| hint_for(error)),
+                true => String::new(),
+                false => own_hint.unwrap_or_else(|| hint_for(error)),
             };
             let hint = match hint.is_empty() {
                 true => hint,
@@ -36,36 +47,111 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
     }
 }
 
+/// Removes clap's suggestions, each with the blank line before it.
+fn without_tips(text: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        match line.starts_with("  tip: ") {
+            true => {
+                kept.pop_if(|last| last.is_empty());
+            }
+            false => kept.push(line),
+        }
+    }
+    kept.join("\n")
+}
+
 /// Returns the word that clap rejected as an unknown command or argument. `None` if the error has
 /// another cause or the word is a flag.
 fn unknown_word(error: &clap::Error) -> Option<&str> {
+    unknown_argument(error).filter(|word| !word.starts_with('-'))
+}
+
+/// Returns the word or flag that clap rejected as unknown. `None` if the error has another cause.
+fn unknown_argument(error: &clap::Error) -> Option<&str> {
     let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let is_unknown = matches!(
         error.kind(),
         ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
     );
     match kinds.into_iter().find_map(|kind| error.get(kind))? {
-        ContextValue::String(word) if is_unknown && !word.starts_with('-') => Some(word),
+        ContextValue::String(word) if is_unknown => Some(word),
         _ => None,
     }
 }
 
 /// Returns the hint for a rejected word that is the directory of a crawl. `None` for any other
-/// word.
+/// word, or if the command has no use for a directory.
 fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     let word = unknown_word(error)?;
     if !Path::new(word).join("crawl.toml").is_file() {
         return None;
     }
-    let first = first_argument();
-    Some(match args::command().find_subcommand(&first) {
-        None => format!("`crawl --output {word}` continues the crawl in it"),
-        Some(command) => format!(
+    hint_for_crawl_dir(&first_argument(), Path::new(word))
+}
+
+/// Returns the hint for a crawl's directory that `command` can't take as an argument. `command` is
+/// the first argument, whether or not it is the name of a command.
+fn hint_for_crawl_dir(command: &str, dir: &Path) -> Option<String> {
+    let is_gathered = dir.join(WORKERS).exists();
+    let dir = quoted(dir);
+    Some(match command {
+        "index" | "mcp" | "search" | "serve" => format!(
             "merge the directories of several workers with `crawl gather DIR .. --output ALL`, then \
-             run `crawl {} ALL`",
-            command.get_name()
+             run `crawl {command} ALL`"
         ),
+        "extract" | "forget" | "recheck" | "replay" => {
+            format!("`crawl {command}` takes one directory: run it for each worker's directory")
+        }
+        "control" => format!("the directory comes first, as in `crawl control {dir} pause`"),
+        "check" => format!("`crawl report {dir} --faults` lists the faults of the crawl in it"),
+        // No run continues a crawl in a gathered directory.
+        _ if is_gathered => return None,
+        "plan" => format!("`crawl plan --output {dir}` estimates the next run of the crawl in it"),
+        command if args::command().find_subcommand(command).is_none() => {
+            format!("`crawl --output {dir}` continues the crawl in it")
+        }
+        _ => return None,
     })
+}
+
+/// Returns the hint for an unknown flag that another tool has.
+fn hint_of_other_tool(error: &clap::Error) -> Option<String> {
+    let flag = unknown_argument(error).filter(|word| word.starts_with('-'))?;
+    let command = args::command();
+    let named = command.find_subcommand(first_argument());
+    flags_of_other_tools::hint(named.unwrap_or(&command), flag)
+}
+
+/// Returns the hint for a value such as `yes` or `none`, if the flag has another name for it, such
+/// as `all` or `off`.
+fn hint_for_yes_or_no(error: &clap::Error) -> Option<String> {
+    let (Some(ContextValue::String(value)), Some(ContextValue::Strings(valid))) = (
+        error.get(ContextKind::InvalidValue),
+        error.get(ContextKind::ValidValue),
+    ) else {
+        return None;
+    };
+    let names: &[&str] = match value.to_lowercase().as_str() {
+        "yes" | "y" | "true" | "1" => &["on", "all", "always"],
+        "no" | "n" | "false" | "0" | "none" | "never" => &["off"],
+        _ => return None,
+    };
+    let name = names
+        .iter()
+        .find(|name| valid.iter().any(|valid| valid == *name))?;
+    Some(format!("did you mean `{name}`?"))
+}
+
+/// Returns the hint for an unusable value of `--robots`, such as `off`.
+fn hint_for_robots(error: &clap::Error) -> Option<String> {
+    let is_robots = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(flag)) if flag.starts_with("--robots ")
+    );
+    let is_unusable = error.kind() == ErrorKind::InvalidValue;
+    let is_similar = error.get(ContextKind::SuggestedValue).is_some();
+    (is_robots && is_unusable && !is_similar).then(|| ROBOTS_ALWAYS_APPLY.to_owned())
 }
 
 /// Returns the first argument, which names a subcommand. Empty if it is missing or not valid UTF-8.

@@ -101,9 +101,11 @@ fn at_rest(dir: &Path, command: ControlCommand) -> Result<u8, CommandError> {
     match changed {
         Ok(()) => print(format!("{}\n", confirmation(&command, None)).as_bytes()),
         Err(EngineError::Refused(why)) => Err(refusal(engine_refused(why))),
-        Err(why @ (EngineError::NothingToDo { .. } | EngineError::OutputForeign { .. })) => {
-            Err(CommandError::usage(why.to_string()).hint("give the directory of a crawl"))
-        }
+        Err(
+            why @ (EngineError::NothingToDo { .. }
+            | EngineError::NotADirectory { .. }
+            | EngineError::OutputForeign { .. }),
+        ) => Err(CommandError::usage(why.to_string()).hint("give the directory of a crawl")),
         Err(why @ EngineError::BesideCrawl { .. }) => Err(of_engine(&why, dir)),
         Err(why) => Err(CommandError::disk(why.to_string())),
     }

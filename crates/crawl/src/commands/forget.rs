@@ -18,7 +18,8 @@ use crate::cli::args::IndexArgs;
 use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
-use crate::error::{CommandError, FINISHED, no_crawl};
+use crate::error::{CommandError, FINISHED, no_crawl, quoted};
+use crate::settings::typed_seed::{self, ParsedSeed, is_seed};
 use crate::settings::{MarkPurpose, UserFolders, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
@@ -168,7 +169,7 @@ fn build_index(dir: &Path) -> Result<(), CommandError> {
     note(&format!(
         "the search index was deleted, and this build can't rebuild it\nhint: run `crawl index {}` \
          in a build with the feature `search`",
-        dir.display()
+        quoted(dir)
     ));
     Ok(())
 }
@@ -191,19 +192,22 @@ fn now() -> Timestamp {
 /// Parses the page or the host that the user wants to forget.
 fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     let mut removal = RemovalSelection::default();
-    if what.contains("://") {
-        let url = canonicalize(None, what).map_err(|why| {
-            CommandError::usage(format!("unusable URL `{what}`: {why}"))
-                .hint("give a whole URL such as `https://example.org/page`")
-        })?;
-        removal.add_page(&url);
+    if what.contains("://") || is_page_of_bare_host(what) {
+        let ParsedSeed { url, stand_in, .. } = typed_seed::read_page(what)?;
+        // Without a scheme, the page is erased in both schemes.
+        [Some(url), stand_in]
+            .iter()
+            .flatten()
+            .for_each(|url| removal.add_page(url));
         return Ok(removal);
     }
     // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would ignore
     // it, and the pages of all ports would be erased.
+    let page = typed_seed::read(what).map(|page| page.url.to_string());
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
-         such as `https://{what}`"
+         such as `{}`",
+        page.unwrap_or_else(|_| "https://example.org/page".to_owned())
     );
     let mut table = HostPatternMap::default();
     let checked = table.insert(what, ());
@@ -212,6 +216,13 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
         .map_err(|why| CommandError::usage(format!("unusable host `{what}`: {why}")).hint(hint))?;
     removal.add_host(host);
     Ok(removal)
+}
+
+/// Returns whether a word is a page without a scheme, such as `example.org/page`. `example.org/` is
+/// not, because it could mean the whole host or only its first page.
+fn is_page_of_bare_host(what: &str) -> bool {
+    let path = what.find(['/', '?', '#']).map(|at| &what[at..]);
+    is_seed(what) && path.is_some_and(|path| path.len() > 1 && path.starts_with('/'))
 }
 
 /// Returns the pages that the last `crawl recheck` found excluded, and the reason for their
@@ -227,7 +238,7 @@ fn by_recheck(
         );
         let hint = format!(
             "`crawl recheck {}` fetches them, and lists the pages they exclude",
-            dir.display()
+            quoted(dir)
         );
         return Err(CommandError::usage(problem).hint(hint));
     };
@@ -301,10 +312,8 @@ mod tests {
     use super::named;
 
     #[test]
-    fn a_host_is_named_alone_and_a_page_by_its_whole_url() {
+    fn a_host_is_named_alone_and_a_page_with_its_path() {
         for what in [
-            "127.0.0.1:8431/linker",
-            "example.org/page",
             "example.org/",
             "example.org?q",
             "example.org#part",
@@ -326,11 +335,22 @@ mod tests {
                 .collect();
             assert_eq!(hosts, [what]);
         }
-        let page = named("https://example.org/page").unwrap();
-        assert!(page.hosts().is_empty());
-        assert_eq!(
-            page.pages().collect::<Vec<_>>(),
-            ["https://example.org/page"]
-        );
+        for (what, expected) in [
+            (
+                "https://example.org/page",
+                &["https://example.org/page"][..],
+            ),
+            (
+                "example.org/page",
+                &["http://example.org/page", "https://example.org/page"],
+            ),
+            ("127.0.0.1:8431/a", &["http://127.0.0.1:8431/a"]),
+        ] {
+            let page = named(what).unwrap();
+            assert!(page.hosts().is_empty());
+            let mut pages: Vec<_> = page.pages().collect();
+            pages.sort_unstable();
+            assert_eq!(pages, expected);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crawl_records::{counted, size};
 
 use crate::cli::gather::GatherArgs;
 use crate::error::records::of_records;
-use crate::error::{BREACH, CommandError, FINISHED, unwritable};
+use crate::error::{BREACH, CommandError, FINISHED, quoted, unwritable};
 use crate::terminal::{note, print_json};
 
 /// Maximum length of a file name in bytes.
@@ -126,11 +126,11 @@ pub(super) fn of_gather(error: GatherError, output: &Path) -> CommandError {
         GatherError::NotEnded { dir } => CommandError::usage(message).hint(format!(
             "start it again with `crawl --output {}` and stop it with Ctrl-C, which removes \
              uncommitted data",
-            dir.display()
+            quoted(&dir)
         )),
         GatherError::HalfForgotten { dir } => CommandError::usage(message).hint(format!(
             "any command on it finishes that, such as `crawl explain {} URL`",
-            dir.display()
+            quoted(&dir)
         )),
         GatherError::Replay { .. } => {
             CommandError::usage(message).hint("give the directories of crawls, not of replays")

@@ -82,6 +82,7 @@ fn refusal(error: &EngineError, dir: &Path) -> CommandError {
     let is_crawl = dir.join("crawl.toml").is_file();
     match error {
         EngineError::NothingToDo { .. }
+        | EngineError::NotADirectory { .. }
         | EngineError::OutputForeign { .. }
         | EngineError::BesideCrawl { .. }
         | EngineError::StateMissing { .. }

@@ -8,7 +8,9 @@ use crawl_engine::find_tombstone;
 use crawl_identity::{KeyDirectory, SigningKeySet, sign_document};
 #[cfg(feature = "search")]
 use crawl_records::Explanation;
-use crawl_records::{BrokenLinkReport, EveryLinkDisplay, StateAvailability, stored_settings};
+use crawl_records::{
+    BrokenLinkReport, CrawlReport, EveryLinkDisplay, StateAvailability, stored_settings,
+};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 use toml::Value;
@@ -40,46 +42,46 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
             args.json,
         );
     }
-    if args.faults {
-        return faults(args);
-    }
-    if args.site {
-        return site(args);
-    }
     let broken = match args.broken || args.fail_on_broken {
         true => Some(crawl_records::broken(dir).map_err(of_records)?),
         false => None,
     };
-    let printed = match (&broken, &args.html) {
-        (Some(broken), _) if args.broken && args.all && !args.json => {
+    let mut totals = None;
+    let printed = match &broken {
+        _ if args.faults => faults(args)?,
+        _ if args.site => site(args)?,
+        Some(broken) if args.broken && args.all && !args.json => {
             print(EveryLinkDisplay(broken).to_string().as_bytes())?
         }
-        (Some(broken), _) if args.broken => show(broken, args.json)?,
+        Some(broken) if args.broken => show(broken, args.json)?,
         _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
-        (_, html) => {
-            let (report, printed) = match html {
-                Some(path) => {
-                    let (report, page) = crawl_records::report_page(dir).map_err(of_records)?;
-                    write_file(path, page)?;
-                    (report, FINISHED)
-                }
-                None => {
-                    let report = crawl_records::report(dir).map_err(of_records)?;
-                    let printed = show(&report, args.json)?;
-                    (report, printed)
-                }
-            };
-            match args.fail_on_partial && !report.is_whole() {
-                true => NOTHING_DONE,
-                false => printed,
-            }
-        }
+        _ => show_totals(args, &mut totals)?,
     };
     let is_broken = broken.is_some_and(|broken| count_reachable(&broken) > 0);
-    Ok(match args.fail_on_broken && is_broken {
+    let is_partial = args.fail_on_partial && {
+        let totals = totals.map_or_else(|| crawl_records::report(dir).map_err(of_records), Ok)?;
+        !totals.is_whole()
+    };
+    Ok(match args.fail_on_broken && is_broken || is_partial {
         true => NOTHING_DONE,
         false => printed,
     })
+}
+
+/// Prints the totals of the crawl, or writes them to the file of `--html`. Stores them in `totals`.
+fn show_totals(args: &ReportArgs, totals: &mut Option<CrawlReport>) -> Result<u8, CommandError> {
+    match &args.html {
+        Some(path) => {
+            let (report, page) = crawl_records::report_page(&args.dir).map_err(of_records)?;
+            *totals = Some(report);
+            write_file(path, page)?;
+            Ok(FINISHED)
+        }
+        None => {
+            let report = crawl_records::report(&args.dir).map_err(of_records)?;
+            show(totals.insert(report), args.json)
+        }
+    }
 }
 
 /// Runs `crawl report --site`.

@@ -13,7 +13,7 @@ use crawl_index::IndexError;
 
 #[cfg(feature = "shared-frontier")]
 use super::shared_frontier::of_shared;
-use super::{CommandError, INTERRUPTED};
+use super::{CommandError, INTERRUPTED, quoted};
 
 /// Converts an engine error of a command that works on the existing crawl in the directory `dir`,
 /// and has no `--output`.
@@ -69,7 +69,7 @@ struct CommandHints {
 fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> CommandError {
     let message = with_causes(error);
     match error {
-        EngineError::OutputForeign { .. } => CommandError::usage(message)
+        EngineError::OutputForeign { .. } | EngineError::NotADirectory { .. } => CommandError::usage(message)
             .hint("set --output to a new or empty directory, or to that of an earlier crawl"),
         EngineError::BesideCrawl { found, .. } => CommandError::usage(message)
             .hint(format!("move `{found}` to another folder")),
@@ -125,10 +125,10 @@ fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> Command
             ..CommandError::usage(message).hint("the same command continues")
         },
         EngineError::UnfinishedForget { dir } => CommandError::usage(message)
-            .hint(format!("`crawl forget {} --finish` finishes it", dir.display())),
+            .hint(format!("`crawl forget {} --finish` finishes it", quoted(dir))),
         EngineError::ForeignForget { dir, .. } => CommandError::usage(message).hint(format!(
             "if you trust this directory, `crawl forget {} --finish` finishes what was interrupted",
-            dir.display()
+            quoted(dir)
         )),
         EngineError::NothingToDo { .. } => {
             CommandError::usage(message).hint("start a crawl with `crawl URL`")
@@ -155,7 +155,7 @@ fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> Command
             IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
         ) => CommandError::disk(message).hint(format!(
             "rebuild it from the archive with `crawl index {}`; then the same command continues",
-            output.display()
+            quoted(output)
         )),
         error if is_denied(error) => CommandError::disk(message).hint(hints.denied),
         error if is_full(error) => CommandError::disk(message).hint(hints.full),

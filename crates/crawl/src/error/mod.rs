@@ -242,6 +242,21 @@ pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)
         .map(|(_, value)| value)
 }
 
+/// Quotes a path for a shell, as an argument of a command that a message shows. A name that begins
+/// with `-` gets `./` in front, so that it isn't read as a flag.
+pub(crate) fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let path = match path.starts_with('-') {
+        true => format!("./{path}"),
+        false => path,
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    match !path.is_empty() && path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
 /// Returns the error for a directory that does not contain a crawl.
 pub(crate) fn no_crawl(dir: &Path) -> CommandError {
     CommandError::usage(format!("no crawl in `{}`", dir.display()))
@@ -306,7 +321,23 @@ fn shortened(text: &str, max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use std::path::Path;
+
+    use super::{cut, quoted};
+
+    #[test]
+    fn a_path_is_quoted_for_a_shell() {
+        for (path, expected) in [
+            ("crawl-e.example", "crawl-e.example"),
+            ("my site", "'my site'"),
+            ("it's", r"'it'\''s'"),
+            ("-x", "./-x"),
+            ("- y", "'./- y'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), expected);
+        }
+    }
 
     #[test]
     fn long_words_and_lines_are_cut() {

@@ -1,8 +1,7 @@
 //! Definitions of all metrics: names, meanings and sources of the values.
 
-use crawl_engine::{
-    CrawlPhase, DurationHistogram, PAGE_OUTCOMES, ProgressSnapshot, exclusion_reasons,
-};
+use crawl_archive::rows::PAGE_OUTCOMES;
+use crawl_engine::{CrawlPhase, DurationHistogram, ProgressSnapshot, exclusion_reasons};
 use crawl_scheduler::PauseReason;
 
 use super::process::ProcessMetrics;
@@ -24,8 +23,8 @@ fn of_counters(now: &ProgressSnapshot) -> Vec<MetricFamily> {
         MetricFamily {
             name: "crawl_pages_total",
             unit: "pages",
-            help: "Rows written to pages.jsonl, by outcome: no_answer, unread (the body is \
-                   incomplete), or the meaning of the status.",
+            help: "Rows written to pages.jsonl, by outcome as in report.json: ok, unread \
+                   (the body is incomplete), no_answer and so on.",
             values: MetricSamples::Counter(by("outcome", PAGE_OUTCOMES, |outcome| {
                 counted.pages.get(outcome).copied()
             })),

@@ -39,7 +39,7 @@ use super::setting_definitions::{Operator, Settings};
 use super::shared_crawl::check_shared;
 use super::sites::{accesses, by_name};
 use super::toml_output::stored_seeds;
-use crate::error::{CommandError, ErrorCollector, left_out};
+use crate::error::{CommandError, ErrorCollector, left_out, quoted};
 use crate::rendering::renderer;
 use crate::settings::typed_seed::{self, ParsedSeed};
 use crate::values::{AddressOverride, BrowserSettings, DurationSetting};
@@ -485,11 +485,14 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
     let (message, hint) = match path.join("crawl.toml").is_file() {
         true if !holds_seed_at(path, typed) => (
             "the directory of a crawl",
-            format!("continue it with `crawl --output {typed}`"),
+            format!("continue it with `crawl --output {}`", quoted(path)),
         ),
         false if typed.ends_with(".toml") && path.is_file() => (
             "a file",
-            format!("read settings from it with `crawl --config {typed}`"),
+            format!(
+                "read settings from it with `crawl --config {}`",
+                quoted(path)
+            ),
         ),
         _ => return Ok(()),
     };

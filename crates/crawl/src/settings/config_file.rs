@@ -52,6 +52,10 @@ pub(crate) fn rules_of_file(path: &Path) -> Result<CompiledRules, CommandError> 
 /// Reads the usable parts of a settings file. Adds everything else to `problems` with its position,
 /// even a value of the right type if the value is unusable.
 ///
+/// If the file is the crawl.toml of a crawl, the keys that each run sets are left out, as when its
+/// crawl is continued. Otherwise an earlier run, perhaps of someone else, would start further rounds
+/// (`every`) or write to a file (`log`).
+///
 /// # Errors
 /// The file can't be read.
 pub(super) fn read_usable(
@@ -59,7 +63,17 @@ pub(super) fn read_usable(
     problems: &mut ErrorCollector,
 ) -> Result<Layer, CommandError> {
     let text = fs::read_to_string(path).map_err(unreadable(path))?;
-    Ok(usable(&text, &path.display().to_string(), problems))
+    let mut layer = usable(&text, &path.display().to_string(), problems);
+    if is_record(&text) {
+        layer.forget_each_run();
+    }
+    Ok(layer)
+}
+
+/// Returns whether a settings file is the crawl.toml that a crawl wrote.
+pub(super) fn is_record(text: &str) -> bool {
+    let (root, _) = DeTable::parse_recoverable(text);
+    root.get_ref().contains_key(NOTES)
 }
 
 /// Returns a function that converts an I/O error into the error for a settings file that can't be

@@ -16,7 +16,7 @@ use super::config_file;
 use super::setting_definitions::{Layer, SettingPersistence, Settings, memory};
 use super::toml_output::{record, stored_list, stored_seeds, table_of, without_secrets};
 use crate::error::CommandError;
-use crate::values::Switch;
+use crate::values::{FilePath, Switch};
 
 /// The key that marks a crawl.toml as that of a replay, and names the replayed crawl.
 pub(super) const REPLAY_OF: &str = "replay-of";
@@ -35,7 +35,9 @@ const BROWSER_KEYS: [&str; 4] = [
 const AGENT: &str = "agent";
 
 /// Fills in the seeds and the contact that neither the flags nor the file of `--config` set, from the
-/// crawl in `dir`. Both are harmless in a replay, even if the directory is someone else's.
+/// crawl in `dir`. Both are harmless in a replay, even if the directory is someone else's. If the
+/// file is a crawl's own crawl.toml, the output directory is `dir`, so that a replay without
+/// `--output` is refused.
 ///
 /// # Errors
 /// The file can't be read.
@@ -60,6 +62,9 @@ pub(super) fn fill_in(flags: &mut Layer, file: &Path, dir: &Path) -> Result<(), 
     };
     if flags.operator.contact.is_none() && contact(&file_table).is_none() {
         flags.operator.contact = contact(&stored);
+    }
+    if flags.output.output.is_none() && config_file::is_record(&text) {
+        flags.output.output = Some(FilePath(dir.to_owned()));
     }
     Ok(())
 }

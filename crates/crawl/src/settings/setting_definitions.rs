@@ -208,6 +208,16 @@ impl Layer {
         self
     }
 
+    /// Clears the keys that each run sets, in a layer read from the crawl.toml of an earlier run.
+    pub(super) fn forget_each_run(&mut self) {
+        for (table, fields) in TABLES {
+            let is_each_run = |field: &&&str| memory(table, field) == Some(EachRun);
+            for field in fields.iter().filter(is_each_run) {
+                self.forget(table, field);
+            }
+        }
+    }
+
     /// Returns all lists of hosts.
     pub(super) fn host_lists(&mut self) -> Vec<HostListSetting<'_>> {
         let of_scope = [

@@ -337,6 +337,30 @@ mod tests {
     }
 
     #[test]
+    fn a_crawl_toml_given_with_config_sets_no_keys_that_each_run_sets() {
+        let (dir, around) = setup();
+        let config = dir.path().join("crawl.toml");
+        let text = "[politeness]\ndelay = \"7s\"\n[recrawl]\nevery = \"2s\"\n\
+                    [output]\noutput = \"elsewhere\"\nlinks = \"on\"\n\
+                    [display]\nlog = \"notes.txt\"\nfail-on-error = \"on\"\n";
+        let output = Some(dir.path().join("c"));
+        let gathered = |text: &str| {
+            fs::write(&config, text).unwrap();
+            let mut typed = flags(None, output.as_deref());
+            typed.seed = Some(vec![ListedSeed::plain("http://e.example/")]);
+            gather(typed, Some(&config), &around).unwrap()
+        };
+        let of_record = gathered(&format!("{text}[crawl]\nversion = \"0.1.0\"\n"));
+        assert_eq!(of_record.display, Settings::default().display);
+        assert_eq!(of_record.recrawl, Settings::default().recrawl);
+        assert_eq!(of_record.politeness.delay.to_string(), "7s");
+        assert!(of_record.output.links.is_on());
+        let own = gathered(text);
+        assert_eq!(own.display.log.0, Path::new("notes.txt"));
+        assert!(own.recrawl.every.0.is_some());
+    }
+
+    #[test]
     fn user_file_holds_a_contact_only() {
         let (dir, around) = setup();
         let user = dir.path().join("home/crawl/config.toml");

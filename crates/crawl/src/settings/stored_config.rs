@@ -6,6 +6,7 @@
 //! it in flags or `--config`, or if the file's mark proves that this program wrote the file for
 //! this user (see [`super::keyed_marks`]).
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
@@ -23,8 +24,8 @@ use super::setting_definitions::{Layer, SettingPersistence, Settings, TABLES, me
 use super::sites;
 use super::toml_output::{mark_of, record_again, without_secrets};
 use super::user_folders::UserFolders;
-use crate::error::engine::of_engine;
-use crate::error::{CommandError, no_crawl};
+use crate::error::engine::{of_crawl, of_engine};
+use crate::error::{CommandError, no_crawl, quoted};
 use crate::settings::typed_seed;
 use crate::values::{FilePath, HostListEntry};
 
@@ -96,9 +97,17 @@ impl StoredConfig {
     /// Reads the crawl.toml in `dir`, even if the crawl there can't be continued.
     fn read_any(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         let path = dir.join("crawl.toml");
-        if matches!(path.symlink_metadata(), Err(why) if why.kind() == std::io::ErrorKind::NotFound)
-        {
-            return Ok(None);
+        match path.symlink_metadata().map_err(|why| why.kind()) {
+            // A link that leads nowhere has no crawl.toml either.
+            Err(ErrorKind::NotFound) if !dir.is_symlink() || dir.exists() => return Ok(None),
+            Err(ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                let dir = dir.to_owned();
+                return Err(of_crawl(
+                    &EngineError::NotADirectory { dir: dir.clone() },
+                    &dir,
+                ));
+            }
+            _ => {}
         }
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(config_file::unreadable(&path))?;
         let mut layer = config_file::parse(&text, &path.display().to_string())?;
@@ -215,13 +224,7 @@ impl StoredConfig {
                 return Err(stored.refusal(marked, &unset_lines, "replay"));
             }
         }
-        for (table, fields) in TABLES {
-            let is_dropped =
-                |field: &&&str| memory(table, field) == Some(SettingPersistence::EachRun);
-            for field in fields.iter().filter(is_dropped) {
-                stored.layer.forget(table, field);
-            }
-        }
+        stored.layer.forget_each_run();
         stored.layer.output.output = Some(FilePath(dir.to_owned()));
         Ok(stored.layer)
     }
@@ -304,9 +307,10 @@ impl StoredConfig {
         unset_lines: &[String],
         command: &str,
     ) -> CommandError {
-        let (path, dir) = (self.path.display(), self.dir.display());
+        let (path, dir) = (quoted(&self.path), quoted(&self.dir));
         CommandError::usage(format!(
-            "`{path}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
+            "`{}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
+            self.path.display(),
             marked.why(),
             unset_lines.join("\n  ")
         ))
@@ -469,9 +473,10 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) ->
         let file = dir.join("crawl.toml");
         tracing::warn!(
             %why,
-            "can't store a key, so `{0}` isn't marked as yours; to continue the crawl, add \
-             `--config {0}`",
-            file.display()
+            "can't store a key, so `{}` isn't marked as yours; to continue the crawl, add \
+             `--config {}`",
+            file.display(),
+            quoted(&file)
         );
     })
     .ok()

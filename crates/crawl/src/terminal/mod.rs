@@ -23,7 +23,7 @@ pub(crate) use index_count_descriptions::index_counts;
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
 pub(crate) use status_line::StatusLine;
-pub(crate) use summary::{ConfigTrustStatus, closing, exit_code, quoted};
+pub(crate) use summary::{ConfigTrustStatus, closing, exit_code};
 pub(crate) use unreached_hosts::{nothing_reached, unreached_hosts};
 
 /// Stderr, shared by progress, log lines and messages so that output doesn't break the bar. Clones

@@ -10,7 +10,7 @@ use super::index_count_descriptions::{by_reason, index_counts};
 use super::progress::roughly;
 use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
 use crate::clock;
-use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
+use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
 
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.
 const LEFT_OUT: [(&str, &str); 4] = [
@@ -124,12 +124,11 @@ pub(crate) fn closing(
 /// Returns the command that continues the crawl, or what to do first if that command would fetch
 /// nothing.
 fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrustStatus) -> String {
-    let output = quoted(&summary.output.display().to_string());
+    let output = quoted(&summary.output);
     let config = match mark {
         ConfigTrustStatus::Yes | ConfigTrustStatus::Temporary => String::new(),
         ConfigTrustStatus::No => {
-            let file = summary.output.join("crawl.toml").display().to_string();
-            format!(" --config {}", quoted(&file))
+            format!(" --config {}", quoted(&summary.output.join("crawl.toml")))
         }
     };
     let command = format!("{exe} --output {output}{config}");
@@ -170,10 +169,7 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
 
 /// Describes the contents of the search index, and how to add the pages that it lacks.
 fn indexed(index: &IndexSummary, summary: &RunSummary) -> String {
-    let build = format!(
-        "`crawl index {}`",
-        quoted(&summary.output.display().to_string())
-    );
+    let build = format!("`crawl index {}`", quoted(&summary.output));
     match &index.fault {
         Some((why, ArchivePresence::No)) => {
             return format!("{why}: can't build it without an archive");
@@ -215,7 +211,7 @@ fn failed(summary: &RunSummary, report: &CrawlReport) -> String {
     match report.broken.pages {
         0 => count,
         _ => {
-            let output = quoted(&summary.output.display().to_string());
+            let output = quoted(&summary.output);
             format!("{count}; links to broken pages: crawl report {output} --broken")
         }
     }
@@ -277,13 +273,13 @@ fn name_unmatched_rules(summary: &RunSummary, report: &CrawlReport, text: &mut S
         let _ = writeln!(
             text,
             "  and {more} more: crawl report {}",
-            summary.output.display()
+            quoted(&summary.output)
         );
     }
     let _ = writeln!(
         text,
         "  hint: correct the rules in FILE; crawl extract {} --config FILE reads the archive again",
-        quoted(&summary.output.display().to_string())
+        quoted(&summary.output)
     );
 }
 
@@ -339,15 +335,6 @@ fn roughly_or_tenths(time: std::time::Duration) -> String {
     match time.as_secs() {
         0..10 => format!("{:.1}s", time.as_secs_f64()),
         _ => roughly(time),
-    }
-}
-
-/// Quotes a path for a shell.
-pub(crate) fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    match !path.is_empty() && path.chars().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
     }
 }
 

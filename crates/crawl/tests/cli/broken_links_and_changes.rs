@@ -103,6 +103,9 @@ fn a_broken_page_fails_a_build_on_request() {
         (&["--broken", "--fail-on-broken"], 1),
         (&["--changes", "--fail-on-broken", "--json"], 1),
         (&["--html", "r.html", "--fail-on-broken"], 1),
+        (&["--faults", "--fail-on-broken"], 1),
+        (&["--site", "--fail-on-broken"], 1),
+        (&["--site", "--fail-on-partial"], 0),
     ] {
         let ran = cmd.run(&[&["report", "c"], flags].concat());
         assert_eq!((ran.code, ran.stderr.as_str()), (code, ""), "{flags:?}");
@@ -303,6 +306,12 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     assert_eq!(ran.code, 2);
     assert!(
         ran.stderr.contains("valid kinds: broken, "),
+        "{}",
+        ran.stderr
+    );
+    let ran = faults(&["--kinds", "brokn"]);
+    assert!(
+        ran.stderr.contains("did you mean `broken`?"),
         "{}",
         ran.stderr
     );

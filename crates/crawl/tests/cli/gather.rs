@@ -301,16 +301,44 @@ fn a_killed_gathering_removes_partial_results() {
 }
 
 #[test]
-fn a_second_directory_gets_a_hint_about_gather() {
+fn a_directory_that_a_command_does_not_take_gets_a_hint() {
     let (dir, cmd) = setup("several");
     dir.write("w2/crawl.toml", "");
-    for command in ["serve", "index", "replay"] {
-        let ran = cmd.run(&[command, "w1", "w2"]);
+    dir.write("my site/crawl.toml", "");
+    let merge = "merge the directories of several workers with `crawl gather DIR .. --output ALL`, \
+                 then run `crawl";
+    for (words, hint) in [
+        (&["serve", "w1", "w2"][..], format!("{merge} serve ALL`")),
+        (&["index", "w1", "w2"], format!("{merge} index ALL`")),
+        (
+            &["replay", "w1", "w2"],
+            "`crawl replay` takes one directory: run it for each worker's directory".to_owned(),
+        ),
+        (
+            &["control", "pause", "w2"],
+            "the directory comes first, as in `crawl control w2 pause`".to_owned(),
+        ),
+        (
+            &["check", "w2"],
+            "`crawl report w2 --faults` lists the faults of the crawl in it".to_owned(),
+        ),
+        (
+            &["plan", "w2"],
+            "`crawl plan --output w2` estimates the next run of the crawl in it".to_owned(),
+        ),
+        (
+            &["completions", "bash", "w2"],
+            "`crawl completions --help` lists its flags and arguments".to_owned(),
+        ),
+        (
+            &["my site"],
+            "`crawl --output 'my site'` continues the crawl in it".to_owned(),
+        ),
+    ] {
+        let ran = cmd.run(words);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
-        let hint = format!(
-            "hint: merge the directories of several workers with `crawl gather DIR .. --output ALL`, then run `crawl {command} ALL`"
-        );
-        assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
+        let hint = format!("hint: {hint}\n");
+        assert!(ran.stderr.contains(&hint), "{words:?}: {}", ran.stderr);
     }
 }
 

@@ -96,6 +96,27 @@ fn unknown_flags_and_commands_name_the_nearest() {
                crawl --output DIR
                crawl COMMAND"#]],
     );
+    for (flag, hint) in [
+        ("--depth=2", "`--depth` is `--max-depth` here"),
+        ("--level=2", "`--level` is `--max-depth` here"),
+        ("-ox", "`-o` is `--output` here"),
+        ("--user-agent=x", "`--user-agent` is `--agent` here"),
+        ("--wait=1s", "`--wait` is `--delay` here"),
+        ("--ignore-robots", "no flag ignores robots.txt, "),
+        ("--robots=off", "no flag ignores robots.txt, "),
+        ("--resources=yes", "did you mean `all`?"),
+        ("--progress=none", "did you mean `off`?"),
+    ] {
+        let (_dir, cmd) = setup("flags");
+        let ran = cmd.run(&["http://127.0.0.1:1/", flag]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let hints: Vec<_> = ran.stderr.split("hint: ").skip(1).collect();
+        assert!(
+            hints.len() == 1 && hints[0].starts_with(hint),
+            "{}",
+            ran.stderr
+        );
+    }
     check(
         &["reprot", "x"],
         expect![[r#"
@@ -342,6 +363,25 @@ fn nothing_to_go_on_with() {
             error: no crawl in `nowhere`
             hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
+}
+
+#[test]
+fn output_that_is_not_a_directory() {
+    let (dir, cmd) = setup("output");
+    dir.write("file", "precious");
+    std::os::unix::fs::symlink("nowhere", dir.file("link")).unwrap();
+    for output in ["file", "link"] {
+        let continued = ["--output", output];
+        let started = ["http://127.0.0.1:1/", "--output", output];
+        for args in [&continued[..], &started] {
+            let ran = cmd.run(args);
+            let expected = format!(
+                "error: `{output}` is not a directory\nhint: set --output to a new or empty \
+                 directory, or to that of an earlier crawl\n"
+            );
+            assert_eq!((ran.code, ran.stderr), (2, expected));
+        }
+    }
 }
 
 #[test]

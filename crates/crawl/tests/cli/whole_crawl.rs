@@ -243,6 +243,10 @@ fn incomplete_hosts_fail_the_run_only_on_request() {
         "{}",
         report_before.stdout
     );
+    for printed in ["--faults", "--site", "--broken", "--changes"] {
+        let ran = cmd.run(&["report", "c", printed, "--fail-on-partial"]);
+        assert_eq!(ran.code, 1, "{printed}: {}", ran.stderr);
+    }
     run(&[]);
     let line = "    coverage: partial: refused 1 (forbidden (403): 1)\n";
     assert!(report("c").stdout.contains(line), "{}", report("c").stdout);

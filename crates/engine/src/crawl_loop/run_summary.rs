@@ -30,6 +30,7 @@ impl Coordinator {
         let of_round = self.report.of_round();
         // Sitemaps don't show whether pages can be fetched.
         let pages_of_round = of_round.pages.saturating_sub(of_round.sitemaps);
+        let failed_of_round = of_round.failed.saturating_sub(of_round.failed_sitemaps);
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
         // In a shared crawl, another worker may have fetched the seeds. If the database can't be
@@ -63,7 +64,7 @@ impl Coordinator {
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
                 // Some pages were fetched, so count one seed as fetched: the round did not fail,
                 // even if no seed was due.
-                0 if round.number > 1 && pages_of_round > of_round.failed => 1,
+                0 if round.number > 1 && pages_of_round > failed_of_round => 1,
                 // No page was fetched although pages of the seeds' hosts were due.
                 0 if are_seeds_unreachable => 0,
                 0 if pages_of_round == 0 => totals.seeds_fetched,
@@ -99,20 +100,41 @@ fn are_seeds_unreachable(
         return false;
     };
     let hosts: HashSet<&HostKey> = hosts.iter().map(|host| &host.host).collect();
-    let target = |url: &CanonicalUrl| {
-        let visit = frontier.visit(url).ok()??;
-        PreviousVisit::read(&visit)?.redirect()
-    };
     let is_unreachable = |seed: &CanonicalUrl| {
-        let mut chain = iter::successors(Some(seed.clone()), target).take(MAX_SEED_REDIRECTS);
-        chain.any(|url| hosts.contains(&url.host_key()))
+        redirect_chain(seed, frontier).any(|url| hosts.contains(&url.host_key()))
     };
     !seeds.is_empty() && seeds.iter().all(is_unreachable)
 }
 
-/// Returns the seeds that led to no page, each with the reason.
+/// Returns a seed and then each target of its redirects. Ends with the first URL that did not
+/// redirect or was not fetched.
+fn redirect_chain(
+    seed: &CanonicalUrl,
+    frontier: &dyn Frontier,
+) -> impl Iterator<Item = CanonicalUrl> {
+    let target = |url: &CanonicalUrl| {
+        let visit = frontier.visit(url).ok()??;
+        PreviousVisit::read(&visit)?.redirect()
+    };
+    iter::successors(Some(seed.clone()), target).take(MAX_SEED_REDIRECTS)
+}
+
+/// Returns the seeds that led to no page, each with the reason. Skips seeds that are still pending
+/// or redirect to a pending URL.
 fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
+    let is_pending = |url: CanonicalUrl| {
+        let known = frontier.known(&url).ok().flatten();
+        known.is_some_and(|known| {
+            matches!(
+                known.state,
+                KnownState::Pending { .. } | KnownState::Leased { .. }
+            )
+        })
+    };
     let failure = |seed: &CanonicalUrl| {
+        if redirect_chain(seed, frontier).any(is_pending) {
+            return None;
+        }
         let why = match frontier.known(seed).ok()??.state {
             KnownState::Fetched { status: 300..=399 } => "its redirects lead to no page".to_owned(),
             KnownState::Fetched { status } => status.to_string(),
@@ -137,7 +159,7 @@ mod tests {
     use std::time::Duration;
 
     use crawl_frontier::{LastVisit, LeaseOutcome, UrlToAdmit};
-    use crawl_weburl::canonicalize;
+    use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::super::fixtures::{at, coordinator, leased, pages, run_report};
     use crate::crawl_totals::CrawlTotals;
@@ -179,6 +201,16 @@ mod tests {
         coordinator.into_summary(EndReason::Finished, elapsed, true, BTreeMap::new(), None)
     }
 
+    /// Returns the visit of a URL that redirects to `target`, if there is one.
+    fn visit(target: Option<&CanonicalUrl>) -> LastVisit {
+        let redirect = |url| format!(r#"{{"r":1,"p":{{"s":301,"d":"","t":"{url}"}}}}"#);
+        LastVisit {
+            at: 1,
+            due: 9,
+            bytes: target.map(redirect).unwrap_or_default().into_bytes(),
+        }
+    }
+
     #[test]
     fn a_summary_counts_this_round_and_this_run() {
         let summary = summary_of(None, 1, totals(2, 1, 0), totals(7, 3, 1));
@@ -207,6 +239,33 @@ mod tests {
             let summary = summary_of(outcome, 1, CrawlTotals::default(), totals(1, 0, fetched));
             let reasons: Vec<_> = summary.seeds_failed.iter().map(|seed| &*seed.why).collect();
             assert_eq!(reasons, Vec::from_iter(words));
+        }
+    }
+
+    #[test]
+    fn a_seed_that_redirects_to_a_pending_url_has_not_failed() {
+        for (is_pending, reasons) in [
+            (true, &[][..]),
+            (false, &["its redirects lead to no page"][..]),
+        ] {
+            let coordinator = coordinator(|_| {});
+            let frontier = Arc::clone(&coordinator.frontier);
+            let seed = coordinator.config.seeds[0].clone();
+            let target = canonicalize(None, "http://a.example/target").unwrap();
+            let lease = leased(&*frontier, UrlToAdmit::seed(seed.clone()));
+            let mut transaction = frontier.begin().unwrap();
+            let outcome = LeaseOutcome::Fetched { status: 301 };
+            let visit = visit(Some(&target));
+            transaction.settle_until(lease, outcome, visit).unwrap();
+            if is_pending {
+                let admission = UrlToAdmit::link(target, 0, seed);
+                transaction.admit(admission).unwrap();
+            }
+            transaction.commit().unwrap();
+            let (ended, elapsed) = (EndReason::Budget("max-pages"), Duration::from_secs(1));
+            let summary = coordinator.into_summary(ended, elapsed, false, BTreeMap::new(), None);
+            let failed = summary.seeds_failed.iter();
+            assert_eq!(Vec::from_iter(failed.map(|seed| &*seed.why)), reasons);
         }
     }
 
@@ -246,14 +305,7 @@ mod tests {
             let frontier = Arc::clone(&coordinator.frontier);
             let lease = leased(&*frontier, UrlToAdmit::seed(seed));
             let mut transaction = frontier.begin().unwrap();
-            let visit = LastVisit {
-                at: 1,
-                due: 9,
-                bytes: match is_target {
-                    true => format!(r#"{{"r":1,"p":{{"s":301,"d":"","t":"{url}"}}}}"#).into_bytes(),
-                    false => Vec::new(),
-                },
-            };
+            let visit = visit(is_target.then_some(&url));
             let outcome = LeaseOutcome::Fetched { status: 301 };
             transaction.settle_until(lease, outcome, visit).unwrap();
             transaction.commit().unwrap();

@@ -341,7 +341,8 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError>
     Ok(Some(lock))
 }
 
-/// Returns whether `dir` contains a crawl. Refuses an empty path, and a directory that was gathered
+/// Returns whether `dir` contains a crawl. Refuses an empty path, a path that is not a directory and
+/// can't become one, and a directory that was gathered
 /// from several workers, contains files that don't belong to a crawl, or contains links in place of
 /// files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
@@ -357,15 +358,13 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            let file_type = "a file of that name".to_owned();
-            return Err(EngineError::OutputForeign {
-                dir: dir.to_path_buf(),
-                found: file_type,
-            });
-        }
-        Err(error) => return Err(EngineError::disk(dir)(error)),
+        Err(error) => match error.kind() {
+            // A link that leads nowhere.
+            ErrorKind::NotFound if dir.is_symlink() => return Err(not_a_directory(dir)),
+            ErrorKind::NotFound => return Ok(false),
+            ErrorKind::NotADirectory => return Err(not_a_directory(dir)),
+            _ => return Err(EngineError::disk(dir)(error)),
+        },
     };
     let mut holds_state = false;
     let mut records = None;
@@ -391,6 +390,12 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
         _ => check_entries(dir)
             .map(|()| holds_state)
             .map_err(EngineError::from),
+    }
+}
+
+fn not_a_directory(dir: &Path) -> EngineError {
+    EngineError::NotADirectory {
+        dir: dir.to_path_buf(),
     }
 }
 

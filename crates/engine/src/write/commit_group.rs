@@ -43,7 +43,6 @@ use crate::priority::{Priority, is_admitted_guess, is_guess, is_undecided_guess}
 use crate::revisit::visit::{
     PreviousVisit, RevisitRules, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
-use crate::run_counters::page_outcome;
 use crate::sampling::SampleState;
 use crate::sampling::random_walk::WalkerChoices;
 use crate::scope_seeds::ScopeSeeds;
@@ -448,11 +447,10 @@ impl CommitGroup<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // Don't count a failed sitemap as a failed page: the crawl also tries guessed sitemap
-        // URLs, which may not exist.
-        match lease.kind {
-            UrlKind::Sitemap => self.totals.sitemaps += 1,
-            UrlKind::Page | UrlKind::Resource => self.totals.failed += u64::from(failed),
+        self.totals.failed += u64::from(failed);
+        if lease.kind == UrlKind::Sitemap {
+            self.totals.sitemaps += 1;
+            self.totals.failed_sitemaps += u64::from(failed);
         }
         let is_answered = |status| (200..300).contains(&status) || status == 304;
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
@@ -489,7 +487,7 @@ impl CommitGroup<'_> {
         };
         *self.latest = row.fetched_at;
         let outcomes = &mut self.committed.counts.outcomes;
-        *outcomes.entry(page_outcome(row)).or_default() += 1;
+        *outcomes.entry(row.outcome()).or_default() += 1;
         Ok(())
     }
 

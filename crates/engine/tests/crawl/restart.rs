@@ -101,6 +101,23 @@ fn a_directory_of_something_else_is_refused() {
 }
 
 #[test]
+fn a_file_and_a_link_that_leads_nowhere_are_not_directories() {
+    let web = TestWeb::builder().start();
+    let mut crawl = Crawl::of(&web);
+    std::fs::create_dir_all(&crawl.config.output).unwrap();
+    let (file, link) = (crawl.output("file"), crawl.output("link"));
+    std::fs::write(&file, "precious").unwrap();
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    for output in [file.clone(), file.join("below"), link] {
+        crawl.config.output = output.clone();
+        let error = crawl.run().unwrap_err();
+        let is_refused = matches!(&error, EngineError::NotADirectory { dir } if *dir == output);
+        assert!(is_refused, "{error}");
+    }
+    assert!(web.log().is_empty());
+}
+
+#[test]
 fn an_empty_path_is_no_directory() {
     let web = TestWeb::builder().start();
     let mut crawl = Crawl::of(&web);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
+use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, RobotsVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
@@ -18,6 +18,7 @@ use super::settings_history::SettingsHistory;
 use super::text::undecided_words;
 use super::{AuditReport, ROUNDING_MS, read_settings, readable};
 use crate::error::RecordsError;
+use crate::host_reports::LastRowLineSet;
 use crate::number_format::{counted, grouped, size};
 use crate::row_file_reader::{excluded, pages, requests};
 use crate::self_contained_page::{HtmlTable, TableCell, fold, page};
@@ -263,8 +264,11 @@ fn next_hop<'a>(
 
 fn excluded_by_robots(dir: &Path, host: &HostKey) -> Result<BTreeMap<String, u64>, RecordsError> {
     let mut rules = BTreeMap::new();
-    for row in excluded(dir)? {
-        let Some(row) = readable(row)?.filter(|row| row.reason == "robots") else {
+    let last = LastRowLineSet::of_excluded(dir)?;
+    let mut rows = excluded(dir)?;
+    while let Some(row) = rows.next() {
+        let is_counted = |row: &ExcludedRow| row.reason == "robots" && last.holds(rows.line());
+        let Some(row) = readable(row)?.filter(is_counted) else {
             continue;
         };
         let url = canonicalize(None, &row.url);

@@ -146,7 +146,10 @@ fn a_crawl_differs_from_itself_in_nothing() {
 #[test]
 fn beyond_a_thousand_the_rules_of_a_reason_are_counted_together() {
     let rules: Vec<_> = (0..1_003)
-        .map(|n| excluded("http://a.example/p", "robots", &format!("Disallow: /{n}")))
+        .map(|n| {
+            let (url, rule) = (format!("http://a.example/{n}"), format!("Disallow: /{n}"));
+            excluded(&url, "robots", &rule)
+        })
         .collect();
     let (many, none) = (crawl(&[], &[], &rules), crawl(&[], &[], &[]));
     let comparison = compare(many.path(), none.path()).unwrap();

@@ -8,11 +8,11 @@ use super::HostReportCollector;
 use crate::broken::key;
 use crate::error::RecordsError;
 use crate::host_coverage::HostOutcomeCounts;
-use crate::row_file_reader::pages;
+use crate::row_file_reader::{excluded, pages};
 
 impl HostReportCollector {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
-    /// with that row and whether it failed. Does nothing and returns `false` if the crawl has one
+    /// with that row. Does nothing and returns `false` if the crawl has one
     /// round, because each URL has only one row then. Reads the rows of the crawl in `dir` twice
     /// more. The first pass takes 16 bytes of memory per row.
     ///
@@ -21,7 +21,7 @@ impl HostReportCollector {
     pub fn take_last_rows(
         &mut self,
         dir: &Path,
-        mut each: impl FnMut(PageRow, bool),
+        mut each: impl FnMut(PageRow),
     ) -> Result<bool, RecordsError> {
         if self.rounds <= 1 {
             return Ok(false);
@@ -40,8 +40,7 @@ impl HostReportCollector {
             let row = row?;
             if last.holds(rows.line()) {
                 self.count_page(&row);
-                let is_failed = self.is_failed(&row);
-                each(row, is_failed);
+                each(row);
             }
         }
         Ok(true)
@@ -51,12 +50,25 @@ impl HostReportCollector {
 /// A set of line numbers: the lines of a row file that contain the last row of their URL. Takes one
 /// bit per line.
 #[derive(Debug)]
-pub(crate) struct LastRowLineSet(Vec<u64>);
+pub struct LastRowLineSet(Vec<u64>);
 
 impl LastRowLineSet {
     fn read(dir: &Path, rows: usize) -> Result<LastRowLineSet, RecordsError> {
         let mut lines = Vec::with_capacity(rows);
         let mut rows = pages(dir)?;
+        while let Some(row) = rows.next_sound() {
+            lines.push((key(&row?.url), rows.line()));
+        }
+        Ok(LastRowLineSet::of(lines))
+    }
+
+    /// Reads `excluded.jsonl` of the crawl in `dir`, which may have several rows for a URL. Takes 16
+    /// bytes of memory per row.
+    ///
+    /// # Errors
+    /// File system errors. Malformed lines are skipped.
+    pub fn of_excluded(dir: &Path) -> Result<LastRowLineSet, RecordsError> {
+        let (mut lines, mut rows) = (Vec::new(), excluded(dir)?);
         while let Some(row) = rows.next_sound() {
             lines.push((key(&row?.url), rows.line()));
         }
@@ -77,7 +89,9 @@ impl LastRowLineSet {
         LastRowLineSet(bits)
     }
 
-    pub(crate) fn holds(&self, line: u64) -> bool {
+    /// Returns whether the line, counted from 1, contains the last row of its URL.
+    #[must_use]
+    pub fn holds(&self, line: u64) -> bool {
         let (word, bit) = place(line);
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }

@@ -90,7 +90,9 @@ fn each_row_is_counted_once_in_each_figure() {
     );
     let excluded = json!({"url": "http://a.example/p", "reason": "robots", "rule": "Disallow: /p",
         "line": 2, "found_on": null});
-    lines(dir.path(), "excluded.jsonl", &[excluded.clone(), excluded]);
+    let mut other = excluded.clone();
+    other["url"] = json!("http://a.example/p2");
+    lines(dir.path(), "excluded.jsonl", &[excluded, other]);
     let figures = read(dir.path());
     let [a, b] = &figures.hosts[..] else {
         panic!("two hosts");

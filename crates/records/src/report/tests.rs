@@ -95,9 +95,33 @@ fn an_interstitial_has_its_own_outcome() {
     lines(dir.path(), "pages.jsonl", &pages, "");
     let pages = report(dir.path()).unwrap().pages;
     let outcomes: Vec<_> = pages.by_outcome.iter().collect();
-    let expect = ["block_page", "challenge", "login_page", "ok"].map(str::to_owned);
+    let expect = ["block_page", "challenge", "login_page", "unread"].map(str::to_owned);
     assert!(outcomes.iter().map(|(name, _)| *name).eq(&expect));
     assert_eq!(pages.failed, 3, "a login page is what the server has");
+}
+
+#[test]
+fn a_failed_sitemap_has_failed_unless_it_was_a_wrong_guess() {
+    let dir = crawl();
+    let sitemap = |path: &str, status| page(&format!("http://e.example{path}"), status, 1, None);
+    let mut guess = sitemap("/sitemap.xml", Some(404));
+    guess["error"] = json!("no_sitemap");
+    let pages = [
+        guess,
+        sitemap("/seed.xml", Some(404)),
+        sitemap("/named.xml", Some(500)),
+        sitemap("/good.xml", Some(200)),
+    ];
+    let requests = pages.each_ref().map(|row| {
+        let url = row["url"].as_str().unwrap();
+        request(url, "sitemap", 1_000_000, Some(200))
+    });
+    lines(dir.path(), "pages.jsonl", &pages, "");
+    lines(dir.path(), "requests.jsonl", &requests, "");
+    let report = report(dir.path()).unwrap();
+    let host = &report.hosts[0];
+    assert_eq!((report.pages.failed, host.failed), (2, 2));
+    assert_eq!(report.broken.pages, 2);
 }
 
 /// Creates a crawl of two rounds: one page is unchanged, one vanished, and one came back.
@@ -464,6 +488,31 @@ fn the_last_row_of_a_url_decides_its_coverage() {
     // Without `waiting.jsonl`, it is unknown which URLs are pending.
     fs::remove_file(dir.path().join("waiting.jsonl")).unwrap();
     assert!(!report(dir.path()).unwrap().is_whole());
+}
+
+#[test]
+fn an_excluded_url_counts_once_by_its_last_row() {
+    let dir = crawl();
+    let rows = [
+        ("/p", "robots", 1),
+        ("/c", "scope", 2),
+        ("/p", "scope", 2),
+        ("/c", "depth", 3),
+        ("/p", "scope", 3),
+    ];
+    let rows = rows.map(|(path, reason, round)| {
+        json!({"url": format!("http://e.example{path}"), "reason": reason, "rule": "rule",
+            "line": null, "found_on": null, "round": round})
+    });
+    lines(dir.path(), "excluded.jsonl", &rows, "");
+    let report = report(dir.path()).unwrap();
+    let by_reason = [("depth".to_owned(), 1), ("scope".to_owned(), 1)].into();
+    assert_eq!(
+        (report.excluded.total, &report.excluded.by_reason),
+        (2, &by_reason)
+    );
+    let host = &report.hosts[0];
+    assert_eq!((host.excluded, &host.excluded_by), (2, &by_reason));
 }
 
 #[test]

@@ -13,14 +13,14 @@ use crate::number_format::grouped;
 /// may be very many.
 const MAX_RULES: usize = 1000;
 
-/// Counts of the rows of `excluded.jsonl`.
+/// Counts of the URLs in `excluded.jsonl`, each by its last row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedCounts {
-    /// Number of rows.
+    /// Number of URLs.
     pub total: u64,
-    /// Number of rows by reason: `robots`, `meta`, `scope` ..
+    /// Number of URLs by reason: `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
-    /// Number of rows by rule, for URLs excluded as a trap, as a link that looks like an action, or
+    /// Number of URLs by rule, if they were excluded as a trap, as a link that looks like an action, or
     /// as a duplicate. The text of a rule names the evidence. At most a thousand rules are counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_aside: BTreeMap<String, u64>,

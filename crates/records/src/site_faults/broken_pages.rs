@@ -1,9 +1,10 @@
 //! Turns broken pages and the links to them into faults.
 
+use crawl_archive::rows::is_obstacle;
+
 use super::unchecked_links::{TOO_MANY_REQUESTS, UncheckedLink};
 use super::{FaultKind, PageFault};
 use crate::broken::{BrokenLinkReport, BrokenPage, LatestRows};
-use crate::page_outcome::is_obstacle;
 use crate::row_token_wording::{failure_words, status_words};
 
 /// Returns the links to broken pages as faults. Also returns the links that count neither as

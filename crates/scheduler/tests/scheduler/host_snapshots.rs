@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    EvictedHost, GapReason, OutcomeKind, Politeness, PollOutcome, Scheduler, SnapshotCompleteness,
-    Tick, stored_address,
+    EvictedHost, GapReason, OutcomeKind, PauseReason, Politeness, PollOutcome, Scheduler,
+    SnapshotCompleteness, Tick, stored_address,
 };
 use crawl_weburl::Origin;
 use proptest::prelude::*;
@@ -137,8 +137,13 @@ fn a_wrong_clock_blocks_no_host_for_years() {
         &bytes,
         SnapshotCompleteness::Complete,
     );
-    past.scheduler
-        .note_past_request(now, &origin.host_key(), stage.now, SECOND, Some(stage.now));
+    past.scheduler.note_past_request(
+        now,
+        &origin.host_key(),
+        stage.now,
+        SECOND,
+        Some((stage.now, GapReason::RetryAfter)),
+    );
     assert!(past.wait().1 <= 24 * 3600 * SECOND);
 }
 
@@ -182,10 +187,12 @@ fn past_requests_keep_their_gap_and_wait() {
         panic!()
     };
     assert_eq!(at, ended + 10 * SECOND);
-    let until = now + 100 * SECOND;
+    let wait = Some((now + 100 * SECOND, GapReason::Wait));
     stage
         .scheduler
-        .note_past_request(now, &host, ended, SECOND, Some(until));
+        .note_past_request(now, &host, ended, SECOND, wait);
+    let paused = stage.scheduler.host_summary(now).paused;
+    assert_eq!(paused[0].why, PauseReason::Wait);
     assert_eq!(stage.wait().1, 100 * SECOND);
 }
 

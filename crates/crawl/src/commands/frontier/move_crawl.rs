@@ -18,7 +18,7 @@ use crate::commands::forget;
 use crate::commands::gather::{of_folder, of_gather, put_in_place};
 use crate::error::engine::{of_crawl, of_engine};
 use crate::error::shared_frontier::of_shared;
-use crate::error::{CommandError, unwritable};
+use crate::error::{CommandError, quoted, unwritable};
 use crate::settings::{UserFolders, check_name, gathered_with_mark};
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
@@ -72,7 +72,7 @@ pub(super) fn import_crawl(
     note(&format!(
         "continue with its settings and --output {} --frontier URL --crawl {crawl} --worker \
          {worker}",
-        dir.display()
+        quoted(dir)
     ));
     Ok(code)
 }
@@ -131,12 +131,12 @@ pub(super) fn export_crawl(
     let settings = match has_mark {
         true => String::new(),
         // Without a mark, the settings may be another user's, so the user has to name them.
-        false => format!(" --config {}", output.join(CONFIG).display()),
+        false => format!(" --config {}", quoted(&output.join(CONFIG))),
     };
     note(&format!(
         "continue with `crawl --output {}{settings}`; the directories of the workers are no longer \
          needed",
-        output.display()
+        quoted(output)
     ));
     Ok(code)
 }

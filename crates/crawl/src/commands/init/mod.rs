@@ -11,9 +11,9 @@ use std::path::Path;
 use self::config_text::config_text;
 use self::interview::{Interview, InterviewContext, Question};
 use crate::cli::args::DEFAULT_CONFIG;
-use crate::error::{CommandError, INTERRUPTED, unwritable};
+use crate::error::{CommandError, INTERRUPTED, quoted, unwritable};
 use crate::settings::{UserFolders, check_without_seeds, parse, user_contact};
-use crate::terminal::{note, print, quoted};
+use crate::terminal::{note, print};
 
 /// Maximum bytes of an answer that is typed.
 /// Beyond the limit: refused.
@@ -39,7 +39,7 @@ pub(crate) fn run(file: &Path) -> Result<u8, CommandError> {
         false => Mode::Scripted,
     };
     converse(&mut interview, mode, &mut stdin.lock(), &mut io::stderr())?;
-    let shown = quoted(&file.display().to_string());
+    let shown = quoted(file);
     let command = format!("crawl --config {shown}");
     let check = format!("crawl config --check {shown}");
     let text = config_text(&interview.answers, &command, &check);
@@ -100,7 +100,7 @@ fn check_target(file: &Path) -> Result<(), CommandError> {
 }
 
 fn exists(file: &Path) -> CommandError {
-    let shown = quoted(&file.display().to_string());
+    let shown = quoted(file);
     CommandError::usage(format!("{shown} already exists, and is never overwritten")).hint(format!(
         "give another name, as in `crawl init site.toml`, or start a crawl with it: `crawl \
          --config {shown}`"

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::RequestRow;
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{SnapshotCompleteness, Tick, stored_address};
+use crawl_scheduler::{GapReason, SnapshotCompleteness, Tick, stored_address};
 use crawl_weburl::HostKey;
 
 use super::super::worker_coordination::WorkerCoordination;
@@ -72,8 +72,13 @@ impl Hosts {
             | "slow-restart" => Duration::from_millis(row.gap_asked),
             _ => self.own_delay(&host),
         };
+        // Rows don't record whether a 429 or 503 had a Retry-After.
+        let why = match row.status {
+            Some(429 | 503) => GapReason::Wait,
+            _ => GapReason::RetryAfter,
+        };
         let wait = row.wait_asked.map(Duration::from_millis);
-        let wait = wait.map(|wait| end + wait.min(politeness.max_retry_after));
+        let wait = wait.map(|wait| (end + wait.min(politeness.max_retry_after), why));
         self.scheduler.note_past_request(now, &host, end, gap, wait);
         Ok(())
     }
@@ -134,7 +139,7 @@ mod tests {
 
     use crawl_archive::rows::RequestRow;
     use crawl_frontier::UrlToAdmit;
-    use crawl_scheduler::{PolitenessOverride, PollOutcome, SnapshotCompleteness};
+    use crawl_scheduler::{PauseReason, PolitenessOverride, PollOutcome, SnapshotCompleteness};
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::super::super::Coordinator;
@@ -214,6 +219,25 @@ mod tests {
             coordinator.note_past_request(at(20), &row).unwrap();
             let second = next_request(&mut coordinator, "a.example");
             assert_eq!(second, expected, "{why} {gap} {wait:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_after_503_is_not_attributed_to_a_retry_after() {
+        for (status, expected) in [
+            (503, PauseReason::Wait),
+            (429, PauseReason::Wait),
+            (404, PauseReason::RetryAfter),
+        ] {
+            let mut coordinator = coordinator(with_delays);
+            let row = RequestRow {
+                status: Some(status),
+                ..past_request("delay", 2, Some(30))
+            };
+            coordinator.note_past_request(at(20), &row).unwrap();
+            next_request(&mut coordinator, "a.example");
+            let paused = coordinator.hosts.scheduler.host_summary(at(20)).paused;
+            assert_eq!(paused[0].why, expected, "{status}");
         }
     }
 
