@@ -338,8 +338,9 @@ fn polite_gaps_do_not_change_what_is_read() {
 }
 
 #[test]
-fn a_crawl_without_rendering_says_what_it_missed() {
+fn a_crawl_without_rendering_names_what_it_missed_and_a_later_round_renders_it() {
     let web = site(APP).start();
+    web.script(0, "/", HttpAnswer::html(SHELL).header("etag", "\"1\""));
     let folder = tempfile::tempdir().unwrap();
     let args = [
         "--seed",
@@ -354,6 +355,23 @@ fn a_crawl_without_rendering_says_what_it_missed() {
     assert!(
         summary.contains("1 pages whose text scripts seem to build; read them with --render auto"),
         "{summary}"
+    );
+    let args = [
+        "--output",
+        "out",
+        "--recrawl",
+        "--render",
+        "auto",
+        "--browser-sandbox",
+        "off",
+    ];
+    run(folder.path(), &[&args[..], &LONG_TIMEOUT].concat());
+    let pages = rows(&folder, "pages.jsonl");
+    let page = pages.iter().rfind(|page| page["url"] == web.url(0, "/"));
+    let page = page.unwrap();
+    assert_eq!(
+        (&page["status"], &page["title"]),
+        (&200.into(), &"Tea".into())
     );
 }
 

@@ -21,6 +21,7 @@ use crate::render::{
     EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
     ResourceKind, ResourceRequest, has_private_address, is_html,
 };
+use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::time_conversions::millis;
 
 /// Maximum pages that wait to be rendered.
@@ -216,6 +217,18 @@ impl RenderTracker {
             _ if !may_render => Some(PageSourceToRead::Unneeded),
             RenderMode::On => None,
             RenderMode::Auto => Some(PageSourceToRead::IfScripted),
+        }
+    }
+
+    /// Returns whether a page may need to be rendered now, judging by its last visit. Such a page
+    /// must be fetched in full, because a 304 has no body to render.
+    pub(super) fn needs_body(&self, past: &PreviousVisit) -> bool {
+        let need = past.page().map(|page| page.render_need);
+        let mode = self.rules.as_ref().map(|rules| rules.mode);
+        match need {
+            Some(RenderNeed::IfAll) => mode == Some(RenderMode::On),
+            Some(RenderNeed::IfScripted) => mode.is_some(),
+            Some(RenderNeed::Never) | None => false,
         }
     }
 

@@ -34,6 +34,7 @@ use crate::messages::page_pipeline_stages::{
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapNesting, may_list};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
+use crate::revisit::visit::RenderNeed;
 use crate::secret_redaction::redacted_entry;
 use crate::time_conversions::seconds_of;
 
@@ -147,6 +148,9 @@ impl PageReader {
         };
         if unwanted.is_some() {
             links.forget_found();
+        }
+        if is_scripted {
+            document.render_need = RenderNeed::IfScripted;
         }
         document.unwanted = unwanted;
         document.echoes_secret = echoes_secret;

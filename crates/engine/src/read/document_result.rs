@@ -13,7 +13,7 @@ use crate::messages::HostState;
 use crate::messages::page_pipeline_stages::PageFindings;
 use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
-use crate::revisit::visit::PreviousVisit;
+use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::secret_redaction::REDIRECT_SECRET;
 
 /// The result of reading a document.
@@ -51,6 +51,8 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed from the archive.
     pub(crate) past_text_digest: Option<String>,
+    /// Whether a later round needs to render the page.
+    pub(crate) render_need: RenderNeed,
     /// How often the page changes, as stated in the page.
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
@@ -117,6 +119,8 @@ pub(crate) struct ReadPage {
     pub(crate) body_digest: Option<String>,
     /// See [`ReadDocument::text_digest`].
     pub(crate) text_digest: Option<String>,
+    /// See [`ReadDocument::render_need`].
+    pub(crate) render_need: RenderNeed,
     /// See [`ReadDocument::declared_state`].
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// See [`ReadDocument::is_list`].

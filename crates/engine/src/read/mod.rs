@@ -56,7 +56,7 @@ use crate::messages::page_pipeline_stages::{
     FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
 };
 use crate::messages::render::UnrenderedPageSummary;
-use crate::revisit::visit::RevisitRules;
+use crate::revisit::visit::{RenderNeed, RevisitRules};
 use crate::secret_redaction::redact_row;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::trace_events::TraceEventEmitter;
@@ -322,6 +322,7 @@ impl PageReader {
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,
+            render_need: document.render_need,
             declared_state: document.declared_state,
             is_list: document.is_list,
             findings,
@@ -372,6 +373,9 @@ impl PageReader {
                 let unwanted = || content_filter::after_reading(&self.wanted, exchange, body.kind);
                 document.unwanted = document.unwanted.or_else(unwanted);
             }
+        }
+        if body.kind != ContentKind::Html || exchange.truncated.is_some() {
+            document.render_need = RenderNeed::Never;
         }
         document.detected_type = body.detected_type;
         document.echoes_secret |= self.echoes_secret(exchange, body.bytes());

@@ -26,6 +26,7 @@ use crate::render::{
     EncodedResponse, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
     RenderMode, RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender,
 };
+use crate::revisit::visit::PreviousVisit;
 use crate::simulated_crawl_tests::scripted_servers::answer;
 
 /// A browser for tests that render no page.
@@ -192,6 +193,24 @@ fn only_whole_html_pages_are_rendered() {
         off.choice(&page("/a")),
         Some(PageSourceToRead::Unneeded)
     ));
+}
+
+#[test]
+fn pages_that_were_not_rendered_at_the_last_visit_are_fetched_in_full() {
+    let modes = [None, Some(RenderMode::Auto), Some(RenderMode::On)];
+    for (need, expected) in [
+        (r#","n":"n""#, [false, false, false]),
+        ("", [false, false, true]),
+        (r#","n":"s""#, [false, true, true]),
+    ] {
+        let past = format!(r#"{{"r":1,"p":{{"s":200,"d":"x","e":"\"1\""{need}}}}}"#);
+        let past: PreviousVisit = serde_json::from_str(&past).unwrap();
+        let needs_body = modes.map(|mode| match mode {
+            Some(mode) => renders(mode).needs_body(&past),
+            None => RenderTracker::new(&config()).needs_body(&past),
+        });
+        assert_eq!(needs_body, expected, "{need}");
+    }
 }
 
 #[test]
