@@ -13,7 +13,7 @@ use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.
-const LEFT_OUT: [(&str, &str); 4] = [
+const LEFT_OUT: [(&str, &str); 5] = [
     (
         "sitemap_limit",
         "sitemap URLs over the limit of --max-sitemap-urls",
@@ -26,6 +26,11 @@ const LEFT_OUT: [(&str, &str); 4] = [
     (
         "built_by_scripts",
         "pages whose text scripts seem to build; read them with --render auto",
+    ),
+    (
+        "rendering_skipped",
+        "pages whose text scripts seem to build, not rendered since similar pages showed no more; \
+         render them with --render on",
     ),
 ];
 

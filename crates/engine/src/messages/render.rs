@@ -38,6 +38,8 @@ pub(crate) enum PageSourceToRead {
     Unneeded,
     /// As it was sent, unless scripts seem to build it. In that case the reader returns the page.
     IfScripted,
+    /// As it was sent. Scripts seem to build it, but rendering similar pages was useless.
+    Skipped,
     /// As a browser shows it.
     Done {
         /// The serialized DOM.
@@ -57,7 +59,9 @@ impl PageSourceToRead {
     /// rendering.
     pub(crate) fn row(&self) -> Option<&RenderStatistics> {
         match self {
-            PageSourceToRead::Unneeded | PageSourceToRead::IfScripted => None,
+            PageSourceToRead::Unneeded
+            | PageSourceToRead::IfScripted
+            | PageSourceToRead::Skipped => None,
             PageSourceToRead::Done { row, .. } | PageSourceToRead::Failed(row) => Some(row),
         }
     }

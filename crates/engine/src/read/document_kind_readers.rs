@@ -42,6 +42,10 @@ use crate::time_conversions::seconds_of;
 /// pages.
 const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
 
+/// The name of the counter of pages that scripts seem to build, but that were not rendered, because
+/// rendering similar pages was useless.
+const RENDERING_SKIPPED: &str = "rendering_skipped";
+
 /// A sitemap with more bytes than this is long. Its entries take several times as much memory.
 /// Beyond the limit: only one such sitemap is parsed at a time.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
@@ -166,8 +170,8 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Returns whether scripts seem to build a page that was not rendered. Counts such a page if
-    /// the crawl renders none.
+    /// Returns whether scripts seem to build a page that a browser could render, but that was not
+    /// rendered. Counts such a page if it is read as it was sent.
     fn is_scripted(
         &self,
         fetched: &FetchedPage,
@@ -178,7 +182,13 @@ impl PageReader {
             && fetched.lease.kind == UrlKind::Page
             && fetched.rendering.row().is_none()
             && is_built_by_scripts(page, text.as_str());
-        links.count_dropped(BUILT_BY_SCRIPTS, u64::from(is_scripted && !self.renders));
+        let counter = match fetched.rendering {
+            PageSourceToRead::Skipped => Some(RENDERING_SKIPPED),
+            _ => (!self.renders).then_some(BUILT_BY_SCRIPTS),
+        };
+        if let Some(counter) = counter {
+            links.count_dropped(counter, u64::from(is_scripted));
+        }
         is_scripted
     }
 
