@@ -102,6 +102,8 @@ pub(super) struct RenderTracker {
     /// Number of useless renderings, by host and scripts. `None` if a rendering has ever shown more
     /// than the page as sent.
     vain_scripts: HashMap<(HostKey, u64), Option<u32>>,
+    /// Whether a page of this run could not be rendered.
+    has_failed: bool,
     browser_failures: u32,
     /// The page that was opened last when the browser last failed. Failures of this page and of
     /// earlier ones are not counted again.
@@ -615,7 +617,13 @@ impl RenderTracker {
             }
             Err(failure) => {
                 let (name, detail) = (failure.name, &failure.detail);
-                tracing::info!(%url, name, detail, "not rendered");
+                match std::mem::replace(&mut self.has_failed, true) {
+                    false => tracing::warn!(
+                        %url, name, detail,
+                        "a page could not be rendered; such pages are read as they were sent"
+                    ),
+                    true => tracing::info!(%url, name, detail, "not rendered"),
+                }
                 if failure.is_browsers {
                     self.browser_failed(id, &failure);
                 }
