@@ -103,16 +103,19 @@ fn site(app: &str) -> TestWebBuilder {
             )),
         );
     for page in 1..PAGES {
-        spec = spec
-            .script(0, &format!("/{page}"), HttpAnswer::html(SHELL))
-            .script(
-                0,
-                &format!("/api/{page}"),
-                json(&format!(
-                    "{{\"title\":\"Tea {page}\",\"text\":\"{}\",\"links\":[\"/\"]}}",
-                    "Leaves and water. ".repeat(20)
-                )),
-            );
+        // The last page has no `Content-Type`.
+        let shell = match page == PAGES - 1 {
+            true => HttpAnswer::of(200).body(SHELL),
+            false => HttpAnswer::html(SHELL),
+        };
+        spec = spec.script(0, &format!("/{page}"), shell).script(
+            0,
+            &format!("/api/{page}"),
+            json(&format!(
+                "{{\"title\":\"Tea {page}\",\"text\":\"{}\",\"links\":[\"/\"]}}",
+                "Leaves and water. ".repeat(20)
+            )),
+        );
     }
     spec
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::RenderStatistics;
 use crawl_fetcher::PostBody;
-use crawl_frontier::UrlKind;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
@@ -19,7 +18,7 @@ use crate::messages::render::{
 };
 use crate::render::{
     EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
-    ResourceKind, ResourceRequest, has_private_address, is_html,
+    ResourceKind, ResourceRequest, has_private_address, is_html, may_be_html,
 };
 use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::time_conversions::millis;
@@ -229,22 +228,16 @@ impl RenderTracker {
         self.queued.is_empty() && self.open.is_empty()
     }
 
-    /// Returns how a fetched page is read. `Unneeded` and `IfScripted` go to a reader; `None` means
-    /// that the page is rendered first.
+    /// Returns how a reader reads a fetched page. `None` if the page is rendered first.
     pub(super) fn choice(&self, page: &FetchedPage) -> Option<PageSourceToRead> {
         let Some(rules) = &self.rules else {
             return Some(PageSourceToRead::Unneeded);
         };
-        let exchange = &page.exchange;
-        let may_render = (200..300).contains(&exchange.status)
-            && page.lease.kind == UrlKind::Page
-            && !page.context.is_only_checked
-            && exchange.truncated.is_none()
-            && exchange.redirect_target().is_none()
-            && is_html(&exchange.headers);
+        let headers = &page.exchange.headers;
         match rules.mode {
-            _ if !may_render => Some(PageSourceToRead::Unneeded),
-            RenderMode::On => None,
+            _ if !page.is_renderable() || !may_be_html(headers) => Some(PageSourceToRead::Unneeded),
+            RenderMode::On if is_html(headers) => None,
+            RenderMode::On => Some(PageSourceToRead::IfHtml),
             RenderMode::Auto => Some(PageSourceToRead::IfScripted),
         }
     }

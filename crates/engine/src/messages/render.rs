@@ -38,6 +38,8 @@ pub(crate) enum PageSourceToRead {
     Unneeded,
     /// As it was sent, unless scripts seem to build it. In that case the reader returns the page.
     IfScripted,
+    /// As it was sent, unless it turns out to be HTML. In that case the reader returns the page.
+    IfHtml,
     /// As it was sent. Scripts seem to build it, but rendering similar pages was useless.
     Skipped,
     /// As a browser shows it.
@@ -61,6 +63,7 @@ impl PageSourceToRead {
         match self {
             PageSourceToRead::Unneeded
             | PageSourceToRead::IfScripted
+            | PageSourceToRead::IfHtml
             | PageSourceToRead::Skipped => None,
             PageSourceToRead::Done { row, .. } | PageSourceToRead::Failed(row) => Some(row),
         }

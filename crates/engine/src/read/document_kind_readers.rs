@@ -178,8 +178,7 @@ impl PageReader {
         (page, text): (&ExtractedPage, &DecodedPage<'_>),
         links: &mut DocumentLinkCollector<'_>,
     ) -> bool {
-        let is_scripted = is_successful(&fetched.exchange)
-            && fetched.lease.kind == UrlKind::Page
+        let is_scripted = fetched.is_renderable()
             && fetched.rendering.row().is_none()
             && is_built_by_scripts(page, text.as_str());
         let counter = match fetched.rendering {

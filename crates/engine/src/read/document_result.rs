@@ -21,8 +21,8 @@ use crate::secret_redaction::REDIRECT_SECRET;
 pub(crate) struct ReadDocument {
     /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
-    /// A description of the page before its scripts run, if scripts seem to build the page. Such a
-    /// page is rendered before it is read. If set, ignore all other fields.
+    /// A description of the page before its scripts run, if the page is rendered before it is read.
+    /// If set, ignore all other fields.
     pub(crate) scripted: Option<UnrenderedPageSummary>,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.

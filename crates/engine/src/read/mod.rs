@@ -55,7 +55,7 @@ use crate::index::entry_creation::{directives, pairs};
 use crate::messages::page_pipeline_stages::{
     FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
 };
-use crate::messages::render::UnrenderedPageSummary;
+use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary};
 use crate::revisit::visit::{RenderNeed, RevisitRules};
 use crate::secret_redaction::redact_row;
 use crate::shared_trap_detector::SharedTrapDetector;
@@ -451,6 +451,9 @@ impl PageReader {
         }
         let mut document = ReadDocument::default();
         match body.kind {
+            ContentKind::Html if matches!(page.rendering, PageSourceToRead::IfHtml) => {
+                return Ok(ReadDocument::scripted(UnrenderedPageSummary::default()));
+            }
             ContentKind::Html => {
                 let compared = self.compared(page, body.decoded.as_ref());
                 return self.html(page, body, links, compared);
@@ -531,8 +534,8 @@ impl PageReader {
 pub(crate) enum UnreadPage {
     /// Reading was stopped, or is left to other threads.
     LeftOut(Box<FetchedPage>),
-    /// Scripts seem to build the page, so it is rendered first. Contains a description of the page
-    /// before its scripts run.
+    /// The page is rendered first, because scripts seem to build it, or because it turned out to be
+    /// HTML. Contains a description of the page before its scripts run.
     Scripted(Box<FetchedPage>, UnrenderedPageSummary),
 }
 

@@ -193,6 +193,17 @@ fn only_whole_html_pages_are_rendered() {
         off.choice(&page("/a")),
         Some(PageSourceToRead::Unneeded)
     ));
+    // The first bytes of a page without a type decide whether it is HTML. A reader looks at them.
+    let mut untyped = page("/a");
+    untyped.exchange.headers.remove(CONTENT_TYPE);
+    assert!(matches!(
+        on.choice(&untyped),
+        Some(PageSourceToRead::IfHtml)
+    ));
+    assert!(matches!(
+        in_auto.choice(&untyped),
+        Some(PageSourceToRead::IfScripted)
+    ));
 }
 
 #[test]
