@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::essence;
+use crawl_extractor::{essence, may_be_read, sniff_media_type};
 use crawl_fetcher::{Exchange, PostBody};
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, classify};
-use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
@@ -130,10 +130,18 @@ pub struct PageToRender {
 }
 
 impl PageToRender {
-    /// Decodes the answer for a page. The page's clock starts at a whole millisecond, because rows
-    /// have times in milliseconds, and a replay must start the clock at the same time.
+    /// Decodes the answer for a page. If the page has no usable `Content-Type`, adds the type that
+    /// its first bytes indicate. The page's clock starts at a whole millisecond, because rows have
+    /// times in milliseconds, and a replay must start the clock at the same time.
     pub(crate) fn of(url: String, fetched: Tick, answer: EncodedResponse) -> PageToRender {
-        let (status, headers, body) = answer.decode();
+        let (status, mut headers, body) = answer.decode();
+        // Browsers detect the type by other rules than the readers, or not at all because of
+        // `X-Content-Type-Options`.
+        if essence(content_type(&headers).as_deref()).is_none()
+            && let Some(detected) = sniff_media_type(&body)
+        {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(detected));
+        }
         PageToRender {
             url,
             status,
@@ -394,6 +402,12 @@ pub(crate) fn has_private_address(exchange: &Exchange) -> bool {
     address.is_some_and(|address| classify(address) != AddressClass::Public)
 }
 
+/// Returns whether an answer may be HTML, although its header doesn't declare it: the first bytes
+/// decide, for example because the type is missing.
+pub(crate) fn may_be_html(headers: &HeaderMap) -> bool {
+    may_be_read(content_type(headers).as_deref())
+}
+
 /// Returns whether an answer declares HTML. Other documents, such as feeds and plain text, are not
 /// rendered.
 pub(crate) fn is_html(headers: &HeaderMap) -> bool {
@@ -403,7 +417,8 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{EncodedResponse, is_html};
+    use super::{EncodedResponse, PageToRender, is_html};
+    use crawl_scheduler::Tick;
     use http::HeaderMap;
     use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 
@@ -422,6 +437,33 @@ mod tests {
             assert_eq!(is_html(&headers), is, "{value}");
         }
         assert!(!is_html(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_browser_gets_a_type_for_each_page() {
+        let html = "<!doctype html><p>tea";
+        let xhtml = "<?xml version=\"1.0\"?><html xmlns=\"http://www.w3.org/1999/xhtml\"/>";
+        for (declared, body, expected) in [
+            (None, html, "text/html"),
+            (Some("*/*"), html, "text/html"),
+            (None, xhtml, "application/xhtml+xml"),
+            (
+                Some("text/html; charset=utf-8"),
+                html,
+                "text/html; charset=utf-8",
+            ),
+        ] {
+            let declared = declared.map(|value| (CONTENT_TYPE, HeaderValue::from_static(value)));
+            let answer = EncodedResponse {
+                status: 200,
+                headers: declared.into_iter().collect(),
+                body: body.into(),
+                is_own: false,
+                is_private: false,
+            };
+            let page = PageToRender::of(String::new(), Tick::from_micros(1_000), answer);
+            assert_eq!(page.headers[CONTENT_TYPE], expected, "{body}");
+        }
     }
 
     #[test]

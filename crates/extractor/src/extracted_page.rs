@@ -117,6 +117,11 @@ pub struct VisiblePageSummary {
     /// as written: `&amp;` as five characters. Titles, form fields, scripts and styles are not
     /// counted.
     pub letters: usize,
+    /// Number of characters, counted as in `letters`, outside containers such as `div` that a
+    /// `hidden` or `style` attribute hides.
+    pub shown_letters: usize,
+    /// Whether the page has a script that isn't only data, such as a description in JSON.
+    pub has_scripts: bool,
 }
 
 /// A `meta` element with a name.

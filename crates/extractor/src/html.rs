@@ -37,6 +37,7 @@ use tag_consumer::{NullTagConsumer, TagConsumer};
 use tag_dispatcher::{walk, walk_html};
 pub use visible_text::VisibleTextObserver;
 use visible_text::VisibleTextReader;
+pub(crate) use visible_text::is_hidden;
 
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
 /// of the `Content-Type` header.

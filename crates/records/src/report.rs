@@ -143,6 +143,9 @@ pub struct PageCounts {
     pub by_type: BTreeMap<String, u64>,
     /// Number of URLs by depth, which is the number of links followed from a seed.
     pub by_depth: BTreeMap<u32, u64>,
+    /// Number of URLs whose page could not be rendered, by the error in the row's `render`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unrendered: BTreeMap<String, u64>,
     /// Counts by round. The first round is 1, and each `--recrawl` adds one.
     #[serde(default)]
     pub rounds: BTreeMap<u32, RoundCounts>,
@@ -547,6 +550,10 @@ impl PageCounts {
             *self.by_type.entry(kind).or_default() += 1;
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
+        let render_error = row.render.as_ref().and_then(|render| render.error.as_ref());
+        if let Some(error) = render_error {
+            *self.unrendered.entry(error.clone()).or_default() += 1;
+        }
         self.rounds.entry(row.round).or_default().add(row);
         if let Some(label) = &row.label {
             let has_key = self.by_label.len() < MAX_LABELS || self.by_label.contains_key(label);

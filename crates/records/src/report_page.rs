@@ -384,12 +384,14 @@ fn host_row(host: &HostReport) -> Vec<TableCell> {
 fn all_counts(report: &CrawlReport) -> Markup {
     let (pages, requests) = (&report.pages, &report.requests);
     let failures = named(&requests.by_failure, |failure| failure_words(failure));
+    let unrendered = named(&pages.unrendered, |error| failure_words(error));
     html! {
         div.cards {
             (counts("Pages by outcome", &named(&pages.by_outcome, |outcome| outcome_words(outcome))))
             (counts("Pages by status", &named(&pages.by_status, |status| status_words(*status))))
             (counts("Pages by type", &pages.by_type))
             (counts("Pages by depth", &pages.by_depth))
+            (counts("Pages that could not be rendered", &unrendered))
             (rounds(report))
             (labels(report))
             (counts("Excluded by reason", &report.excluded.by_decision()))

@@ -47,6 +47,10 @@ impl Display for CrawlReport {
         writeln!(f, "statuses  {}", in_line(&statuses))?;
         writeln!(f, "failed    {}", grouped(pages.failed))?;
         writeln!(f, "broken    {}", grouped(self.broken.pages))?;
+        if !pages.unrendered.is_empty() {
+            let reasons = in_words(&pages.unrendered, |error| failure_words(error));
+            writeln!(f, "could not be rendered: {}", in_line(&reasons))?;
+        }
         for (number, round) in &pages.rounds {
             writeln!(f, "round {number:<4}{round}")?;
         }

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crawl_engine::{ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, RunSummary};
-use crawl_records::{CrawlReport, ExtractRuleCounts, PendingCounts, counted, grouped, size};
+use crawl_records::{
+    CrawlReport, ExtractRuleCounts, PendingCounts, counted, failure_words, grouped, size,
+};
 use crawl_weburl::safe_line;
 
 use super::index_count_descriptions::{by_reason, index_counts};
@@ -13,7 +15,7 @@ use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
 
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.
-const LEFT_OUT: [(&str, &str); 4] = [
+const LEFT_OUT: [(&str, &str); 5] = [
     (
         "sitemap_limit",
         "sitemap URLs over the limit of --max-sitemap-urls",
@@ -26,6 +28,11 @@ const LEFT_OUT: [(&str, &str); 4] = [
     (
         "built_by_scripts",
         "pages whose text scripts seem to build; read them with --render auto",
+    ),
+    (
+        "rendering_skipped",
+        "pages whose text scripts seem to build, not rendered since similar pages showed no more; \
+         render them with --render on",
     ),
 ];
 
@@ -78,6 +85,9 @@ pub(crate) fn closing(
         if let Some(count) = summary.unusable.get(why) {
             line("left out", format!("{} {words}", grouped(*count)));
         }
+    }
+    if !report.pages.unrendered.is_empty() {
+        line("left out", unrendered(report));
     }
     if let Some(index) = &summary.indexed {
         line("index", indexed(index, summary));
@@ -331,6 +341,18 @@ fn excluded(report: &CrawlReport) -> String {
     }
 }
 
+/// Formats the number of pages that could not be rendered, with the reasons.
+fn unrendered(report: &CrawlReport) -> String {
+    let errors = &report.pages.unrendered;
+    let reasons: Vec<String> = errors
+        .iter()
+        .map(|(error, count)| format!("{} {}", failure_words(error), grouped(*count)))
+        .collect();
+    let count = counted(errors.values().sum(), "page", "pages");
+    let reasons = reasons.join(", ");
+    format!("{count} read as sent, because rendering failed ({reasons})")
+}
+
 fn roughly_or_tenths(time: std::time::Duration) -> String {
     match time.as_secs() {
         0..10 => format!("{:.1}s", time.as_secs_f64()),
@@ -427,15 +449,24 @@ mod tests {
             "#]],
         );
         let mut left_out = summary(EndReason::Finished);
-        left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
-        let text = closing(
-            &left_out,
-            &report(&left_out),
-            "crawl",
-            ConfigTrustStatus::Yes,
-        );
-        let line = "\n  left out: 1,250,000 sitemap URLs over the limit of --max-sitemap-urls\n";
-        assert!(text.contains(line), "{text}");
+        left_out.unusable = BTreeMap::from([
+            ("sitemap_limit", 1_250_000),
+            ("mailto", 3),
+            ("rendering_skipped", 17),
+        ]);
+        let mut counts = report(&left_out);
+        let unrendered = [("browser_missing", 2), ("render_timeout", 1)];
+        let unrendered = unrendered.map(|(error, count)| (error.to_owned(), count));
+        counts.pages.unrendered = BTreeMap::from(unrendered);
+        let text = closing(&left_out, &counts, "crawl", ConfigTrustStatus::Yes);
+        for line in [
+            "1,250,000 sitemap URLs over the limit of --max-sitemap-urls",
+            "17 pages whose text scripts seem to build, not rendered since similar pages showed no \
+             more; render them with --render on",
+            "3 pages read as sent, because rendering failed (browser missing 2, render timeout 1)",
+        ] {
+            assert!(text.contains(&format!("\n  left out: {line}\n")), "{text}");
+        }
         let mut round = summary(EndReason::Finished);
         round.resumed = true;
         round.round = 3;

@@ -103,16 +103,19 @@ fn site(app: &str) -> TestWebBuilder {
             )),
         );
     for page in 1..PAGES {
-        spec = spec
-            .script(0, &format!("/{page}"), HttpAnswer::html(SHELL))
-            .script(
-                0,
-                &format!("/api/{page}"),
-                json(&format!(
-                    "{{\"title\":\"Tea {page}\",\"text\":\"{}\",\"links\":[\"/\"]}}",
-                    "Leaves and water. ".repeat(20)
-                )),
-            );
+        // The last page has no `Content-Type`.
+        let shell = match page == PAGES - 1 {
+            true => HttpAnswer::of(200).body(SHELL),
+            false => HttpAnswer::html(SHELL),
+        };
+        spec = spec.script(0, &format!("/{page}"), shell).script(
+            0,
+            &format!("/api/{page}"),
+            json(&format!(
+                "{{\"title\":\"Tea {page}\",\"text\":\"{}\",\"links\":[\"/\"]}}",
+                "Leaves and water. ".repeat(20)
+            )),
+        );
     }
     spec
 }
@@ -338,8 +341,9 @@ fn polite_gaps_do_not_change_what_is_read() {
 }
 
 #[test]
-fn a_crawl_without_rendering_says_what_it_missed() {
+fn a_crawl_without_rendering_names_what_it_missed_and_a_later_round_renders_it() {
     let web = site(APP).start();
+    web.script(0, "/", HttpAnswer::html(SHELL).header("etag", "\"1\""));
     let folder = tempfile::tempdir().unwrap();
     let args = [
         "--seed",
@@ -354,6 +358,23 @@ fn a_crawl_without_rendering_says_what_it_missed() {
     assert!(
         summary.contains("1 pages whose text scripts seem to build; read them with --render auto"),
         "{summary}"
+    );
+    let args = [
+        "--output",
+        "out",
+        "--recrawl",
+        "--render",
+        "auto",
+        "--browser-sandbox",
+        "off",
+    ];
+    run(folder.path(), &[&args[..], &LONG_TIMEOUT].concat());
+    let pages = rows(&folder, "pages.jsonl");
+    let page = pages.iter().rfind(|page| page["url"] == web.url(0, "/"));
+    let page = page.unwrap();
+    assert_eq!(
+        (&page["status"], &page["title"]),
+        (&200.into(), &"Tea".into())
     );
 }
 

@@ -279,13 +279,21 @@ impl Coordinator {
         Job::Page { lease, context }
     }
 
-    /// Returns the previous visit of a URL; `None` in the first round.
+    /// Returns the previous visit of a URL; `None` in the first round. If the page may be rendered
+    /// now, but was not rendered then, the visit has no validators.
     fn previous_visit(&self, lease: &Lease) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
         match self.report.round().number {
             ..=1 => Ok(None),
             _ => {
                 let visit = self.frontier.visit(&lease.url)?;
-                Ok(visit.as_ref().and_then(PreviousVisit::read).map(Box::new))
+                let mut past = visit.as_ref().and_then(PreviousVisit::read).map(Box::new);
+                if let Some(past) = &mut past
+                    && lease.kind == UrlKind::Page
+                    && self.renders.needs_body(past)
+                {
+                    past.fetch_in_full();
+                }
+                Ok(past)
             }
         }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::RenderStatistics;
 use crawl_fetcher::PostBody;
-use crawl_frontier::UrlKind;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
@@ -19,8 +18,9 @@ use crate::messages::render::{
 };
 use crate::render::{
     EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
-    ResourceKind, ResourceRequest, has_private_address, is_html,
+    ResourceKind, ResourceRequest, has_private_address, is_html, may_be_html,
 };
+use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::time_conversions::millis;
 
 /// Maximum pages that wait to be rendered.
@@ -56,7 +56,8 @@ const MAX_TRIES: u32 = 2;
 /// page as sent.
 const MAX_VAIN: u32 = 3;
 
-/// Maximum useless renderings with the same scripts on a host.
+/// Maximum useless renderings with the same scripts on a host, including those that got errors for
+/// some of their requests.
 /// Beyond the limit: pages with these scripts are read as sent.
 const MAX_VAIN_SCRIPTS: u32 = 10;
 
@@ -100,6 +101,8 @@ pub(super) struct RenderTracker {
     /// Number of useless renderings, by host and scripts. `None` if a rendering has ever shown more
     /// than the page as sent.
     vain_scripts: HashMap<(HostKey, u64), Option<u32>>,
+    /// Whether a page of this run could not be rendered.
+    has_failed: bool,
     browser_failures: u32,
     /// The page that was opened last when the browser last failed. Failures of this page and of
     /// earlier ones are not counted again.
@@ -134,8 +137,34 @@ struct OpenPage {
     hosts: HashSet<HostKey>,
     /// Bytes of all answers that the page got.
     received: u64,
+    /// The worst result of the page's requests so far.
+    worst: ResourceOutcome,
     /// When the page stops waiting for resources.
     deadline: Option<Tick>,
+}
+
+/// The result of a page's request for a resource. Later variants are worse. If a rendering showed
+/// no more than the page as sent, the worst result shows what to expect of similar pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum ResourceOutcome {
+    /// The page got the resource, or no page may request such a resource.
+    #[default]
+    Served,
+    /// The request was refused, or answered with an error such as 404. The requests of similar
+    /// pages may succeed.
+    Denied,
+    /// The server is failing: it sent no answer, a 429 or a 5xx.
+    Failed,
+}
+
+impl ResourceOutcome {
+    fn of_status(status: u16) -> ResourceOutcome {
+        match status {
+            429 | 500.. => ResourceOutcome::Failed,
+            400.. => ResourceOutcome::Denied,
+            _ => ResourceOutcome::Served,
+        }
+    }
 }
 
 /// How a page may request a resource.
@@ -199,23 +228,29 @@ impl RenderTracker {
         self.queued.is_empty() && self.open.is_empty()
     }
 
-    /// Returns how a fetched page is read. `Unneeded` and `IfScripted` go to a reader; `None` means
-    /// that the page is rendered first.
+    /// Returns how a reader reads a fetched page. `None` if the page is rendered first.
     pub(super) fn choice(&self, page: &FetchedPage) -> Option<PageSourceToRead> {
         let Some(rules) = &self.rules else {
             return Some(PageSourceToRead::Unneeded);
         };
-        let exchange = &page.exchange;
-        let may_render = (200..300).contains(&exchange.status)
-            && page.lease.kind == UrlKind::Page
-            && !page.context.is_only_checked
-            && exchange.truncated.is_none()
-            && exchange.redirect_target().is_none()
-            && is_html(&exchange.headers);
+        let headers = &page.exchange.headers;
         match rules.mode {
-            _ if !may_render => Some(PageSourceToRead::Unneeded),
-            RenderMode::On => None,
+            _ if !page.is_renderable() || !may_be_html(headers) => Some(PageSourceToRead::Unneeded),
+            RenderMode::On if is_html(headers) => None,
+            RenderMode::On => Some(PageSourceToRead::IfHtml),
             RenderMode::Auto => Some(PageSourceToRead::IfScripted),
+        }
+    }
+
+    /// Returns whether a page may need to be rendered now, judging by its last visit. Such a page
+    /// must be fetched in full, because a 304 has no body to render.
+    pub(super) fn needs_body(&self, past: &PreviousVisit) -> bool {
+        let need = past.page().map(|page| page.render_need);
+        let mode = self.rules.as_ref().map(|rules| rules.mode);
+        match need {
+            Some(RenderNeed::IfAll) => mode == Some(RenderMode::On),
+            Some(RenderNeed::IfScripted) => mode.is_some(),
+            Some(RenderNeed::Never) | None => false,
         }
     }
 
@@ -235,7 +270,7 @@ impl RenderTracker {
         self.queued_bytes -= page.exchange.body.len() as u64;
         // Similar pages may have been rendered since this page was queued.
         if self.is_vain(&page.lease.url, before) {
-            page.rendering = PageSourceToRead::Unneeded;
+            page.rendering = PageSourceToRead::Skipped;
             return Some(QueuedPageDestination::Read(Box::new(page)));
         }
         if let Some(name) = self.ended {
@@ -255,6 +290,7 @@ impl RenderTracker {
             row: RenderStatistics::default(),
             hosts: HashSet::new(),
             received: 0,
+            worst: ResourceOutcome::default(),
             deadline: None,
         };
         self.open.insert(id, open);
@@ -326,30 +362,28 @@ impl RenderTracker {
         let from = open.page.lease.url.clone();
         let url =
             url.filter(|url| rules.wants(request.kind) && rules.may_send(&request, &from, url));
-        let judged = url.map(|url| (access(&from, &url), url));
         let deadline = *open.deadline.get_or_insert(now + MAX_PAGE_WAIT);
-        let key = match judged {
-            Some((access, url))
-                if access != ResourceRequestPermission::Barred && now < deadline =>
-            {
-                self.last_post += u64::from(request.post.is_some());
-                ResourceKey {
-                    url,
-                    is_own: access == ResourceRequestPermission::Own,
-                    post: request.post.as_ref().map_or(0, |_| self.last_post),
-                }
-            }
-            _ => {
-                open.row.refused += 1;
-                return refuse(answer);
-            }
+        let Some(url) = url else {
+            open.refuse(ResourceOutcome::Served);
+            return refuse(answer);
+        };
+        let access = access(&from, &url);
+        if access == ResourceRequestPermission::Barred || now >= deadline {
+            open.refuse(ResourceOutcome::Denied);
+            return refuse(answer);
+        }
+        self.last_post += u64::from(request.post.is_some());
+        let key = ResourceKey {
+            url,
+            is_own: access == ResourceRequestPermission::Own,
+            post: request.post.as_ref().map_or(0, |_| self.last_post),
         };
         if let Some(kept) = self.kept.get(&key) {
             open.receive(answer, &kept);
             return ResourceRequestState::Done;
         }
         if !open.has_room(&key.url, rules.limits) {
-            open.row.refused += 1;
+            open.refuse(ResourceOutcome::Denied);
             return refuse(answer);
         }
         if let Some(resource) = self.asked.get_mut(&key) {
@@ -434,12 +468,16 @@ impl RenderTracker {
 
     /// Refuses a resource. The pages are rendered without it.
     pub(super) fn refuse(&mut self, key: &ResourceKey) {
+        self.end_without_answer(key, ResourceOutcome::Denied);
+    }
+
+    fn end_without_answer(&mut self, key: &ResourceKey, outcome: ResourceOutcome) {
         let Some(resource) = self.asked.remove(key) else {
             return;
         };
         for (page, answer) in resource.waiters {
             if let Some(open) = self.open.get_mut(&page) {
-                open.row.refused += 1;
+                open.refuse(outcome);
             }
             let _ = answer.send(None);
         }
@@ -450,7 +488,7 @@ impl RenderTracker {
     pub(super) fn refuse_origin(&mut self, origin: &Origin) -> bool {
         let keys = self.waiting.remove(origin).unwrap_or_default();
         for key in &keys {
-            self.refuse(key);
+            self.end_without_answer(key, ResourceOutcome::Failed);
         }
         !keys.is_empty()
     }
@@ -490,7 +528,7 @@ impl RenderTracker {
         if (may_retry || !is_counted) && self.waits_again(key, is_counted) {
             return Some(key.url.origin());
         }
-        self.refuse(key);
+        self.end_without_answer(key, ResourceOutcome::Failed);
         None
     }
 
@@ -525,7 +563,7 @@ impl RenderTracker {
         }
         self.waiting.retain(|_, urls| !urls.is_empty());
         for key in &over {
-            self.refuse(key);
+            self.end_without_answer(key, ResourceOutcome::Failed);
         }
         over.iter().map(|key| key.url.origin()).collect()
     }
@@ -546,13 +584,14 @@ impl RenderTracker {
             mut page,
             before,
             mut row,
+            worst,
             ..
         } = self.open.remove(&id)?;
         let url = &page.lease.url;
         match result {
             Ok((rendered, after)) => {
                 self.browser_failures = 0;
-                self.learn(url, before.scripts, after.exceeds(before.size));
+                self.learn(url, before.scripts, after.exceeds(before.size), worst);
                 row.requests += rendered.withheld;
                 row.refused += rendered.withheld;
                 row.page_ms = Some(millis(rendered.page_time));
@@ -571,7 +610,13 @@ impl RenderTracker {
             }
             Err(failure) => {
                 let (name, detail) = (failure.name, &failure.detail);
-                tracing::info!(%url, name, detail, "not rendered");
+                match std::mem::replace(&mut self.has_failed, true) {
+                    false => tracing::warn!(
+                        %url, name, detail,
+                        "a page could not be rendered; such pages are read as they were sent"
+                    ),
+                    true => tracing::info!(%url, name, detail, "not rendered"),
+                }
                 if failure.is_browsers {
                     self.browser_failed(id, &failure);
                 }
@@ -625,12 +670,19 @@ impl RenderTracker {
                 || by_scripts.is_some_and(|vain| vain.is_some_and(|vain| vain >= MAX_VAIN_SCRIPTS)))
     }
 
-    /// Records whether a rendered page showed more than the page as sent.
-    fn learn(&mut self, url: &CanonicalUrl, scripts: u64, is_more: bool) {
+    /// Records whether a rendered page showed more than the page as sent. If it showed no more, the
+    /// `worst` result of its requests matters: the page is no evidence if a server failed, and less
+    /// evidence if requests were denied.
+    fn learn(&mut self, url: &CanonicalUrl, scripts: u64, is_more: bool, worst: ResourceOutcome) {
+        if !is_more && worst == ResourceOutcome::Failed {
+            return;
+        }
         let shape = (shape_key(url), scripts);
         if is_more {
             self.vain.remove(&shape);
-        } else if self.vain.len() < MAX_SHAPES || self.vain.contains_key(&shape) {
+        } else if worst == ResourceOutcome::Served
+            && (self.vain.len() < MAX_SHAPES || self.vain.contains_key(&shape))
+        {
             *self.vain.entry(shape).or_default() += 1;
         }
         let host = (url.host_key(), scripts);
@@ -688,6 +740,12 @@ impl RenderRules {
 }
 
 impl OpenPage {
+    /// Counts a request that the page gets no answer to.
+    fn refuse(&mut self, outcome: ResourceOutcome) {
+        self.row.refused += 1;
+        self.worst = self.worst.max(outcome);
+    }
+
     /// Returns whether the limits on hosts, requests and bytes let the page request this URL.
     /// Counts the URL's host.
     fn has_room(&mut self, url: &CanonicalUrl, limits: RenderLimits) -> bool {
@@ -703,10 +761,11 @@ impl OpenPage {
     /// the page came from a public one.
     fn receive(&mut self, waiter: Answer, answer: &EncodedResponse) {
         if answer.is_private && !has_private_address(&self.page.exchange) {
-            self.row.refused += 1;
+            self.refuse(ResourceOutcome::Denied);
             let _ = waiter.send(None);
             return;
         }
+        self.worst = self.worst.max(ResourceOutcome::of_status(answer.status));
         self.received += answer.body.len() as u64;
         let _ = waiter.send(Some(answer.clone()));
     }

@@ -162,7 +162,8 @@ pub(crate) enum Event {
     GivenBackUnread(Box<FetchedPage>),
     /// A reader returned a page that it had begun to read.
     ReadingStopped(Box<FetchedPage>),
-    /// A reader returned a page, because scripts seem to build the page.
+    /// A reader returned a page to be rendered, because scripts seem to build it, or because it
+    /// turned out to be HTML.
     Scripted {
         page: Box<FetchedPage>,
         /// A description of the page before its scripts run.

@@ -8,7 +8,7 @@ use crawl_archive::rows::{ExtractRow, LinkRow, PageRow, RobotsVerdict};
 use crawl_archive::{EncodedCapture, SerializedPageRow, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemoryReservation, Exchange, ExchangeFailure, Validators};
-use crawl_frontier::{LastVisit, Lease, LeaseOutcome, UrlToAdmit};
+use crawl_frontier::{LastVisit, Lease, LeaseOutcome, UrlKind, UrlToAdmit};
 use crawl_index_entry::{BytesInTransitPermit, IndexLogEntry};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
@@ -69,6 +69,18 @@ pub(crate) struct FetchedPage {
     /// The state of the page's host when the exchange ended.
     pub(crate) host: HostState,
     pub(crate) rendering: PageSourceToRead,
+}
+
+impl FetchedPage {
+    /// Returns whether a browser could render the page, if it is HTML.
+    pub(crate) fn is_renderable(&self) -> bool {
+        let exchange = &self.exchange;
+        (200..300).contains(&exchange.status)
+            && self.lease.kind == UrlKind::Page
+            && !self.context.is_only_checked
+            && exchange.truncated.is_none()
+            && exchange.redirect_target().is_none()
+    }
 }
 
 /// A visit that settles a URL.

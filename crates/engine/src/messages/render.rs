@@ -38,6 +38,10 @@ pub(crate) enum PageSourceToRead {
     Unneeded,
     /// As it was sent, unless scripts seem to build it. In that case the reader returns the page.
     IfScripted,
+    /// As it was sent, unless it turns out to be HTML. In that case the reader returns the page.
+    IfHtml,
+    /// As it was sent. Scripts seem to build it, but rendering similar pages was useless.
+    Skipped,
     /// As a browser shows it.
     Done {
         /// The serialized DOM.
@@ -57,7 +61,10 @@ impl PageSourceToRead {
     /// rendering.
     pub(crate) fn row(&self) -> Option<&RenderStatistics> {
         match self {
-            PageSourceToRead::Unneeded | PageSourceToRead::IfScripted => None,
+            PageSourceToRead::Unneeded
+            | PageSourceToRead::IfScripted
+            | PageSourceToRead::IfHtml
+            | PageSourceToRead::Skipped => None,
             PageSourceToRead::Done { row, .. } | PageSourceToRead::Failed(row) => Some(row),
         }
     }
@@ -170,7 +177,7 @@ impl VisibleContentSize {
 
     pub(crate) fn of_page(page: &ExtractedPage) -> VisibleContentSize {
         VisibleContentSize {
-            letters: page.outline.letters,
+            letters: page.outline.shown_letters,
             links: page.outline.links,
         }
     }
@@ -209,24 +216,10 @@ impl UnrenderedPageSummary {
 
 /// Returns whether a page looks as if scripts build it: it shows little text, and has a script.
 pub(crate) fn is_built_by_scripts(page: &ExtractedPage, source: &str) -> bool {
-    let letters = page.outline.letters;
-    if letters >= SOME_LETTERS {
-        return false;
-    }
-    let has_source = || {
-        page.links
-            .iter()
-            .any(|link| link.element == LinkElement::Script)
-    };
-    if !has_source() && !has_inline_script(source) {
-        return false;
-    }
-    letters < FEW_LETTERS || (says_that_scripts_fill_it(source) && !is_search_page(source))
-}
-
-/// Returns whether a page has a script element that isn't only data, such as a description in JSON.
-fn has_inline_script(source: &str) -> bool {
-    tags(source, "<script").any(|tag| !contains(tag, "json") && !contains(tag, "rules"))
+    let letters = page.outline.shown_letters;
+    page.outline.has_scripts
+        && letters < SOME_LETTERS
+        && (letters < FEW_LETTERS || (says_that_scripts_fill_it(source) && !is_search_page(source)))
 }
 
 /// Returns whether a page is its site's search page. Such pages need JavaScript, but show nothing
@@ -274,21 +267,24 @@ fn says_that_scripts_fill_it(source: &str) -> bool {
 /// Well-known libraries fill the element with this id.
 fn is_id_of_place(source: &[u8], at: usize) -> bool {
     let (name, value) = source.split_at(at);
-    let value = value.get(1..).unwrap_or_default();
-    let begins = |start: &&[u8]| {
-        let value = value.get(..start.len());
-        value.is_some_and(|value| value.eq_ignore_ascii_case(start))
+    let name = name.trim_ascii_end().last_chunk::<2>();
+    if !name.is_some_and(|name| name.eq_ignore_ascii_case(b"id")) {
+        return false;
+    }
+    let value = value.get(1..).unwrap_or_default().trim_ascii_start();
+    let (quote, value) = match value {
+        [quote @ (b'"' | b'\''), value @ ..] => (Some(quote), value),
+        value => (None, value),
     };
-    let places: [&[u8]; 6] = [
-        b"\"root\"",
-        b"\"app\"",
-        b"root",
-        b"app",
-        b"\"__next\"",
-        b"\"__nuxt\"",
-    ];
-    let name = name.last_chunk::<2>();
-    name.is_some_and(|name| name.eq_ignore_ascii_case(b"id")) && places.iter().any(begins)
+    let ends = |rest: &[u8]| match (quote, rest.first()) {
+        (Some(quote), next) => next == Some(quote),
+        (None, next) => next.is_none_or(|next| next.is_ascii_whitespace() || *next == b'>'),
+    };
+    let places: [&[u8]; 4] = [b"root", b"app", b"__next", b"__nuxt"];
+    places.into_iter().any(|place| {
+        let name = value.split_at_checked(place.len());
+        name.is_some_and(|(name, rest)| name.eq_ignore_ascii_case(place) && ends(rest))
+    })
 }
 
 /// Returns whether `source` contains `wanted`, ignoring ASCII case. `wanted` must be in lower case.
@@ -329,6 +325,12 @@ mod tests {
         for (source, is) in [
             (format!("<div id=\"root\"></div>{script}"), true),
             (format!("<DIV ID=app>{words}</DIV>{script}"), true),
+            (format!("<div id='app'></div>{words}{script}"), true),
+            (format!("<div id = \"app\"></div>{words}{script}"), true),
+            (format!("<div id=__next></div>{words}{script}"), true),
+            (format!("<div id=apple></div>{words}{script}"), false),
+            (format!("<div id='app\"></div>{words}{script}"), false),
+            (format!("<div hidden>{words}</div><p>tea{script}"), true),
             (format!("<p>{words}{script}"), false),
             (
                 format!("<noscript>You need JavaScript.</noscript><p>{words}{script}"),
@@ -346,6 +348,10 @@ mod tests {
             (
                 "<p>tea<script type=\"application/LD+json\">{}</script>".to_owned(),
                 false,
+            ),
+            (
+                "<p>tea<script data-format=\"json\">draw()</script>".to_owned(),
+                true,
             ),
             (
                 "<p>é<script type=speculationrules>{}</script><script>draw()</script>".to_owned(),

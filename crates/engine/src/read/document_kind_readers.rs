@@ -34,12 +34,17 @@ use crate::messages::page_pipeline_stages::{
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapNesting, may_list};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
+use crate::revisit::visit::RenderNeed;
 use crate::secret_redaction::redacted_entry;
 use crate::time_conversions::seconds_of;
 
 /// The name of the counter of pages that scripts seem to build. Used only if the crawl renders no
 /// pages.
 const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
+
+/// The name of the counter of pages that scripts seem to build, but that were not rendered, because
+/// rendering similar pages was useless.
+const RENDERING_SKIPPED: &str = "rendering_skipped";
 
 /// A sitemap with more bytes than this is long. Its entries take several times as much memory.
 /// Beyond the limit: only one such sitemap is parsed at a time.
@@ -148,6 +153,9 @@ impl PageReader {
         if unwanted.is_some() {
             links.forget_found();
         }
+        if is_scripted {
+            document.render_need = RenderNeed::IfScripted;
+        }
         document.unwanted = unwanted;
         document.echoes_secret = echoes_secret;
         document.language = language;
@@ -162,19 +170,24 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Returns whether scripts seem to build a page that was not rendered. Counts such a page if
-    /// the crawl renders none.
+    /// Returns whether scripts seem to build a page that a browser could render, but that was not
+    /// rendered. Counts such a page if it is read as it was sent.
     fn is_scripted(
         &self,
         fetched: &FetchedPage,
         (page, text): (&ExtractedPage, &DecodedPage<'_>),
         links: &mut DocumentLinkCollector<'_>,
     ) -> bool {
-        let is_scripted = is_successful(&fetched.exchange)
-            && fetched.lease.kind == UrlKind::Page
+        let is_scripted = fetched.is_renderable()
             && fetched.rendering.row().is_none()
             && is_built_by_scripts(page, text.as_str());
-        links.count_dropped(BUILT_BY_SCRIPTS, u64::from(is_scripted && !self.renders));
+        let counter = match fetched.rendering {
+            PageSourceToRead::Skipped => Some(RENDERING_SKIPPED),
+            _ => (!self.renders).then_some(BUILT_BY_SCRIPTS),
+        };
+        if let Some(counter) = counter {
+            links.count_dropped(counter, u64::from(is_scripted));
+        }
         is_scripted
     }
 

@@ -13,7 +13,7 @@ use crate::messages::HostState;
 use crate::messages::page_pipeline_stages::PageFindings;
 use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
-use crate::revisit::visit::PreviousVisit;
+use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::secret_redaction::REDIRECT_SECRET;
 
 /// The result of reading a document.
@@ -21,8 +21,8 @@ use crate::secret_redaction::REDIRECT_SECRET;
 pub(crate) struct ReadDocument {
     /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
-    /// A description of the page before its scripts run, if scripts seem to build the page. Such a
-    /// page is rendered before it is read. If set, ignore all other fields.
+    /// A description of the page before its scripts run, if the page is rendered before it is read.
+    /// If set, ignore all other fields.
     pub(crate) scripted: Option<UnrenderedPageSummary>,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.
@@ -51,6 +51,8 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed from the archive.
     pub(crate) past_text_digest: Option<String>,
+    /// Whether a later round needs to render the page.
+    pub(crate) render_need: RenderNeed,
     /// How often the page changes, as stated in the page.
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
@@ -117,6 +119,8 @@ pub(crate) struct ReadPage {
     pub(crate) body_digest: Option<String>,
     /// See [`ReadDocument::text_digest`].
     pub(crate) text_digest: Option<String>,
+    /// See [`ReadDocument::render_need`].
+    pub(crate) render_need: RenderNeed,
     /// See [`ReadDocument::declared_state`].
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// See [`ReadDocument::is_list`].

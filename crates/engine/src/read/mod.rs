@@ -55,8 +55,8 @@ use crate::index::entry_creation::{directives, pairs};
 use crate::messages::page_pipeline_stages::{
     FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
 };
-use crate::messages::render::UnrenderedPageSummary;
-use crate::revisit::visit::RevisitRules;
+use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary};
+use crate::revisit::visit::{RenderNeed, RevisitRules};
 use crate::secret_redaction::redact_row;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::trace_events::TraceEventEmitter;
@@ -322,6 +322,7 @@ impl PageReader {
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,
+            render_need: document.render_need,
             declared_state: document.declared_state,
             is_list: document.is_list,
             findings,
@@ -372,6 +373,9 @@ impl PageReader {
                 let unwanted = || content_filter::after_reading(&self.wanted, exchange, body.kind);
                 document.unwanted = document.unwanted.or_else(unwanted);
             }
+        }
+        if body.kind != ContentKind::Html || exchange.truncated.is_some() {
+            document.render_need = RenderNeed::Never;
         }
         document.detected_type = body.detected_type;
         document.echoes_secret |= self.echoes_secret(exchange, body.bytes());
@@ -447,6 +451,9 @@ impl PageReader {
         }
         let mut document = ReadDocument::default();
         match body.kind {
+            ContentKind::Html if matches!(page.rendering, PageSourceToRead::IfHtml) => {
+                return Ok(ReadDocument::scripted(UnrenderedPageSummary::default()));
+            }
             ContentKind::Html => {
                 let compared = self.compared(page, body.decoded.as_ref());
                 return self.html(page, body, links, compared);
@@ -527,8 +534,8 @@ impl PageReader {
 pub(crate) enum UnreadPage {
     /// Reading was stopped, or is left to other threads.
     LeftOut(Box<FetchedPage>),
-    /// Scripts seem to build the page, so it is rendered first. Contains a description of the page
-    /// before its scripts run.
+    /// The page is rendered first, because scripts seem to build it, or because it turned out to be
+    /// HTML. Contains a description of the page before its scripts run.
     Scripted(Box<FetchedPage>, UnrenderedPageSummary),
 }
 

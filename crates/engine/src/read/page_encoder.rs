@@ -129,6 +129,7 @@ fn answer<'a>(page: &'a ReadPage, indexing_fields: Option<&'a str>) -> ChangeDet
             Some(error) if error.is_undecoded() => IncomparableAnswer::Undecoded,
             _ => IncomparableAnswer::None,
         },
+        render_need: page.render_need,
         is_guess: is_guess(&page.lease),
         is_list: page.is_list,
     }

@@ -10,7 +10,9 @@ use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Exchange, TruncationReason, Validators};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 
-use super::visit::{ChangedPagePart, KnownPage, PreviousVisit, RevisitRules, VisitResult};
+use super::visit::{
+    ChangedPagePart, KnownPage, PreviousVisit, RenderNeed, RevisitRules, VisitResult,
+};
 use crate::crawl_totals::PageChange;
 
 /// An answer that was read, with the stored state from the page's last visit.
@@ -32,6 +34,8 @@ pub(crate) struct ChangeDetectionInput<'a> {
     /// none.
     pub(crate) indexing_fields: Option<&'a str>,
     pub(crate) fault: IncomparableAnswer,
+    /// Whether a later round needs to render the page.
+    pub(crate) render_need: RenderNeed,
     /// Whether the crawl guessed the URL, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
@@ -276,6 +280,7 @@ impl<'a> ChangeDetector<'a> {
                     dom_digest: self.dom_digest(),
                     archived: is_archived.then_some(started),
                     indexing_fields: self.answer.indexing_fields.map(str::to_owned),
+                    render_need: self.answer.render_need,
                     ..KnownPage::new(status, digest.to_owned(), validators)
                 })
             }

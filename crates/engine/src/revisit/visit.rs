@@ -132,6 +132,30 @@ pub(crate) struct KnownPage {
     /// Digest of the header fields that decide how the page is indexed. `None` if there are none.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub(crate) indexing_fields: Option<String>,
+    /// Whether the page needs a browser. Used only if the page was not rendered.
+    #[serde(rename = "n", default, skip_serializing_if = "RenderNeed::is_default")]
+    pub(crate) render_need: RenderNeed,
+}
+
+/// Whether a page that was read as the server sent it needs to be rendered in a later round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RenderNeed {
+    /// The document is not rendered in any mode, for example because it is not HTML.
+    #[serde(rename = "n")]
+    Never,
+    /// An HTML page that shows enough as sent: it is rendered if all pages are.
+    #[default]
+    #[serde(rename = "h")]
+    IfAll,
+    /// Scripts seem to build the page.
+    #[serde(rename = "s")]
+    IfScripted,
+}
+
+impl RenderNeed {
+    fn is_default(&self) -> bool {
+        *self == RenderNeed::default()
+    }
 }
 
 /// The prefix of main text digests: the version of the rules for finding and digesting a main text.
@@ -146,6 +170,11 @@ impl KnownPage {
     /// Returns whether the next request for the page can be conditional, which needs a validator.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
+    }
+
+    fn drop_validators(&mut self) {
+        self.etag = None;
+        self.last_modified = None;
     }
 
     /// Returns how this page differs from its earlier state `before`.
@@ -211,6 +240,7 @@ impl KnownPage {
             redirect: None,
             archived: None,
             indexing_fields: None,
+            render_need: RenderNeed::default(),
         }
     }
 }
@@ -290,6 +320,13 @@ impl PreviousVisit {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
 
+    /// Makes the next request fetch the page in full, by removing its validators.
+    pub(crate) fn fetch_in_full(&mut self) {
+        if let Some(page) = &mut self.page {
+            page.drop_validators();
+        }
+    }
+
     /// Returns the validators for a conditional request.
     pub(crate) fn validators(&self) -> Validators {
         self.page
@@ -351,8 +388,7 @@ pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: 
         _ => None,
     };
     for page in previous.into_iter().chain(result) {
-        page.etag = None;
-        page.last_modified = None;
+        page.drop_validators();
     }
 }
 
@@ -445,6 +481,7 @@ impl RevisitRules {
                         etag: page.etag,
                         last_modified: page.last_modified,
                         indexing_fields: page.indexing_fields,
+                        render_need: page.render_need,
                         text_digest: page.text_digest.or(original.text_digest),
                         ..original
                     }),

@@ -2,6 +2,7 @@
 
 use super::element_roles::ElementRole;
 use crate::html::element_name::{self, ElementName};
+use crate::html::is_hidden;
 use crate::html::tokenizer::Tag;
 
 /// Maximum bytes of one `class` or `id` to examine.
@@ -28,8 +29,7 @@ impl<'a> RoleHints<'a> {
             role: role.and_then(|value| value.split_ascii_whitespace().next()),
             itemprop: get("itemprop"),
             level: get("aria-level"),
-            hidden: get("hidden").is_some()
-                || get("style").is_some_and(hides)
+            hidden: is_hidden(tag)
                 || get("class").is_some_and(|class| holds_line_numbers(tag.name, class)),
         }
     }
@@ -445,20 +445,4 @@ fn holds_line_numbers(name: ElementName, class: &str) -> bool {
     };
     let mut own = class.split_ascii_whitespace().take(16);
     own.any(|class| classes.iter().any(|name| class.eq_ignore_ascii_case(name)))
-}
-
-/// Returns whether a `style` attribute hides its element.
-fn hides(style: &str) -> bool {
-    style.split(';').take(32).any(|declaration| {
-        let (name, value) = declaration.split_once(':').unwrap_or_default();
-        let is = |value: &str, keyword: &str| {
-            let value = value.trim();
-            value
-                .get(..keyword.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(keyword))
-        };
-        let name = name.trim();
-        (name.eq_ignore_ascii_case("display") && is(value, "none"))
-            || (name.eq_ignore_ascii_case("visibility") && is(value, "hidden"))
-    })
 }

@@ -24,6 +24,8 @@ impl TagKinds {
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
     /// The tag is a part of a ruby: base text or a reading.
     pub(crate) const RUBY: TagKinds = TagKinds(128);
+    /// The element may contain a large part of the page, and always has an end tag.
+    pub(crate) const CONTAINER: TagKinds = TagKinds(256);
     /// The tag affects the text of a link.
     pub(crate) const IN_LINK: TagKinds = TagKinds(TagKinds::SEPARATES_WORDS.0 | TagKinds::RUBY.0);
     /// The tag hides the text after it, or changes how that text is read.
@@ -46,7 +48,7 @@ impl TagKinds {
     }
 }
 
-const KINDS: [(TagKinds, &[ElementName]); 8] = [
+const KINDS: [(TagKinds, &[ElementName]); 9] = [
     (
         TagKinds::RAW,
         &[
@@ -166,6 +168,23 @@ const KINDS: [(TagKinds, &[ElementName]); 8] = [
             element_name::UL,
         ],
     ),
+    (
+        TagKinds::CONTAINER,
+        &[
+            element_name::ARTICLE,
+            element_name::ASIDE,
+            element_name::DIV,
+            element_name::FOOTER,
+            element_name::FORM,
+            element_name::HEADER,
+            element_name::MAIN,
+            element_name::NAV,
+            element_name::OL,
+            element_name::SECTION,
+            element_name::TABLE,
+            element_name::UL,
+        ],
+    ),
 ];
 
 /// The names that have a kind, each at the index that [`place`] returns for it.
@@ -189,7 +208,7 @@ static TABLE: [(ElementName, TagKinds); 256] = {
 };
 
 /// With this factor, no two of the names have the same index in the table.
-const FACTOR: u64 = 0x72df_7047_c4a3_1057;
+const FACTOR: u64 = 0xe029_927d_b599_960f;
 
 /// Returns the index of a name in the table.
 #[inline]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::element_name;
+use super::element_name::{self, ElementName};
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{NonSpaceCharacterCounter, Tag, TextBetweenTags};
@@ -60,7 +60,12 @@ pub(super) struct VisibleTextReader<'o> {
     /// Texts that are not yet counted, nor passed to the observer.
     texts: Vec<Range<usize>>,
     outline: VisiblePageSummary,
-    letters: NonSpaceCharacterCounter,
+    /// The letters outside hidden elements.
+    shown_letters: NonSpaceCharacterCounter,
+    /// The letters in hidden elements.
+    hidden_letters: NonSpaceCharacterCounter,
+    /// The hidden element around the current text.
+    hidden: Option<HiddenElement>,
     heading: CollapsedTextBuilder,
     inside: Inside,
 }
@@ -78,6 +83,14 @@ enum Inside {
     Script,
 }
 
+/// An open element that is hidden until a script shows it.
+#[derive(Clone, Copy, Debug)]
+struct HiddenElement {
+    name: ElementName,
+    /// Number of open elements with this name, including the hidden one.
+    open: u32,
+}
+
 impl<'o> VisibleTextReader<'o> {
     pub(super) fn new(observer: &'o mut dyn VisibleTextObserver) -> VisibleTextReader<'o> {
         VisibleTextReader {
@@ -85,7 +98,9 @@ impl<'o> VisibleTextReader<'o> {
             texts: Vec::with_capacity(MAX_TEXTS),
             observer,
             outline: VisiblePageSummary::default(),
-            letters: NonSpaceCharacterCounter::default(),
+            shown_letters: NonSpaceCharacterCounter::default(),
+            hidden_letters: NonSpaceCharacterCounter::default(),
+            hidden: None,
             heading: CollapsedTextBuilder::new(MAX_HEADING_BYTES),
             inside: Inside::Page,
         }
@@ -95,16 +110,22 @@ impl<'o> VisibleTextReader<'o> {
     pub(super) fn finish(mut self, page: &str) -> VisiblePageSummary {
         self.take_texts(page);
         self.end_heading();
-        self.outline.letters = self.letters.finish().min(MAX_LETTERS);
+        let shown = self.shown_letters.finish();
+        self.outline.shown_letters = shown.min(MAX_LETTERS);
+        self.outline.letters = (shown + self.hidden_letters.finish()).min(MAX_LETTERS);
         self.outline
     }
 
     /// Counts the letters of the collected texts, and passes the texts to the observer.
     #[inline(never)]
     fn take_texts(&mut self, page: &str) {
-        if self.letters.so_far() < MAX_LETTERS {
+        let letters = match self.hidden {
+            None => &mut self.shown_letters,
+            Some(_) => &mut self.hidden_letters,
+        };
+        if letters.so_far() < MAX_LETTERS {
             for text in &self.texts {
-                self.letters.add(page.as_bytes(), text.clone());
+                letters.add(page.as_bytes(), text.clone());
             }
         }
         let texts = std::mem::take(&mut self.texts);
@@ -165,6 +186,7 @@ impl VisibleTextReader<'_> {
         match tag.name {
             element_name::A => self.outline.links += 1,
             element_name::SCRIPT | element_name::STYLE => {
+                self.outline.has_scripts |= tag.name == element_name::SCRIPT && !is_data(tag);
                 self.end_heading();
                 self.inside = Inside::Script;
             }
@@ -185,6 +207,63 @@ impl VisibleTextReader<'_> {
             _ => {}
         }
     }
+
+    /// Notes the start of a hidden element, or of an element with the same name in it.
+    fn start_container(&mut self, tag: &Tag<'_>) {
+        match &mut self.hidden {
+            Some(hidden) if hidden.name == tag.name => hidden.open = hidden.open.saturating_add(1),
+            None if is_hidden(tag) => {
+                self.take_texts(tag.page);
+                self.hidden = Some(HiddenElement {
+                    name: tag.name,
+                    open: 1,
+                });
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Notes the end of a hidden element, or of an element with the same name in it.
+    fn end_container(&mut self, tag: &Tag<'_>) {
+        let hidden = self.hidden.filter(|hidden| hidden.name == tag.name);
+        let Some(HiddenElement { name, open }) = hidden else {
+            return;
+        };
+        if open == 1 {
+            self.take_texts(tag.page);
+        }
+        let open = open - 1;
+        self.hidden = (open > 0).then_some(HiddenElement { name, open });
+    }
+}
+
+/// Returns whether a tag's `hidden` or `style` attribute hides its element.
+pub(crate) fn is_hidden(tag: &Tag<'_>) -> bool {
+    let get = |name| tag.attributes.get(name);
+    get("hidden").is_some() || get("style").is_some_and(hides)
+}
+
+/// Returns whether a `style` attribute hides its element.
+fn hides(style: &str) -> bool {
+    style.split(';').take(32).any(|declaration| {
+        let (name, value) = declaration.split_once(':').unwrap_or_default();
+        let is = |value: &str, keyword: &str| {
+            let value = value.trim();
+            value
+                .get(..keyword.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(keyword))
+        };
+        let name = name.trim();
+        (name.eq_ignore_ascii_case("display") && is(value, "none"))
+            || (name.eq_ignore_ascii_case("visibility") && is(value, "hidden"))
+    })
+}
+
+/// Returns whether a `script` contains only data according to its `type`, such as
+/// `application/ld+json` or `speculationrules`.
+fn is_data(script: &Tag<'_>) -> bool {
+    let kind = script.attributes.get("type").map(str::to_ascii_lowercase);
+    kind.is_some_and(|kind| kind.contains("json") || kind.contains("rules"))
 }
 
 impl TagConsumer for VisibleTextReader<'_> {
@@ -194,13 +273,19 @@ impl TagConsumer for VisibleTextReader<'_> {
         if tag.kinds.is(TagKinds::SHOWN) && at.shown && at.space == Namespace::Html {
             self.element(tag);
         }
+        if tag.kinds.is(TagKinds::CONTAINER) && at.shown && at.space == Namespace::Html {
+            self.start_container(tag);
+        }
     }
 
     #[inline]
-    fn end(&mut self, tag: &Tag<'_>, _at: TagContext) {
+    fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.end_raw();
         if tag.name == element_name::H1 {
             self.end_heading();
+        }
+        if self.hidden.is_some() && at.shown && at.space == Namespace::Html {
+            self.end_container(tag);
         }
     }
 

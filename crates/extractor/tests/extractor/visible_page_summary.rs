@@ -99,6 +99,49 @@ fn letters_are_counted_up_to_a_limit() {
     }
 }
 
+#[test]
+fn text_in_hidden_containers_is_not_shown() {
+    for (html, shown) in [
+        ("<div hidden>no</div>yes", 3),
+        (
+            "<DIV HIDDEN=until-found>no<div>no</div>no</DIV>yes<div>yes",
+            6,
+        ),
+        (
+            "<section style='color:red; Display : NONE'>no</section>yes",
+            3,
+        ),
+        ("<main style=visibility:hidden><div>no</div></main>yes", 3),
+        ("<ul hidden><template></ul></template><li>no</ul>yes", 3),
+        ("<div hidden><svg><text>no</text></svg>no", 0),
+        ("<div class=hidden>yes</div><p hidden>yes<p>yes", 9),
+    ] {
+        let outline = read(html).outline;
+        assert_eq!(outline.shown_letters, shown, "{html}");
+        assert!(outline.letters >= shown, "{html}");
+    }
+    let long = format!("<div hidden>{}</div>yes", "no ".repeat(8_000));
+    let outline = read(&long).outline;
+    assert_eq!((outline.letters, outline.shown_letters), (8_192, 3));
+}
+
+#[test]
+fn the_type_of_a_script_decides_whether_it_is_data() {
+    for (html, has_scripts) in [
+        ("<p>tea", false),
+        ("<SCRIPT>draw()</SCRIPT>", true),
+        ("<script src=a.js></script>", true),
+        ("<script data-format=\"json\">draw()</script>", true),
+        ("<script type=module>draw()</script>", true),
+        ("<script type=\"application/LD+json\">{}</script>", false),
+        ("<script type=speculationrules>{}</script>", false),
+        ("<template><script>draw()</script></template>", false),
+        ("<!-- <script>draw()</script> -->", false),
+    ] {
+        assert_eq!(read(html).outline.has_scripts, has_scripts, "{html}");
+    }
+}
+
 /// An observer that gives up after `max_bytes` bytes of text.
 struct Impatient {
     seen_bytes: usize,

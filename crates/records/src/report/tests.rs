@@ -124,6 +124,29 @@ fn a_failed_sitemap_has_failed_unless_it_was_a_wrong_guess() {
     assert_eq!(report.broken.pages, 2);
 }
 
+#[test]
+fn pages_that_could_not_be_rendered_are_counted_by_reason() {
+    let dir = crawl();
+    let render = |path: &str, error: Option<&str>| {
+        let mut row = page(&format!("http://e.example/{path}"), Some(200), 1, None);
+        row["render"] = json!({"requests": 0, "refused": 0, "bytes": 0, "error": error});
+        row
+    };
+    let pages = [
+        render("1", Some("browser_missing")),
+        render("2", Some("render_timeout")),
+        render("3", Some("browser_missing")),
+        render("4", None),
+        page("http://e.example/5", Some(200), 1, None),
+    ];
+    lines(dir.path(), "pages.jsonl", &pages, "");
+    let (report, html) = report_page(dir.path()).unwrap();
+    let text = report.to_string();
+    let line = "could not be rendered: browser missing: 2, render timeout: 1\n";
+    assert!(text.contains(line), "{text}");
+    assert!(html.contains("Pages that could not be rendered"));
+}
+
 /// Creates a crawl of two rounds: one page is unchanged, one vanished, and one came back.
 fn crawl_of_two_rounds() -> tempfile::TempDir {
     let dir = crawl();

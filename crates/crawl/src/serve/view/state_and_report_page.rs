@@ -283,6 +283,7 @@ fn summary(report: &CrawlReport, is_running: bool) -> Markup {
         div.tables {
             (table("Outcomes", &in_words(&report.pages.by_outcome, |outcome| outcome_words(outcome))))
             (table("Statuses", &in_words(&report.pages.by_status, |status| status_words(*status))))
+            (table("Not rendered", &in_words(&report.pages.unrendered, |error| failure_words(error))))
             (table("Types", &report.pages.by_type))
             (table("Depths", &report.pages.by_depth))
             @if report.pages.rounds.len() > 1 { (table("Rounds", &report.pages.rounds)) }

@@ -200,7 +200,11 @@ fn a_program_that_is_no_browser_is_given_up() {
             .unwrap();
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{log}");
+        let warnings = log.matches("a page could not be rendered").count();
+        assert_eq!(warnings, 1, "{log}");
         assert!(log.contains("the browser failed 3 times in a row"), "{log}");
+        let summary = "5 pages read as sent, because rendering failed (browser missing 5)";
+        assert!(log.contains(summary), "{log}");
         assert!(log.contains(&*path.to_string_lossy()), "{log}");
         let page = pages(&web, &folder);
         for path in ["/", "/1", "/2", "/3", "/4"] {

@@ -26,6 +26,7 @@ use crate::render::{
     EncodedResponse, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
     RenderMode, RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender,
 };
+use crate::revisit::visit::PreviousVisit;
 use crate::simulated_crawl_tests::scripted_servers::answer;
 
 /// A browser for tests that render no page.
@@ -192,6 +193,35 @@ fn only_whole_html_pages_are_rendered() {
         off.choice(&page("/a")),
         Some(PageSourceToRead::Unneeded)
     ));
+    // The first bytes of a page without a type decide whether it is HTML. A reader looks at them.
+    let mut untyped = page("/a");
+    untyped.exchange.headers.remove(CONTENT_TYPE);
+    assert!(matches!(
+        on.choice(&untyped),
+        Some(PageSourceToRead::IfHtml)
+    ));
+    assert!(matches!(
+        in_auto.choice(&untyped),
+        Some(PageSourceToRead::IfScripted)
+    ));
+}
+
+#[test]
+fn pages_that_were_not_rendered_at_the_last_visit_are_fetched_in_full() {
+    let modes = [None, Some(RenderMode::Auto), Some(RenderMode::On)];
+    for (need, expected) in [
+        (r#","n":"n""#, [false, false, false]),
+        ("", [false, false, true]),
+        (r#","n":"s""#, [false, true, true]),
+    ] {
+        let past = format!(r#"{{"r":1,"p":{{"s":200,"d":"x","e":"\"1\""{need}}}}}"#);
+        let past: PreviousVisit = serde_json::from_str(&past).unwrap();
+        let needs_body = modes.map(|mode| match mode {
+            Some(mode) => renders(mode).needs_body(&past),
+            None => RenderTracker::new(&config()).needs_body(&past),
+        });
+        assert_eq!(needs_body, expected, "{need}");
+    }
 }
 
 #[test]
@@ -366,7 +396,7 @@ fn render_in_vain(renders: &mut RenderTracker, path: &str, scripts: u64) -> Opti
             renders.rendered(page, rendered()).map(|_| ())
         }
         QueuedPageDestination::Read(page) => {
-            assert!(matches!(page.rendering, PageSourceToRead::Unneeded));
+            assert!(matches!(page.rendering, PageSourceToRead::Skipped));
             None
         }
     }
@@ -428,6 +458,55 @@ fn scripts_that_once_added_something_are_judged_by_shape() {
         let path = format!("/{}/7", "x".repeat(number as usize + 1));
         assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }
+}
+
+/// Renders a page that shows no more than as sent, and whose data has this status. Returns `false`
+/// if the page is read as sent instead.
+fn render_with_data(renders: &mut RenderTracker, number: u32, status: u16) -> bool {
+    renders.add(page(&format!("/item/{number}")), shell(1));
+    let QueuedPageDestination::Render { page, .. } = renders.next().unwrap() else {
+        return false;
+    };
+    let data = EncodedResponse {
+        status,
+        ..script(3)
+    };
+    let _waiting = ask(renders, page, "/api", ResourceKind::Data);
+    let origin = Origin::parse("http://a.example").unwrap();
+    while let Some(request) = renders.next_at(&origin) {
+        renders.answered(&request.key, &data);
+    }
+    renders.rendered(page, rendered()).is_some()
+}
+
+#[test]
+fn renderings_without_their_data_say_less_about_similar_pages() {
+    for (status, rendered_pages) in [
+        (200, MAX_VAIN),
+        (404, MAX_VAIN_SCRIPTS),
+        (503, 2 * MAX_VAIN_SCRIPTS),
+    ] {
+        let mut renders = renders(RenderMode::Auto);
+        let numbers = 0..2 * MAX_VAIN_SCRIPTS;
+        let was_rendered = numbers.filter(|number| render_with_data(&mut renders, *number, status));
+        assert_eq!(was_rendered.count() as u32, rendered_pages, "{status}");
+    }
+    // The rules of the crawl refuse the data.
+    let mut renders = renders(RenderMode::Auto);
+    for number in 0..=MAX_VAIN {
+        renders.add(page(&format!("/item/{number}")), shell(1));
+        let (page, _) = next(&mut renders).unwrap();
+        let _refused = ask(&mut renders, page, "/barred.js", ResourceKind::Data);
+        renders.rendered(page, rendered()).unwrap();
+    }
+    // Beacons are never sent, so they don't matter.
+    for number in 0..MAX_VAIN {
+        renders.add(page(&format!("/note/{number}")), shell(2));
+        let (page, _) = next(&mut renders).unwrap();
+        let _refused = ask(&mut renders, page, "/count", ResourceKind::Report);
+        renders.rendered(page, rendered()).unwrap();
+    }
+    assert!(render_in_vain(&mut renders, "/note/7", 2).is_none());
 }
 
 fn crash() -> Result<(RenderedPage, VisibleContentSize), RenderFailure> {

@@ -66,6 +66,7 @@ fn visit_answer<'a>(
         text_digest: None,
         indexing_fields: None,
         fault: IncomparableAnswer::None,
+        render_need: RenderNeed::default(),
         is_guess: false,
         is_list: false,
     }

@@ -142,11 +142,22 @@ fn the_record_of_an_unchanged_page_stays_the_original() {
         PreviousVisit::read(&visit)
     };
     let archived = |past: &Option<PreviousVisit>| past.as_ref().unwrap().page().unwrap().archived;
+    let render_need = |past: &Option<PreviousVisit>| {
+        let page = past.as_ref().unwrap().page().unwrap();
+        page.render_need
+    };
     let past = after(None, page_with("a", Some(7)));
-    let past = after(past, page_with("a", None));
+    assert_eq!(render_need(&past), RenderNeed::IfAll);
+    let scripted = KnownPage {
+        render_need: RenderNeed::IfScripted,
+        ..KnownPage::new(200, "a".into(), Validators::default())
+    };
+    let past = after(past, VisitResult::Page(scripted));
     assert_eq!(archived(&past), Some(7));
+    assert_eq!(render_need(&past), RenderNeed::IfScripted);
     let past = after(past, VisitResult::Same);
     assert_eq!(archived(&past), Some(7));
+    assert_eq!(render_need(&past), RenderNeed::IfScripted);
     assert_eq!(archived(&after(past, page_with("b", Some(9)))), Some(9));
 }
 
