@@ -38,6 +38,7 @@ mod header_fields;
 mod histograms;
 mod host_coverage;
 mod host_reports;
+mod link_spellings;
 mod number_format;
 mod page_outcome;
 mod plan;
@@ -88,6 +89,7 @@ pub use host_coverage::{
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
+pub use link_spellings::LinkSpellings;
 pub use number_format::{counted, grouped, size};
 pub use page_outcome::outcome;
 pub use plan::{

@@ -32,6 +32,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
 use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
 use self::host_memory::{HostMemories, HostMemory, TextOccurrences, UrlsFromBarrenPages};
+pub use self::learned_spellings::{RecordedSpellings, fetched_instead};
 use self::mirrored_origins::MirrorTracker;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
