@@ -18,6 +18,9 @@ const PAIRS: u32 = 3;
 const MAX_PAGES: usize = 2048;
 /// Maximum number of kinds of spellings that are remembered for one URL.
 const MAX_KINDS: usize = 8;
+/// Maximum number of links of one host that are fetched although a rule would replace their URL.
+/// Beyond the limit: the rule ends.
+const MAX_KEPT: usize = 2048;
 /// Maximum number of rules of one host.
 const MAX_RULES: usize = 64;
 /// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
@@ -76,6 +79,9 @@ pub(super) struct LearnedSpellings {
     /// page that was fetched.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
+    /// The hashes of the URLs that no rule changes ([`LearnedSpellings::keep`]), with whether the
+    /// other spelling failed.
+    kept: RecentMap<bool>,
     /// The number of pairs of pages that were compared so far.
     compared: u64,
 }
@@ -86,6 +92,7 @@ impl Default for LearnedSpellings {
             pages: RecentMap::new(MAX_PAGES),
             variants: RecentMap::new(MAX_PAGES),
             rules: Vec::new(),
+            kept: RecentMap::new(MAX_KEPT),
             compared: 0,
         }
     }
@@ -125,8 +132,44 @@ impl LearnedSpellings {
                 self.note(step, &about, Form::Plain, same);
             }
         }
+        let has_other_failed = self.kept.get(page.url) == Some(&true);
         for spelling in naming.candidates(url) {
+            if has_other_failed {
+                self.doubt(&spelling);
+            }
             self.learn_spelling(page, url, spelling);
+        }
+    }
+
+    /// Keeps the spelling of a URL, so that no rule changes it. If `has_other_failed`, the other
+    /// spelling did not give a page. A page at the kept URL then ends the rule.
+    pub(super) fn keep(
+        &mut self,
+        naming: &SpellingStepPolicies,
+        url: &CanonicalUrl,
+        has_other_failed: bool,
+    ) {
+        let key = stable_hash::of(url.as_str().as_bytes());
+        if let Some(has_failed) = self.kept.get_mut(key) {
+            *has_failed |= has_other_failed;
+        } else if self.kept.len() < MAX_KEPT {
+            self.kept.entry(key, || has_other_failed);
+        } else {
+            // Without the rule, the URL keeps its spelling too.
+            for spelling in naming.candidates(url) {
+                self.doubt(&spelling);
+            }
+        }
+    }
+
+    /// Ends the rules in force for a spelling.
+    fn doubt(&mut self, spelling: &AlternativeSpelling) {
+        let rules = self.rules.iter_mut().filter(|rule| {
+            rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
+        });
+        for rule in rules {
+            rule.different = rule.different.saturating_add(1);
+            self.compared += 1;
         }
     }
 
@@ -151,7 +194,8 @@ impl LearnedSpellings {
     pub(super) fn bytes(&self) -> usize {
         const PAGE: usize = 24;
         const VARIANT: usize = 160;
-        PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())
+        PAGE * (self.pages.len() + self.kept.len())
+            + VARIANT * (self.variants.len() + self.rules.len())
     }
 
     fn learn_spelling(&mut self, page: Page, url: &CanonicalUrl, spelling: AlternativeSpelling) {
@@ -223,7 +267,9 @@ impl LearnedSpellings {
         if !self.has_rules() {
             return None;
         }
-        same_as(&self.rules, naming, url)
+        let other = same_as(&self.rules, naming, url)?;
+        let is_kept = self.kept.get(stable_hash::of(url.as_str().as_bytes()));
+        is_kept.is_none().then_some(other)
     }
 }
 
@@ -292,6 +338,14 @@ impl RecordedSpellings {
     }
 }
 
+/// Returns whether the reason of [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs) is a rule
+/// about session ids. The other spelling is then fetched even if nothing links to it, because each
+/// link may have another id.
+#[must_use]
+pub fn is_about_session_ids(reason: &str) -> bool {
+    reason.starts_with(SpellingStep::SessionId.name())
+}
+
 /// Returns the URL that is fetched instead, according to the reason of
 /// [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs). `None` for any other reason.
 #[must_use]
@@ -355,8 +409,8 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{
-        LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, RecordedSpellings, fetched_instead,
-        stable_hash,
+        LearnedSpellings, MAX_KEPT, MAX_KINDS, MAX_RULES, MIN_WORDS, RecordedSpellings,
+        fetched_instead, stable_hash,
     };
 
     /// Fetches `pages`, each a path and a text, and checks under which spelling `link` is fetched.
@@ -419,6 +473,36 @@ mod tests {
         }
         assert!(learn("/d/", 4));
         assert!(!learn("/d/index.html", 5), "one pair differs");
+    }
+
+    #[test]
+    fn a_kept_url_is_not_replaced_and_may_end_the_rule() {
+        let naming = SpellingStepPolicies::default();
+        let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let learned = || {
+            let mut names = LearnedSpellings::default();
+            for (folder, text) in [("a", 1), ("b", 2), ("c", 3)] {
+                names.learn(&naming, &url(&format!("/{folder}/")), 20, text);
+                names.learn(&naming, &url(&format!("/{folder}/index.html")), 20, text);
+            }
+            names
+        };
+        let (x, y) = (url("/x/index.html"), url("/y/index.html"));
+        for (has_other_failed, is_ended) in [(false, false), (true, true)] {
+            let mut names = learned();
+            names.keep(&naming, &x, has_other_failed);
+            assert!(names.same_as(&naming, &x).is_none());
+            assert!(names.same_as(&naming, &y).is_some());
+            names.learn(&naming, &x, 20, 9);
+            assert_eq!(names.same_as(&naming, &y).is_none(), is_ended);
+        }
+        let mut names = learned();
+        for number in 0..MAX_KEPT {
+            names.keep(&naming, &url(&format!("/{number}/index.html")), false);
+        }
+        assert!(names.same_as(&naming, &y).is_some());
+        names.keep(&naming, &x, false);
+        assert!(names.same_as(&naming, &y).is_none());
     }
 
     #[test]
