@@ -77,7 +77,7 @@ pub use decoded_body::decoded_body;
 pub use error::RecordsError;
 pub use explain::{
     Explanation, IndexPresence, PendingReason, RandomWalkHits, SampleDrawPosition,
-    StateAvailability, UrlMention, explain,
+    StateAvailability, TakenForUrl, UrlMention, explain,
 };
 pub use extraction_report::{
     ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,

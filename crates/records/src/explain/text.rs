@@ -53,7 +53,7 @@ impl fmt::Display for Explanation {
             }
             "pending" => writeln!(f, "waiting to be fetched")?,
             "forgotten" => self.forgotten(f)?,
-            "undetermined" => self.undetermined(f)?,
+            "undetermined" if self.taken_for.is_none() => self.undetermined(f)?,
             _ => self.unknown(f)?,
         }
         if let Some(page) = &self.page {
@@ -277,6 +277,13 @@ impl Explanation {
                 "fetched to render a page, and not as a page of the crawl"
             );
         }
+        if let Some(other) = &self.taken_for {
+            match other.is_fetched {
+                true => writeln!(f, "fetched as {}", other.url)?,
+                false => writeln!(f, "taken for {}, another spelling of it", other.url)?,
+            }
+            return self.named_by.iter().try_for_each(|named| mention(f, named));
+        }
         let Some(named) = &self.named_by else {
             writeln!(
                 f,
@@ -293,9 +300,14 @@ impl Explanation {
             "form" => "the target of a form",
             _ => "a link that is not followed",
         };
-        match &named.setting {
-            Some(setting) => writeln!(f, "not fetched: it is {role}, and {setting} is in force")?,
-            None => writeln!(
+        match (&named.setting, &named.unwanted) {
+            (Some(setting), _) => {
+                writeln!(f, "not fetched: it is {role}, and {setting} is in force")?;
+            }
+            (None, Some(filter)) => {
+                writeln!(f, "not fetched: it is a link on an unwanted page: {filter}")?;
+            }
+            (None, None) => writeln!(
                 f,
                 "unknown to the crawl, although a page mentions it: it is {role}"
             )?,
