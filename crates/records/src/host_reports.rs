@@ -43,7 +43,7 @@ pub struct HostReport {
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
-    /// Rows of `excluded.jsonl`.
+    /// Rows of `excluded.jsonl` that are still in force.
     pub excluded: u64,
     /// Rows of `excluded.jsonl` by reason. Empty if the crawl wanted no URL of the host.
     #[serde(default)]

@@ -14,7 +14,8 @@ use crate::host_reports::origin_of;
 use crate::page_outcome::outcome;
 use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
-use crate::row_file_reader::{excluded, pages, requests};
+use crate::round_row_filter::ExclusionsInForce;
+use crate::row_file_reader::{pages, requests};
 
 pub(crate) use host_links::{LinkDataSource, PlottedLinkGraph};
 
@@ -177,7 +178,7 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
             reader.page(&row);
         }
     }
-    for row in excluded(dir)? {
+    for row in ExclusionsInForce::open(dir)? {
         if let Some(row) = sound(row)? {
             reader.excluded(&row);
         }

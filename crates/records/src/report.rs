@@ -16,8 +16,9 @@ use crate::host_reports::{HostReport, HostReportCollector};
 use crate::number_format::grouped;
 use crate::page_outcome::outcome;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
+use crate::round_row_filter::ExclusionsInForce;
 use crate::round_row_filter::RoundSelection;
-use crate::row_file_reader::{excluded, pages, requests, waiting};
+use crate::row_file_reader::{pages, requests, waiting};
 use crate::sample_report::{LastSampledRows, SampleReport};
 use crate::walk_report::{WalkReport, WalkVisitCounter};
 
@@ -39,7 +40,7 @@ pub struct CrawlReport {
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
     pub broken: BrokenPagesSummary,
-    /// Counts of the rows of `excluded.jsonl`.
+    /// Counts of the rows of `excluded.jsonl` that are still in force.
     pub excluded: ExcludedCounts,
     /// URLs left for the next run. `None` while a run is in progress, or if the last one was
     /// killed.
@@ -371,7 +372,7 @@ impl CrawlReport {
         dir: &Path,
         hosts: &mut HostReportCollector,
     ) -> Result<(), RecordsError> {
-        let mut rows = excluded(dir)?;
+        let mut rows = ExclusionsInForce::open(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 self.excluded.total += 1;
