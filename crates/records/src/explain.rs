@@ -499,7 +499,10 @@ impl Explanation {
         }
         if let Some(row) = &self.excluded {
             self.via = self.via.take().or_else(|| row.found_on.clone());
-            if self.state == "unknown" {
+            let visited = self.page.as_ref().map_or(0, |page| page.round);
+            let is_later = row.round.is_some_and(|round| round > visited);
+            let is_from_rows = self.state_read != StateAvailability::Read;
+            if self.state == "unknown" || is_from_rows && is_later {
                 self.state = "excluded";
             }
         }

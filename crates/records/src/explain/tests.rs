@@ -151,6 +151,13 @@ fn the_index_line_has_the_entry_or_the_reason() {
         line(&["null"], Some(IndexPresence::Absent)),
         line(&["null"], None),
     ];
+    let row = r#"{"url":"http://e.example/","reason":"robots","rule":"Disallow: /","line":2,"found_on":null,"round":2,"at":null}"#;
+    fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n")).unwrap();
+    let lines = [
+        lines.join("\n"),
+        line(&["\"yes\""], Some(IndexPresence::Absent)),
+        String::new(),
+    ];
     expect![[r#"
           index: noindex
           index: yes
@@ -162,6 +169,8 @@ fn the_index_line_has_the_entry_or_the_reason() {
           index: noindex
           index: no, although its last visit allows it; `crawl index DIR` rebuilds the index
           index: no
+
+          index: no; excluded since its last visit (robots)
     "#]]
     .assert_eq(&lines.join("\n"));
 }

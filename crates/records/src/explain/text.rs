@@ -230,6 +230,12 @@ impl Explanation {
                 let until = Timestamp::from_micros(until.saturating_mul(1_000_000));
                 writeln!(f, "  index: no; expired on {until} (unavailable_after)")
             }
+            Some(IndexPresence::Absent) if self.state == "excluded" => {
+                let stored = self.exclusion.as_ref().map(|(reason, ..)| reason);
+                let row = self.excluded.as_ref().map(|row| &row.reason);
+                let reason = stored.or(row).map_or("rule", String::as_str);
+                writeln!(f, "  index: no; excluded since its last visit ({reason})")
+            }
             Some(IndexPresence::Absent) => match decided {
                 Some("yes") => writeln!(
                     f,
