@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crawl_archive::UrlFilePathAssigner;
 use crawl_extractor::essence;
-use crawl_records::{CurrentRow, CurrentRowSelector, PageRow, RecordsError};
-use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, canonicalize};
+use crawl_records::{CurrentRow, CurrentRowSelector, LinkSpellings, PageRow, RecordsError};
+use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
 
@@ -17,7 +17,7 @@ const MAX_REDIRECTS: usize = 32;
 pub(crate) struct MirrorFileMap {
     names: UrlFilePathAssigner,
     redirects: HashMap<Box<str>, Box<str>>,
-    spelling: SpellingStepPolicies,
+    spellings: LinkSpellings,
 }
 
 /// The number of current pages and resources without a file, by reason.
@@ -73,11 +73,11 @@ impl MirrorFileMap {
             );
         }
         names.settle();
-        let spelling = current.spelling_rules();
+        let spellings = current.link_spellings()?;
         let files = MirrorFileMap {
             names,
             redirects,
-            spelling,
+            spellings,
         };
         Ok((files, left_out))
     }
@@ -88,11 +88,12 @@ impl MirrorFileMap {
     }
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
-    /// no such file, applies the crawl's spelling rules to `url` and looks up the resulting URL.
+    /// no such file, looks up the URL that the crawl fetched for the link.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
         self.after_redirects(url.as_str()).or_else(|| {
-            let named = self.spelling.apply(url)?;
-            self.after_redirects(named.as_str())
+            let is_known = |url: &str| self.after_redirects(url).is_some();
+            let other = self.spellings.fetched_as(url, is_known)?;
+            self.after_redirects(other.as_str())
         })
     }
 

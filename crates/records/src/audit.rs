@@ -34,10 +34,11 @@ use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{RowFileReader, excluded, pages, requests};
 use audit_findings::{AuditFindings, CitedRowFile};
+pub(crate) use audited_settings::RobotsInterpretation;
 use clock_periods::ClockPeriods;
 use host_pace::HostRequestTrackers;
 use operator_delays::OperatorDelayLog;
-use robots_exchanges::RobotsExchangeLocator;
+pub(crate) use robots_exchanges::{RobotsExchangeLocator, key as exchange_key};
 use robots_responses::RobotsResponses;
 use settings_history::SettingsHistory;
 use shared_limits::SharedLimitTracker;
@@ -305,7 +306,7 @@ fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchangeLocator>, RecordsEr
             continue;
         };
         if matches!(row.purpose.as_str(), "robots" | "hop") && row.status.is_some() {
-            wanted.insert(robots_exchanges::key(&row.url, row.start));
+            wanted.insert(exchange_key(&row.url, row.start));
         }
     }
     RobotsExchangeLocator::find(dir, &wanted)

@@ -15,11 +15,11 @@ use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
+use crate::link_spellings::LinkSpellings;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, round_of_last_run, waiting};
 pub(crate) use archived_links::ArchivedPageReader;
 use broken_link_search::BrokenLinkSearch;
-pub(crate) use broken_link_search::naming;
 pub(crate) use latest_rows::{LatestRows, key};
 use outages::Outages;
 use redirect_targets::RedirectTargets;
@@ -134,7 +134,12 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     result.outages = outages.origins_in_scope();
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
     let archived = ArchivedPageReader::open(dir)?;
-    let mut wanted = BrokenLinkSearch::new(dir, &result.pages, &redirects);
+    let mut wanted = BrokenLinkSearch::new(
+        &result.pages,
+        &redirects,
+        LinkSpellings::read(dir)?,
+        &latest,
+    );
     let has_rows = dir.join("links.jsonl").is_file();
     result.source = match archived {
         _ if wanted.is_empty() => source_name(has_rows, archived.is_some()).to_owned(),

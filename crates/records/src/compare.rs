@@ -14,9 +14,10 @@ use self::round_request_totals::RoundRequestTotals;
 use crate::broken::{LatestRows, key};
 use crate::error::RecordsError;
 use crate::host_coverage::HostCoverage;
-use crate::host_reports::{HostReport, LastRowLineSet};
+use crate::host_reports::HostReport;
 use crate::report::{CrawlReport, report};
-use crate::row_file_reader::{excluded, pages, waiting};
+use crate::round_row_filter::ExclusionsInForce;
+use crate::row_file_reader::{pages, waiting};
 
 /// The differences between two crawls, A and B.
 ///
@@ -374,13 +375,11 @@ fn count_rules(
     counts: &mut RuleCounts,
     count: fn(&mut (u64, u64)),
 ) -> Result<(), RecordsError> {
-    let last = LastRowLineSet::of_excluded(dir)?;
-    let mut rows = excluded(dir)?;
-    while let Some(row) = rows.next_sound() {
-        let row = row?;
-        if !last.holds(rows.line()) {
-            continue;
-        }
+    for row in ExclusionsInForce::open(dir)? {
+        let row = match row {
+            Err(RecordsError::Row { .. }) => continue,
+            row => row?,
+        };
         let rules = counts.entry(row.reason).or_default();
         let has_room = rules.len() < MAX_RULES || rules.contains_key(&row.rule);
         count(rules.entry(row.rule.filter(|_| has_room)).or_default());

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::PageRow;
-use crawl_weburl::SpellingStepPolicies;
 
-use crate::broken::{LatestRows, naming};
+use crate::broken::LatestRows;
 use crate::error::RecordsError;
+use crate::link_spellings::LinkSpellings;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 
@@ -66,11 +66,12 @@ impl CurrentRowSelector {
         Ok(())
     }
 
-    /// Returns the spelling rules of the crawl, which convert a link to the spelling that the crawl
-    /// recorded for the URL. Rules that need evidence are not applied.
-    #[must_use]
-    pub fn spelling_rules(&self) -> SpellingStepPolicies {
-        naming(&self.dir)
+    /// Returns the rules by which the crawl fetched links under another spelling of their URL.
+    ///
+    /// # Errors
+    /// [`RecordsError`] if a row file can't be read.
+    pub fn link_spellings(&self) -> Result<LinkSpellings, RecordsError> {
+        LinkSpellings::read(&self.dir)
     }
 }
 

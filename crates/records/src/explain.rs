@@ -16,7 +16,9 @@ use crawl_sample::{DRAW_KEY, NOT_DRAWN, SampleDrawResult};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
+use crate::broken::LatestRows;
 use crate::error::RecordsError;
+use crate::link_spellings::LinkSpellings;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{delays, excluded, pages, requests, waiting, walk};
 pub use url_mentions::UrlMention;
@@ -85,6 +87,9 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page on which the crawl found the URL. `None` for a seed, or if the page is unknown.
     pub via: Option<String>,
+    /// If the URL is unknown or undetermined: the other spelling that the crawl takes it for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_for: Option<TakenForUrl>,
     /// If the URL is unknown or undetermined: a page that contains it, the element, and the setting
     /// that prevents its fetch.
     pub named_by: Option<UrlMention>,
@@ -127,6 +132,16 @@ pub enum IndexPresence {
     },
     /// The index doesn't have the page.
     Absent,
+}
+
+/// A URL that the crawl fetches for links to another spelling of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TakenForUrl {
+    /// The URL.
+    pub url: String,
+    /// Whether the crawl has fetched the URL.
+    pub is_fetched: bool,
 }
 
 /// The place of a URL in the draw of a sample.
@@ -217,8 +232,8 @@ pub enum StateAvailability {
 
 /// Collects all information about `url` in the crawl in `dir`, as of `now`.
 ///
-/// Reads the row files completely. If the URL is unknown, also searches the archived pages for one
-/// that contains it. Opens the state only if no other process has it open. Opening the state may
+/// Reads the row files completely. If the URL is unknown, also searches the archived pages and
+/// `links.jsonl` for a page that contains it. Opens the state only if no other process has it open. Opening the state may
 /// cut off an incomplete write of a killed run, as the next run would.
 ///
 /// # Errors
@@ -281,6 +296,12 @@ pub fn explain(
     explanation.read_pending_reason(dir, url)?;
     explanation.read_rule_since(dir)?;
     if !explanation.is_known() {
+        let latest = LatestRows::read(dir)?;
+        let other = LinkSpellings::read(dir)?.fetched_as(url, |url| latest.knows(url));
+        explanation.taken_for = other.map(|other| TakenForUrl {
+            is_fetched: latest.knows(other.as_str()),
+            url: other.to_string(),
+        });
         let search = url_mentions::search(dir, url)?;
         explanation.named_by = search.named_by;
         explanation.unread_pages = search.unread_pages;
@@ -478,7 +499,10 @@ impl Explanation {
         }
         if let Some(row) = &self.excluded {
             self.via = self.via.take().or_else(|| row.found_on.clone());
-            if self.state == "unknown" {
+            let visited = self.page.as_ref().map_or(0, |page| page.round);
+            let is_later = row.round.is_some_and(|round| round > visited);
+            let is_from_rows = self.state_read != StateAvailability::Read;
+            if self.state == "unknown" || is_from_rows && is_later {
                 self.state = "excluded";
             }
         }

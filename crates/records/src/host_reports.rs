@@ -42,7 +42,7 @@ pub struct HostReport {
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
-    /// URLs with a row in `excluded.jsonl`, each counted once by its last row.
+    /// URLs whose row in `excluded.jsonl` is still in force.
     pub excluded: u64,
     /// The same URLs by reason. Empty if the crawl wanted no URL of the host.
     #[serde(default)]
@@ -236,7 +236,8 @@ impl HostReportCollector {
         host.outcomes.page(row, is_sitemap);
     }
 
-    /// Adds the last row of a URL in `excluded.jsonl`; see [`LastRowLineSet::of_excluded`].
+    /// Adds a row of `excluded.jsonl` that is still in force; see
+    /// [`ExclusionsInForce`](crate::round_row_filter::ExclusionsInForce).
     pub fn excluded(&mut self, row: &ExcludedRow) {
         let host = self.host_of(&row.url);
         host.report.excluded += 1;

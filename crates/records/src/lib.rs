@@ -38,6 +38,7 @@ mod header_fields;
 mod histograms;
 mod host_coverage;
 mod host_reports;
+mod link_spellings;
 mod number_format;
 mod plan;
 mod plot_data;
@@ -75,7 +76,7 @@ pub use decoded_body::decoded_body;
 pub use error::RecordsError;
 pub use explain::{
     Explanation, IndexPresence, PendingReason, RandomWalkHits, SampleDrawPosition,
-    StateAvailability, UrlMention, explain,
+    StateAvailability, TakenForUrl, UrlMention, explain,
 };
 pub use extraction_report::{
     ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,
@@ -87,6 +88,7 @@ pub use host_coverage::{
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, LastRowLineSet, RequestGaps,
 };
+pub use link_spellings::LinkSpellings;
 pub use number_format::{counted, grouped, size};
 pub use plan::{
     BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan, OriginDelayAndUsage,

@@ -10,10 +10,11 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeBins};
-use crate::host_reports::{LastRowLineSet, origin_of};
+use crate::host_reports::origin_of;
 use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
-use crate::row_file_reader::{excluded, pages, requests};
+use crate::round_row_filter::ExclusionsInForce;
+use crate::row_file_reader::{pages, requests};
 
 pub(crate) use host_links::{LinkDataSource, PlottedLinkGraph};
 
@@ -176,10 +177,8 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
             reader.page(&row);
         }
     }
-    let last = LastRowLineSet::of_excluded(dir)?;
-    let mut rows = excluded(dir)?;
-    while let Some(row) = rows.next() {
-        if let Some(row) = sound(row)?.filter(|_| last.holds(rows.line())) {
+    for row in ExclusionsInForce::open(dir)? {
+        if let Some(row) = sound(row)? {
             reader.excluded(&row);
         }
     }

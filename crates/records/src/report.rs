@@ -12,11 +12,12 @@ use crate::error::RecordsError;
 use crate::extraction_report::{ExtractionReport, extraction};
 use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
-use crate::host_reports::{HostReport, HostReportCollector, LastRowLineSet};
+use crate::host_reports::{HostReport, HostReportCollector};
 use crate::number_format::grouped;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
+use crate::round_row_filter::ExclusionsInForce;
 use crate::round_row_filter::RoundSelection;
-use crate::row_file_reader::{excluded, pages, requests, waiting};
+use crate::row_file_reader::{pages, requests, waiting};
 use crate::sample_report::{LastSampledRows, SampleReport};
 use crate::walk_report::{WalkReport, WalkVisitCounter};
 
@@ -38,7 +39,7 @@ pub struct CrawlReport {
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
     pub broken: BrokenPagesSummary,
-    /// Counts of the URLs in `excluded.jsonl`. Each URL is counted once, by its last row.
+    /// Counts of the URLs whose row in `excluded.jsonl` is still in force.
     pub excluded: ExcludedCounts,
     /// URLs left for the next run. `None` while a run is in progress, or if the last one was
     /// killed.
@@ -374,10 +375,9 @@ impl CrawlReport {
         dir: &Path,
         hosts: &mut HostReportCollector,
     ) -> Result<(), RecordsError> {
-        let last = LastRowLineSet::of_excluded(dir)?;
-        let mut rows = excluded(dir)?;
-        while let Some(row) = rows.next() {
-            if let Some(row) = self.sound(row)?.filter(|_| last.holds(rows.line())) {
+        let mut rows = ExclusionsInForce::open(dir)?;
+        for row in rows.by_ref() {
+            if let Some(row) = self.sound(row)? {
                 self.excluded.total += 1;
                 self.excluded.note_rule(&row);
                 hosts.excluded(&row);

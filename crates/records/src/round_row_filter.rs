@@ -8,7 +8,7 @@ use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow};
 use crate::broken::key;
 use crate::error::RecordsError;
 use crate::host_reports::LastRowLineSet;
-use crate::row_file_reader::{RowFileReader, excluded, pages};
+use crate::row_file_reader::{RowFileReader, excluded, pages, round_of_last_run};
 
 /// Selects rounds of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,49 @@ pub enum RoundSelection {
     UpTo(u32),
     /// Every visit.
     All,
+}
+
+/// Iterates over the rows of `excluded.jsonl` that are still in force: those of URLs that no later
+/// round visited or excluded. Takes memory like [`RoundRowFilter`].
+pub(crate) struct ExclusionsInForce {
+    rows: RowFileReader<ExcludedRow>,
+    /// `None` if the crawl has one round.
+    view: Option<RoundRowFilter>,
+}
+
+impl ExclusionsInForce {
+    /// Opens `excluded.jsonl` in `dir`. If the crawl may have several rounds, first reads
+    /// `pages.jsonl` and `excluded.jsonl`.
+    pub(crate) fn open(dir: &Path) -> Result<ExclusionsInForce, RecordsError> {
+        let view = match round_of_last_run(dir)? {
+            Some(1) => None,
+            _ => Some(RoundRowFilter::read(dir, RoundSelection::Last)?),
+        };
+        Ok(ExclusionsInForce {
+            rows: excluded(dir)?,
+            view,
+        })
+    }
+
+    /// Returns whether the file ends within a row.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.rows.is_torn()
+    }
+}
+
+impl Iterator for ExclusionsInForce {
+    type Item = Result<ExcludedRow, RecordsError>;
+
+    fn next(&mut self) -> Option<Result<ExcludedRow, RecordsError>> {
+        loop {
+            let row = self.rows.next()?;
+            let line = self.rows.line();
+            match (&row, &self.view) {
+                (Ok(row), Some(view)) if !view.holds_excluded(line, row) => {}
+                _ => return Some(row),
+            }
+        }
+    }
 }
 
 /// Filters the rows of a crawl by round. Takes 32 bytes of memory per row of `pages.jsonl` if the

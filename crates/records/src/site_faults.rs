@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_extractor::{Link, LinkElement, LinkKind};
-use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, UnusableUrlError, canonicalize};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{ArchivedPageReader, LatestRows, broken, key, naming};
+use crate::broken::{ArchivedPageReader, LatestRows, broken, key};
 use crate::error::RecordsError;
+use crate::link_spellings::LinkSpellings;
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::status_words;
@@ -164,7 +165,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
         Some(archived) => {
             let mut search = Search {
                 redirects: redirects(dir, &latest, &archived)?,
-                naming: naming(dir),
+                spellings: LinkSpellings::read(dir)?,
                 latest: &latest,
                 unfetched: UnfetchedUrls::read(dir, &broken.outages)?,
                 unnamed: BrokenLinkElements::of(&faults),
@@ -265,7 +266,7 @@ fn redirects(
 /// A search of the archived pages for faults.
 struct Search<'a> {
     redirects: HashMap<String, Redirect>,
-    naming: SpellingStepPolicies,
+    spellings: LinkSpellings,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
     unnamed: BrokenLinkElements,
@@ -389,11 +390,8 @@ impl Search<'_> {
                 ..fault(FaultKind::Mixed, element)
             });
         }
-        let renamed = match self.latest.knows(to.as_str()) {
-            true => None,
-            false => self.naming.apply(to).map(|named| named.to_string()),
-        };
-        let first = renamed.as_deref().unwrap_or(to.as_str());
+        let other = self.spellings.fetched_as(to, |url| self.latest.knows(url));
+        let first = other.as_ref().unwrap_or(to).as_str();
         if text.is_none() {
             self.unnamed.found(page.as_str(), first, link);
         }

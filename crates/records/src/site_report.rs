@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
 use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
-use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, canonicalize};
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{ArchivedPageReader, LatestRows, naming};
+use crate::broken::{ArchivedPageReader, LatestRows};
 use crate::error::RecordsError;
+use crate::link_spellings::LinkSpellings;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::{excluded, pages, round_of_last_run};
@@ -205,7 +206,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
     let mut site = Site {
-        naming: Some(naming(dir)),
+        spellings: Some(LinkSpellings::read(dir)?),
         ..Site::default()
     };
     let mut report = SiteReport {
@@ -225,7 +226,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
 
 #[derive(Default)]
 struct Site {
-    naming: Option<SpellingStepPolicies>,
+    spellings: Option<LinkSpellings>,
     /// Indexes of HTML pages, by URL.
     ids: HashMap<String, usize>,
     found: Vec<FoundPage>,
@@ -405,20 +406,16 @@ impl Site {
         }
     }
 
-    /// Returns the spelling under which the crawl has recorded `to`: the URL itself, or the one
-    /// that the crawl's spelling rules turn it into.
+    /// Returns the URL that the crawl fetched for a link to `to`.
     fn name_of(&self, to: &CanonicalUrl) -> String {
         let is_known = |url: &str| {
             self.ids.contains_key(url)
                 || self.redirects.contains_key(url)
                 || self.barred.contains_key(url)
         };
-        if !is_known(to.as_str())
-            && let Some(named) = self.naming.as_ref().and_then(|rules| rules.apply(to))
-        {
-            return named.to_string();
-        }
-        to.to_string()
+        let spellings = self.spellings.as_ref();
+        let other = spellings.and_then(|spellings| spellings.fetched_as(to, is_known));
+        other.as_ref().unwrap_or(to).to_string()
     }
 
     /// Returns the URL at the end of the redirect chain that starts at `url`, or `url` itself if it

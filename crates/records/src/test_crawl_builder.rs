@@ -141,6 +141,17 @@ impl TestCrawlBuilder {
         fs::write(self.dir.path().join("requests.jsonl"), rows).unwrap();
     }
 
+    /// Adds a robots.txt, and records that it was requested.
+    pub(crate) fn robots(&mut self, url: &str, text: &str) {
+        let started = 1_795_132_800_000_u64;
+        self.answer(url, 200, &HeaderMap::new(), text.as_bytes(), &json!({}));
+        self.rows.pop();
+        let row = json!({"url": url, "host": "e.example", "address": null, "purpose": "robots",
+            "start": started, "end": started + 1, "status": 200, "failure": null,
+            "gap_asked": 0, "why": "first", "wait_asked": null});
+        fs::write(self.dir.path().join("requests.jsonl"), format!("{row}\n")).unwrap();
+    }
+
     /// Writes the rows and returns the directory.
     pub(crate) fn finish(mut self) -> TempDir {
         self.archive.sync().unwrap();

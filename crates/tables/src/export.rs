@@ -135,10 +135,11 @@ fn export_to(
     })?;
     let last_excluded = LastRowLineSet::of_excluded(dir)?;
     let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
-        if last_excluded.holds(line) {
+        let is_held = view.holds_excluded(line, &row);
+        if is_held && last_excluded.holds(line) {
             hosts.excluded(&row);
         }
-        Ok(view.holds_excluded(line, &row).then_some(row))
+        Ok(is_held.then_some(row))
     })?;
     let links = match dir.join("links.jsonl").exists() {
         true => Some(folder.copy(&LINKS, links(dir)?, |_, row| {

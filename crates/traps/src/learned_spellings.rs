@@ -1,9 +1,11 @@
 //! Learns from the fetched pages which spellings of a host's URLs lead to the same page.
 
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use crawl_weburl::{
-    AlternativeSpelling, CanonicalUrl, SessionId, SpellingStep, SpellingStepPolicies,
+    AlternativeSpelling, CanonicalUrl, HostKey, SessionId, SpellingStep, SpellingStepPolicies,
+    canonicalize,
 };
 
 use super::recent_map::RecentMap;
@@ -16,11 +18,17 @@ const PAIRS: u32 = 3;
 const MAX_PAGES: usize = 2048;
 /// Maximum number of kinds of spellings that are remembered for one URL.
 const MAX_KINDS: usize = 8;
+/// Maximum number of links of one host that are fetched although a rule would replace their URL.
+/// Beyond the limit: the rule ends.
+const MAX_KEPT: usize = 2048;
 /// Maximum number of rules of one host.
 const MAX_RULES: usize = 64;
 /// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
 /// other pages.
 const MIN_WORDS: u32 = 8;
+/// The end of the reason why a URL is not fetched under its own spelling, before the URL that is
+/// fetched instead.
+const ASKED_FOR_AS: &str = "; asked for as ";
 
 /// How a rule changes a URL to the spelling that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +79,9 @@ pub(super) struct LearnedSpellings {
     /// page that was fetched.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
+    /// The hashes of the URLs that no rule changes ([`LearnedSpellings::keep`]), with whether the
+    /// other spelling failed.
+    kept: RecentMap<bool>,
     /// The number of pairs of pages that were compared so far.
     compared: u64,
 }
@@ -81,6 +92,7 @@ impl Default for LearnedSpellings {
             pages: RecentMap::new(MAX_PAGES),
             variants: RecentMap::new(MAX_PAGES),
             rules: Vec::new(),
+            kept: RecentMap::new(MAX_KEPT),
             compared: 0,
         }
     }
@@ -120,8 +132,44 @@ impl LearnedSpellings {
                 self.note(step, &about, Form::Plain, same);
             }
         }
+        let has_other_failed = self.kept.get(page.url) == Some(&true);
         for spelling in naming.candidates(url) {
+            if has_other_failed {
+                self.doubt(&spelling);
+            }
             self.learn_spelling(page, url, spelling);
+        }
+    }
+
+    /// Keeps the spelling of a URL, so that no rule changes it. If `has_other_failed`, the other
+    /// spelling did not give a page. A page at the kept URL then ends the rule.
+    pub(super) fn keep(
+        &mut self,
+        naming: &SpellingStepPolicies,
+        url: &CanonicalUrl,
+        has_other_failed: bool,
+    ) {
+        let key = stable_hash::of(url.as_str().as_bytes());
+        if let Some(has_failed) = self.kept.get_mut(key) {
+            *has_failed |= has_other_failed;
+        } else if self.kept.len() < MAX_KEPT {
+            self.kept.entry(key, || has_other_failed);
+        } else {
+            // Without the rule, the URL keeps its spelling too.
+            for spelling in naming.candidates(url) {
+                self.doubt(&spelling);
+            }
+        }
+    }
+
+    /// Ends the rules in force for a spelling.
+    fn doubt(&mut self, spelling: &AlternativeSpelling) {
+        let rules = self.rules.iter_mut().filter(|rule| {
+            rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
+        });
+        for rule in rules {
+            rule.different = rule.different.saturating_add(1);
+            self.compared += 1;
         }
     }
 
@@ -146,7 +194,8 @@ impl LearnedSpellings {
     pub(super) fn bytes(&self) -> usize {
         const PAGE: usize = 24;
         const VARIANT: usize = 160;
-        PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())
+        PAGE * (self.pages.len() + self.kept.len())
+            + VARIANT * (self.variants.len() + self.rules.len())
     }
 
     fn learn_spelling(&mut self, page: Page, url: &CanonicalUrl, spelling: AlternativeSpelling) {
@@ -218,27 +267,91 @@ impl LearnedSpellings {
         if !self.has_rules() {
             return None;
         }
-        let mut result: Option<(CanonicalUrl, String)> = None;
-        for spelling in naming.candidates(url) {
-            let now = result.as_ref().map_or(url, |(url, _)| url);
-            if let Some(rule) = self.rule(&spelling)
-                && let Some(target) = rule.apply(now)
-                && target != *now
-            {
-                let reason = result.map_or_else(|| rule.evidence(&target), |(_, reason)| reason);
-                result = Some((target, reason));
-            }
+        let other = same_as(&self.rules, naming, url)?;
+        let is_kept = self.kept.get(stable_hash::of(url.as_str().as_bytes()));
+        is_kept.is_none().then_some(other)
+    }
+}
+
+/// Applies the rules in force to a URL. Returns the other spelling, and the reason of the first rule
+/// that changed the URL.
+fn same_as(
+    rules: &[Rule],
+    naming: &SpellingStepPolicies,
+    url: &CanonicalUrl,
+) -> Option<(CanonicalUrl, String)> {
+    let mut result: Option<(CanonicalUrl, String)> = None;
+    for spelling in naming.candidates(url) {
+        let now = result.as_ref().map_or(url, |(url, _)| url);
+        if let Some(rule) = rule_for(rules, &spelling)
+            && let Some(target) = rule.apply(now)
+            && target != *now
+        {
+            let reason = result.map_or_else(|| rule.evidence(&target), |(_, reason)| reason);
+            result = Some((target, reason));
         }
-        result
+    }
+    result
+}
+
+/// Returns the rule in force for a spelling. A rule for the plain form is preferred.
+fn rule_for<'a>(rules: &'a [Rule], spelling: &AlternativeSpelling) -> Option<&'a Rule> {
+    let in_force = rules.iter().filter(|rule| {
+        rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
+    });
+    in_force.min_by_key(|rule| rule.form != Form::Plain)
+}
+
+/// The spelling rules that a crawl learned, collected from the reasons why it did not fetch URLs
+/// ([`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs)).
+#[derive(Debug, Default)]
+pub struct RecordedSpellings(HashMap<HostKey, Vec<Rule>>);
+
+impl RecordedSpellings {
+    /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores any
+    /// other reason.
+    pub fn add(&mut self, url: &CanonicalUrl, reason: &str) {
+        let Some(rule) = Rule::of_evidence(reason) else {
+            return;
+        };
+        let rules = self.0.entry(url.host_key()).or_default();
+        let is_it = |known: &Rule| {
+            (known.step, &known.about, &known.form) == (rule.step, &rule.about, &rule.form)
+        };
+        if rules.len() < MAX_RULES && !rules.iter().any(is_it) {
+            rules.push(rule);
+        }
     }
 
-    /// Returns the rule in force for a spelling. A rule for the plain form is preferred.
-    fn rule(&self, spelling: &AlternativeSpelling) -> Option<&Rule> {
-        let in_force = self.rules.iter().filter(|rule| {
-            rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
-        });
-        in_force.min_by_key(|rule| rule.form != Form::Plain)
+    /// Returns the URL that the crawl fetched for a link to `url`. `None` if no rule changes `url`.
+    #[must_use]
+    pub fn same_as(
+        &self,
+        naming: &SpellingStepPolicies,
+        url: &CanonicalUrl,
+    ) -> Option<CanonicalUrl> {
+        // Most crawls learn no rule.
+        if self.0.is_empty() {
+            return None;
+        }
+        same_as(self.0.get(&url.host_key())?, naming, url).map(|(other, _)| other)
     }
+}
+
+/// Returns whether the reason of [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs) is a rule
+/// about session ids. The other spelling is then fetched even if nothing links to it, because each
+/// link may have another id.
+#[must_use]
+pub fn is_about_session_ids(reason: &str) -> bool {
+    reason.starts_with(SpellingStep::SessionId.name())
+}
+
+/// Returns the URL that is fetched instead, according to the reason of
+/// [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs). `None` for any other reason.
+#[must_use]
+pub fn fetched_instead(reason: &str) -> Option<CanonicalUrl> {
+    let (_, other) = reason.split_once(ASKED_FOR_AS)?;
+    canonicalize(None, other).ok()
 }
 
 impl Rule {
@@ -263,7 +376,30 @@ impl Rule {
         } else {
             format!("{step} {about}")
         };
-        format!("{subject}: {same} of {same} pairs of pages were the same; asked for as {other}")
+        format!("{subject}: {same} of {same} pairs of pages were the same{ASKED_FOR_AS}{other}")
+    }
+
+    /// Reads the text of [`Rule::evidence`].
+    fn of_evidence(text: &str) -> Option<Rule> {
+        let (evidence, other) = text.split_once(ASKED_FOR_AS)?;
+        let (subject, _) = evidence.split_once(": ")?;
+        let (name, about) = subject.split_once(' ').unwrap_or((subject, ""));
+        let step = SpellingStep::ALL
+            .into_iter()
+            .find(|step| step.name() == name)?;
+        let other = canonicalize(None, other).ok();
+        let id = other.and_then(|other| SessionId::find(&other));
+        let form = match id.filter(|id| step == SpellingStep::SessionId && id.name == about) {
+            Some(session_id) => Form::OneId(session_id.id),
+            None => Form::Plain,
+        };
+        Some(Rule {
+            step,
+            about: about.to_owned(),
+            form,
+            same: PAIRS,
+            different: 0,
+        })
     }
 }
 
@@ -272,7 +408,10 @@ mod tests {
     use crawl_weburl::{SpellingStep, SpellingStepPolicies, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::{LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, stable_hash};
+    use super::{
+        LearnedSpellings, MAX_KEPT, MAX_KINDS, MAX_RULES, MIN_WORDS, RecordedSpellings,
+        fetched_instead, stable_hash,
+    };
 
     /// Fetches `pages`, each a path and a text, and checks under which spelling `link` is fetched.
     #[expect(
@@ -287,6 +426,12 @@ mod tests {
             names.learn(&naming, &url(path), 20, *text);
         }
         let spelling = names.same_as(&naming, &url(link));
+        if let Some((other, why)) = &spelling {
+            let mut recorded = RecordedSpellings::default();
+            recorded.add(&url(link), why);
+            assert_eq!(recorded.same_as(&naming, &url(link)).as_ref(), Some(other));
+            assert_eq!(fetched_instead(why).as_ref(), Some(other));
+        }
         expect.assert_eq(&spelling.map_or("its own".to_owned(), |(_, why)| why));
     }
 
@@ -328,6 +473,36 @@ mod tests {
         }
         assert!(learn("/d/", 4));
         assert!(!learn("/d/index.html", 5), "one pair differs");
+    }
+
+    #[test]
+    fn a_kept_url_is_not_replaced_and_may_end_the_rule() {
+        let naming = SpellingStepPolicies::default();
+        let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let learned = || {
+            let mut names = LearnedSpellings::default();
+            for (folder, text) in [("a", 1), ("b", 2), ("c", 3)] {
+                names.learn(&naming, &url(&format!("/{folder}/")), 20, text);
+                names.learn(&naming, &url(&format!("/{folder}/index.html")), 20, text);
+            }
+            names
+        };
+        let (x, y) = (url("/x/index.html"), url("/y/index.html"));
+        for (has_other_failed, is_ended) in [(false, false), (true, true)] {
+            let mut names = learned();
+            names.keep(&naming, &x, has_other_failed);
+            assert!(names.same_as(&naming, &x).is_none());
+            assert!(names.same_as(&naming, &y).is_some());
+            names.learn(&naming, &x, 20, 9);
+            assert_eq!(names.same_as(&naming, &y).is_none(), is_ended);
+        }
+        let mut names = learned();
+        for number in 0..MAX_KEPT {
+            names.keep(&naming, &url(&format!("/{number}/index.html")), false);
+        }
+        assert!(names.same_as(&naming, &y).is_some());
+        names.keep(&naming, &x, false);
+        assert!(names.same_as(&naming, &y).is_none());
     }
 
     #[test]

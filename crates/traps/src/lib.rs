@@ -32,6 +32,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
 use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
 use self::host_memory::{HostMemories, HostMemory, TextOccurrences, UrlsFromBarrenPages};
+pub use self::learned_spellings::{RecordedSpellings, fetched_instead, is_about_session_ids};
 use self::mirrored_origins::MirrorTracker;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
@@ -399,6 +400,18 @@ impl TrapDetector {
         match watching.is_some_and(is_watched) {
             true => UrlDisposition::Later(1),
             false => UrlDisposition::Fetch,
+        }
+    }
+
+    /// Keeps the spelling of a URL, so that [`TrapDetector::disposition`] doesn't replace it by
+    /// another spelling. If `has_other_failed`, the other spelling did not give a page: then the rule
+    /// ends once [`TrapDetector::observe`] gets a page from the kept URL. A rule also ends if too many
+    /// URLs are kept.
+    pub fn keep_spelling(&mut self, url: &CanonicalUrl, has_other_failed: bool) {
+        let key = url.host_key();
+        if let Some(host) = self.hosts.get_mut(&key) {
+            host.names.keep(&self.naming, url, has_other_failed);
+            self.changing.insert(key);
         }
     }
 

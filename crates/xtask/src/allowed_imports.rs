@@ -72,6 +72,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
             "crawl-coding",
             "crawl-identity",
             "crawl-policy",
+            "crawl-traps",
             "crawl-extractor",
             "crawl-fields",
             "crawl-sample",

@@ -387,7 +387,8 @@ pub(crate) enum WriterMessage {
     },
     /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// Settle a URL, and admit another URL of the same page.
+    /// Settle a URL, and admit another URL of the same page. If the other URL may have another page,
+    /// the URL is deferred or made pending again.
     SameAs {
         lease: Lease,
         /// The URL to fetch instead.

@@ -19,6 +19,7 @@ use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
+use super::other_spellings::{OtherSpelling, WaitingLinks};
 use super::own_or_shared_transaction::OwnOrSharedTransaction;
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_learning};
@@ -71,7 +72,10 @@ pub(super) struct CommitGroup<'a> {
     /// The newest state of each host in this group.
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
-    traps: Option<&'a SharedTrapDetector>,
+    pub(super) traps: Option<&'a SharedTrapDetector>,
+    pub(super) waiting_links: &'a mut WaitingLinks,
+    /// What this group learned of URLs that may be other spellings of links.
+    pub(super) spellings: HashMap<CanonicalUrl, OtherSpelling>,
     pub(super) sampling: Option<&'a SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<&'a dyn WorkerFrontier>,
@@ -118,6 +122,8 @@ impl<'a> CommitGroup<'a> {
             hosts: HashMap::new(),
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
+            waiting_links: &mut writer.waiting_links,
+            spellings: HashMap::new(),
             sampling: writer.sampling.as_ref(),
             shared,
             walked: HashMap::new(),
@@ -204,15 +210,13 @@ impl CommitGroup<'_> {
                 past,
             } => self.excluded(lease, exclusion, past),
             WriterMessage::PutAside { lease, exclusion } => self.put_aside(lease, exclusion),
-            WriterMessage::Later(leases) => {
-                let mut again = Vec::with_capacity(leases.len());
-                for (lease, priority) in leases {
-                    again.push(admission_of(&lease, lease.url.clone(), priority));
-                    let aside = LeaseOutcome::Deferred(NotFetchedReason::of(Reason::Trap));
-                    self.transaction.settle(lease, aside)?;
-                }
-                self.admit(&again).map(drop)
-            }
+            WriterMessage::Later(leases) => self.later(leases),
+            WriterMessage::SameAs {
+                lease,
+                url,
+                exclusion,
+            } if exclusion.line.is_none() => self.replace_spelling(lease, url, exclusion),
+            // The site's own `Clean-param` line decides.
             WriterMessage::SameAs {
                 lease,
                 url,
@@ -244,7 +248,18 @@ impl CommitGroup<'_> {
         }
     }
 
-    fn excluded(
+    /// Puts leases back into their queues in this order, each at the given priority.
+    pub(super) fn later(&mut self, leases: Vec<(Lease, Priority)>) -> Result<(), EngineError> {
+        let mut again = Vec::with_capacity(leases.len());
+        for (lease, priority) in leases {
+            again.push(admission_of(&lease, lease.url.clone(), priority));
+            let aside = LeaseOutcome::Deferred(NotFetchedReason::of(Reason::Trap));
+            self.transaction.settle(lease, aside)?;
+        }
+        self.admit(&again).map(drop)
+    }
+
+    pub(super) fn excluded(
         &mut self,
         lease: Lease,
         exclusion: NotFetchedReason,
@@ -286,6 +301,7 @@ impl CommitGroup<'_> {
         );
         let (outcome, url) = (LeaseOutcome::Excluded(exclusion), lease.url.clone());
         self.transaction.settle_until(lease, outcome, visit)?;
+        self.note_not_fetched(&url)?;
         match self.walk() {
             Some(_) => self.walked(&url, WalkerChoices::dead_end("excluded")),
             None => Ok(()),
@@ -432,6 +448,7 @@ impl CommitGroup<'_> {
         let walked = self.walked_page(&lease, status, links);
         let url = lease.url.clone();
         self.links(lease, settled, signal, links)?;
+        self.note_answer(&url, status)?;
         match walked {
             Some(page) => self.walked(&url, page),
             None => Ok(()),
@@ -631,10 +648,16 @@ impl CommitGroup<'_> {
         // found through such a redirect.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
-        if let Some(traps) = self.traps {
-            trap_learning::place(traps, 0, &mut links);
-        }
-        self.admit(&links).map(drop)
+        self.admit_placed(&mut links)
+    }
+
+    /// Admits links after the trap detector has adjusted them.
+    fn admit_placed(&mut self, links: &mut [UrlToAdmit]) -> Result<(), EngineError> {
+        let replaced = match self.traps {
+            Some(traps) => trap_learning::place(traps, 0, links),
+            None => Vec::new(),
+        };
+        self.admit_with_replaced(links, replaced).map(drop)
     }
 
     /// Writes rows for excluded URLs again, because their rows were lost with another worker's
@@ -657,10 +680,7 @@ impl CommitGroup<'_> {
             held,
         } = batch;
         let modified = of_wanted(modified, &links);
-        if let Some(traps) = self.traps {
-            trap_learning::place(traps, 0, &mut links);
-        }
-        self.admit(&links)?;
+        self.admit_placed(&mut links)?;
         self.links_passes.extend(held);
         self.visit_modified(modified)
     }
@@ -747,7 +767,7 @@ impl CommitGroup<'_> {
         let verdict = trap_learning::weigh(traps, &lease, signal, links);
         self.committed.traps_changed |= verdict.traps_changed;
         self.new_words = verdict.new_words;
-        let admitted = self.admit(links)?;
+        let admitted = self.admit_with_replaced(links, verdict.replaced)?;
         if verdict.is_barren {
             let new = new_of(links, &admitted).map(|link| &link.url);
             trap_learning::record_children(traps, &lease, signal, new);

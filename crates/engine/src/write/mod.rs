@@ -6,6 +6,7 @@
 //! the files can be cut back to the committed state.
 
 mod commit_group;
+mod other_spellings;
 mod own_or_shared_transaction;
 mod random_walk_steps;
 mod readmit_deferred;
@@ -30,6 +31,7 @@ use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
+use self::other_spellings::WaitingLinks;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
@@ -67,6 +69,7 @@ pub(crate) struct Writer {
     /// The fetch time of the page that was settled last. At first, the start of the round.
     latest: Timestamp,
     traps: Option<SharedTrapDetector>,
+    waiting_links: WaitingLinks,
     sampling: Option<SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<Arc<dyn WorkerFrontier>>,
@@ -104,6 +107,7 @@ impl Writer {
             newest_parked: 0,
             latest: Timestamp::from_micros(u64::from(visits.round.began) * 1_000_000),
             traps: None,
+            waiting_links: WaitingLinks::default(),
             sampling: None,
             shared: None,
             events: TraceEventEmitter::default(),
@@ -264,6 +268,7 @@ impl Writer {
         abandon: &AtomicBool,
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
         let traps = self.traps.clone();
+        let mut waiting_links = std::mem::take(&mut self.waiting_links);
         let mut origins = BTreeMap::new();
         let mut admit = |again: &[UrlToAdmit]| {
             let before = self.totals;
@@ -272,7 +277,9 @@ impl Writer {
             origins.extend(group.finish(&before)?.origins);
             Ok(())
         };
-        readmit_deferred::each_batch(frontier, traps.as_ref(), scope, abandon, &mut admit)?;
+        let rules = (traps.as_ref(), scope, &mut waiting_links);
+        readmit_deferred::each_batch(frontier, rules, abandon, &mut admit)?;
+        self.waiting_links = waiting_links;
         Ok(origins)
     }
 }

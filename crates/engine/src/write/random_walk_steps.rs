@@ -208,6 +208,7 @@ impl CommitGroup<'_> {
         let again = admission_of(&lease, lease.url.clone(), Priority::LINK);
         self.transaction
             .settle(lease, LeaseOutcome::Deferred(exclusion))?;
+        self.note_not_fetched(&again.url)?;
         match (is_awaited, is_too_deep) {
             (false, _) => Ok(()),
             (true, true) => self.walked(&again.url, WalkerChoices::dead_end("excluded")),

@@ -3,10 +3,12 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Frontier, Reason, UnsettledUrl, UrlToAdmit};
+use crawl_frontier::{Frontier, FrontierError, NotFetchedReason, Reason, UnsettledUrl, UrlToAdmit};
 use crawl_scope::{Scope, ScopeVerdict};
-use crawl_traps::{TrapKind, UrlDisposition};
+use crawl_traps::{TrapKind, UrlDisposition, fetched_instead};
+use crawl_weburl::CanonicalUrl;
 
+use super::other_spellings::{OtherSpelling, WaitingLinks};
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_trap_detector::SharedTrapDetector;
@@ -23,13 +25,17 @@ const MAX_BATCH: usize = 4096;
 /// waits for a disk read.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
-    traps: Option<&SharedTrapDetector>,
-    scope: Option<&Scope>,
+    (traps, scope, waiting_links): (
+        Option<&SharedTrapDetector>,
+        Option<&Scope>,
+        &mut WaitingLinks,
+    ),
     abandon: &AtomicBool,
     admit: &mut dyn FnMut(&[UrlToAdmit]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let mut batch = Vec::new();
     let mut admitted = Ok(());
+    let mut failed = None;
     frontier.each_deferred(&mut |waiting| {
         if abandon.load(Ordering::Relaxed) {
             batch.clear();
@@ -39,13 +45,29 @@ pub(super) fn each_batch(
             true => Some(Priority::LINK),
             false => traps.and_then(|traps| place(&waiting, traps)),
         };
-        if let Some(priority) = priority {
+        let again = |priority: Priority| {
             let via = waiting.via.unwrap_or(waiting.url).clone();
-            batch.push(UrlToAdmit {
+            UrlToAdmit {
                 priority: priority.byte(),
                 hops_off: waiting.hops_off,
                 ..UrlToAdmit::link(waiting.url.clone(), waiting.depth, via)
-            });
+            }
+        };
+        let other = waiting.exclusion.and_then(other_spelling);
+        match (priority, other) {
+            (Some(priority), _) => batch.push(again(priority)),
+            (None, Some(other)) => {
+                let link = again(Priority::LINK);
+                match is_answered_elsewhere(frontier, &other, &link, waiting_links) {
+                    Ok(true) => {}
+                    Ok(false) => batch.push(link),
+                    Err(why) => {
+                        failed = Some(why);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            (None, None) => {}
         }
         if batch.len() == MAX_BATCH {
             admitted = admit(&batch);
@@ -57,6 +79,9 @@ pub(super) fn each_batch(
         }
     })?;
     admitted?;
+    if let Some(why) = failed {
+        return Err(why.into());
+    }
     match batch.is_empty() {
         true => Ok(()),
         false => admit(&batch),
@@ -93,23 +118,54 @@ fn place(waiting: &UnsettledUrl<'_>, traps: &SharedTrapDetector) -> Option<Prior
                 _ => Some(Priority::at_level(1)),
             }
         }
-        Reason::Duplicate if !rules.traps => Some(Priority::at_level(0)),
+        Reason::Duplicate if !rules.traps && other_spelling(exclusion).is_none() => {
+            Some(Priority::at_level(0))
+        }
         Reason::Action if !rules.skip_actions => Some(Priority::ACTION),
         _ => None,
     }
+}
+
+/// Returns the other spelling that a link waits for. `None` if the URL was deferred for another
+/// reason.
+fn other_spelling(exclusion: &NotFetchedReason) -> Option<CanonicalUrl> {
+    let rule = exclusion.rule.as_deref();
+    let is_duplicate = exclusion.reason == Reason::Duplicate;
+    rule.filter(|_| is_duplicate).and_then(fetched_instead)
+}
+
+/// Returns whether a link stays deferred, because the other spelling of its URL gave a page, or is
+/// still awaited. Then the link waits for its answer.
+fn is_answered_elsewhere(
+    frontier: &dyn Frontier,
+    other: &CanonicalUrl,
+    link: &UrlToAdmit,
+    waiting_links: &mut WaitingLinks,
+) -> Result<bool, FrontierError> {
+    let known = frontier.known(other)?;
+    Ok(
+        match OtherSpelling::of(known.as_ref().map(|known| &known.state)) {
+            OtherSpelling::Works => true,
+            OtherSpelling::Awaited => waiting_links.add(other, link.clone()),
+            OtherSpelling::Fails | OtherSpelling::NotFetched => false,
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use crawl_frontier::conformance::helpers::{admit, settle};
     use crawl_frontier::{
-        Frontier as _, MemoryFrontier, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
+        Frontier as _, LeaseOutcome, MemoryFrontier, NotFetchedReason, Reason, RequestedState,
+        UrlToAdmit,
     };
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
-    use super::{MAX_BATCH, each_batch};
+    use super::{MAX_BATCH, WaitingLinks, each_batch};
+    use crate::shared_trap_detector::put_aside;
 
     #[test]
     fn a_scan_admits_in_batches_and_stops_when_abandoned() {
@@ -134,11 +190,49 @@ mod tests {
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())
             };
-            each_batch(&frontier, None, Some(&scope), abandon, &mut admit).unwrap();
+            let mut waiting_links = WaitingLinks::default();
+            let rules = (None, Some(&scope), &mut waiting_links);
+            each_batch(&frontier, rules, abandon, &mut admit).unwrap();
             batches
         };
         assert_eq!(taken_back(&AtomicBool::new(false), 9), [MAX_BATCH, 2]);
         assert_eq!(taken_back(&AtomicBool::new(false), 1), [MAX_BATCH]);
         assert_eq!(taken_back(&AtomicBool::new(true), 9), [0; 0]);
+    }
+
+    #[test]
+    fn a_link_is_readmitted_unless_another_spelling_has_or_may_have_its_page() {
+        let frontier = MemoryFrontier::new();
+        let seed = canonicalize(None, "http://a.example/").unwrap();
+        let url = |path: &str| canonicalize(Some(&seed), path).unwrap();
+        for (path, status) in [("/page/", 200), ("/gone/", 403)] {
+            admit(&frontier, [UrlToAdmit::seed(url(path))]);
+            let lease = frontier.lease(&seed.origin()).unwrap().unwrap();
+            settle(&frontier, lease, LeaseOutcome::Fetched { status });
+        }
+        admit(&frontier, [UrlToAdmit::seed(url("/pending/"))]);
+        for folder in ["/page/", "/gone/", "/pending/", "/unknown/"] {
+            let rule = format!(
+                "default-document index.html: 3 of 3 pairs of pages were the same; asked for as {}",
+                url(folder)
+            );
+            let link = UrlToAdmit {
+                state: RequestedState::Deferred(put_aside(Reason::Duplicate, rule)),
+                ..UrlToAdmit::link(url(&format!("{folder}index.html")), 1, seed.clone())
+            };
+            admit(&frontier, [link]);
+        }
+        let mut waiting_links = WaitingLinks::default();
+        let mut readmitted = Vec::new();
+        let mut admit = |batch: &[UrlToAdmit]| {
+            readmitted.extend(batch.iter().map(|link| link.url.path().to_owned()));
+            Ok(())
+        };
+        let rules = (None, None, &mut waiting_links);
+        each_batch(&frontier, rules, &AtomicBool::new(false), &mut admit).unwrap();
+        readmitted.sort();
+        assert_eq!(readmitted, ["/gone/index.html", "/unknown/index.html"]);
+        let waiting = waiting_links.take(&url("/pending/"));
+        assert_eq!(waiting.len(), 1);
     }
 }

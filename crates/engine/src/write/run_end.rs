@@ -1,11 +1,14 @@
 //! Writes the files that are derived from the settled URLs when a run ends.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher as _;
 use std::ops::ControlFlow;
 
 use crawl_archive::rows::{ExcludedRow, WaitingRow, WaitingUrl as ListedUrl};
 use crawl_archive::{ArchiveError, ReadError, RowFileWriter, RowReader, Timestamp};
-use crawl_frontier::{Frontier, FrontierError, NotFetchedReason, Reason, UnsettledUrl};
+use crawl_frontier::{Frontier, FrontierError, KnownState, NotFetchedReason, Reason, UnsettledUrl};
+use crawl_weburl::canonicalize;
+use foldhash::fast::FixedState;
 
 use super::Writer;
 use crate::config::Config;
@@ -98,7 +101,10 @@ pub(crate) fn write_derived(
     if !is_still_cut_off {
         crawl_directory::note_end(&*frontier)?;
     }
-    count_by_reason(config)
+    let is_first = visits.round.number == 1;
+    // Looking up URLs takes too long if each look-up is a network request.
+    let is_slow = shared.is_some();
+    count_by_reason(config, (!is_first && !is_slow).then_some(&*frontier))
 }
 
 /// For each unreachable origin, adds pending URLs to `waiting`: the first ones if its robots.txt is
@@ -188,15 +194,41 @@ fn list(
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Counts the rows in the file itself, so that the summary agrees with the file.
-fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
+/// Counts the rows in the file itself, so that the summary agrees with the file. With a `frontier`,
+/// counts only the last row of each URL, and no URL that was fetched after it was excluded.
+fn count_by_reason(
+    config: &Config,
+    frontier: Option<&dyn Frontier>,
+) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
+    let mut reasons: HashMap<u64, String> = HashMap::new();
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
-        match row {
-            Ok(row) => *counts.entry(row.reason).or_default() += 1,
-            Err(ReadError::Row { .. }) => {}
+        let row = match row {
+            Ok(row) => row,
+            Err(ReadError::Row { .. }) => continue,
             Err(error) => return Err(error.into()),
+        };
+        let Some(frontier) = frontier else {
+            *counts.entry(row.reason).or_default() += 1;
+            continue;
+        };
+        if !is_fetched(frontier, &row.url)? {
+            reasons.insert(FixedState::default().hash_one(&row.url), row.reason);
         }
     }
+    for reason in reasons.into_values() {
+        *counts.entry(reason).or_default() += 1;
+    }
     Ok(counts)
+}
+
+fn is_fetched(frontier: &dyn Frontier, url: &str) -> Result<bool, FrontierError> {
+    let Ok(url) = canonicalize(None, url) else {
+        return Ok(false);
+    };
+    let state = frontier.known(&url)?.map(|known| known.state);
+    Ok(matches!(
+        state,
+        Some(KnownState::Fetched { .. } | KnownState::Failed { .. })
+    ))
 }

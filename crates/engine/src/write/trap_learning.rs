@@ -1,7 +1,7 @@
 //! Updates the trap detector with each page that the writer settles, in the order of commits.
 
-use crawl_frontier::{Lease, Reason, RequestedState, UrlKind, UrlToAdmit};
-use crawl_traps::{AnswerEvidence, PageEvidence, UrlDisposition};
+use crawl_frontier::{Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit};
+use crawl_traps::{AnswerEvidence, PageEvidence, UrlDisposition, is_about_session_ids};
 use crawl_weburl::CanonicalUrl;
 
 use crate::messages::page_pipeline_stages::TrapEvidence;
@@ -13,6 +13,17 @@ pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) traps_changed: bool,
     pub(crate) new_words: Option<u32>,
+    pub(crate) replaced: Vec<ReplacedLink>,
+}
+
+/// A link whose URL was replaced by another spelling.
+pub(crate) struct ReplacedLink {
+    /// The index of the link.
+    pub(crate) at: usize,
+    /// The link with its own URL.
+    pub(crate) link: UrlToAdmit,
+    /// The reason for the replacement.
+    pub(crate) exclusion: NotFetchedReason,
 }
 
 /// Updates the trap detector with a page, and adjusts the page's links as [`place`] does.
@@ -23,29 +34,36 @@ pub(crate) fn weigh(
     links: &mut [UrlToAdmit],
 ) -> TrapJudgement {
     let opinion = shared.lock().observe(&visit(lease, signal));
-    place(shared, opinion.level, links);
+    let replaced = place(shared, opinion.level, links);
     TrapJudgement {
         is_barren: opinion.is_barren,
         traps_changed: opinion.traps_changed,
         new_words: opinion.new_words,
+        replaced,
     }
 }
 
 /// Adjusts links by what the trap detector knows. Lowers their priority if `level`, the number of
 /// consecutive pages with nothing new on the way to them (including their own page), is above 0.
-/// Defers links into traps. Replaces a link's URL if another spelling is known to lead to the same
-/// page.
-pub(crate) fn place(shared: &SharedTrapDetector, level: u8, links: &mut [UrlToAdmit]) {
+/// Defers links into traps. Replaces session ids if other ids are known to lead to the same page,
+/// and returns the replaced links. Other spellings are replaced when the URL is due.
+pub(crate) fn place(
+    shared: &SharedTrapDetector,
+    level: u8,
+    links: &mut [UrlToAdmit],
+) -> Vec<ReplacedLink> {
+    let mut replaced = Vec::new();
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
-        return;
+        return replaced;
     }
     // Look up the page's own host first, because most links lead to it. The page's host also
     // matters for links to other hosts: if the page is in a trap, all its links may be deferred.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());
     let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
     let mut last: Option<(CanonicalUrl, bool)> = None;
-    for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
+    let pages = links.iter_mut().enumerate();
+    for (at, link) in pages.filter(|(_, link)| link.kind == UrlKind::Page) {
         if level > 0 {
             link.priority = link.priority.max(Priority::at_level(level).byte());
         }
@@ -67,13 +85,23 @@ pub(crate) fn place(shared: &SharedTrapDetector, level: u8, links: &mut [UrlToAd
         }
         let via = link.via.as_ref();
         match traps.standing(&link.url, via, Priority::of_link(link).level()) {
-            UrlDisposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
+            UrlDisposition::SameAs(url, rule)
+                if link.redirects == 0 && is_about_session_ids(&rule) =>
+            {
+                replaced.push(ReplacedLink {
+                    at,
+                    link: link.clone(),
+                    exclusion: put_aside(Reason::Duplicate, rule),
+                });
+                link.url = url;
+            }
             UrlDisposition::Defer(rule) if !link.is_seed => {
                 link.state = RequestedState::Deferred(put_aside(Reason::Trap, rule));
             }
             _ => {}
         }
     }
+    replaced
 }
 
 /// Records which URLs were first found on this page, which has nothing new.

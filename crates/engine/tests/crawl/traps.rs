@@ -293,27 +293,33 @@ fn a_redirect_to_a_tracked_url_is_followed_unchanged() {
     assert_eq!(crawl.page(&web.url(0, "/?utm_id=2")).status, Some(200));
 }
 
-#[test]
-fn default_documents_equal_their_folder_once_that_is_learned() {
-    let text = |of: &str| {
-        let words: Vec<String> = (0..30).map(|n| format!("{of}{n}x")).collect();
-        words.join(" ")
-    };
+/// Returns a page with thirty words of its own, and these links.
+fn page_of_words(name: &str, links: &str) -> HttpAnswer {
+    let words: Vec<String> = (0..30).map(|n| format!("{name}{n}x")).collect();
+    HttpAnswer::html(&format!("{}{links}", words.join(" ")))
+}
+
+/// Returns a site from whose first page three folders lead to the same page as their document, and
+/// whose page `/late` has these links.
+fn site_with_default_documents(late: &str) -> TestWeb {
     let mut home = String::new();
     let mut web = TestWeb::builder().sitemap(false);
     for name in ["one", "two", "three"] {
         home += &format!("<a href='/{name}/'>x</a><a href='/{name}/index.html'>x</a>");
         for path in [format!("/{name}/"), format!("/{name}/index.html")] {
-            web = web.script(0, &path, HttpAnswer::html(&text(name)));
+            web = web.script(0, &path, page_of_words(name, ""));
         }
     }
-    let last = format!("{home}<a href='/late'>x</a>");
-    let late = "<a href='/four/'>x</a><a href='/four/index.html'>x</a>";
-    let web = web
-        .script(0, "/", HttpAnswer::html(&last))
+    home += "<a href='/late'>x</a>";
+    web.script(0, "/", HttpAnswer::html(&home))
         .script(0, "/late", HttpAnswer::html(late))
-        .script(0, "/four/", HttpAnswer::html(&text("four")))
-        .start();
+        .start()
+}
+
+#[test]
+fn default_documents_equal_their_folder_once_that_is_learned() {
+    let web = site_with_default_documents("<a href='/four/'>x</a><a href='/four/index.html'>x</a>");
+    web.script(0, "/four/", page_of_words("four", ""));
     let mut crawl = steady(&web);
     crawl.config.budgets.max_pages = Some(8);
     crawl.run().unwrap();
@@ -321,4 +327,35 @@ fn default_documents_equal_their_folder_once_that_is_learned() {
     crawl.run().unwrap();
     let log: Vec<String> = web.log().into_iter().map(|entry| entry.path).collect();
     assert!(log.contains(&"/four/".to_owned()), "{log:?}");
+}
+
+#[test]
+fn a_document_is_fetched_if_its_folder_is_not_linked_or_has_no_page() {
+    let web = site_with_default_documents(
+        "<a href='/four/index.html'>x</a> <a href='/five/index.html'>x</a><a href='/five/'>x</a> \
+         <a href='/six/'>x</a><a href='/six/index.html'>x</a>",
+    );
+    for name in ["four", "five", "six", "seven"] {
+        let links = "<a href='/seven/'>x</a><a href='/seven/index.html'>x</a>";
+        let page = page_of_words(name, if name == "five" { links } else { "" });
+        web.script(0, &format!("/{name}/index.html"), page);
+    }
+    for name in ["six", "seven"] {
+        web.script(0, &format!("/{name}/"), page_of_words(name, ""));
+    }
+    let crawl = steady(&web);
+    crawl.run().unwrap();
+    let paths = paths(&crawl);
+    let of = |name: &str| {
+        let pages = [format!("/{name}/"), format!("/{name}/index.html")];
+        pages.map(|path| paths.contains(&path))
+    };
+    assert_eq!(of("four"), [false, true]);
+    assert_eq!(of("five"), [true, true]);
+    assert_eq!(of("six"), [true, false]);
+    // `/five/` has no page, but its document has one, so the rule has ended.
+    assert_eq!(of("seven"), [true, true]);
+    let rows = crawl.excluded_rows();
+    let duplicates: Vec<_> = rows.iter().map(|row| row.url.as_str()).collect();
+    assert_eq!(duplicates, [web.url(0, "/six/index.html")]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crawl_policy::{ProductToken, RobotsProfile};
-use toml::Value;
+use toml::{Table, Value};
 
 use super::settings_file::{CrawlTomlTables, find, span};
 use super::shared_limit_settings::SharedLimits;
@@ -37,9 +37,26 @@ pub(super) struct AuditedSettings {
 
 /// How the crawl reads robots.txt: the user agent whose group applies, and the parsing rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RobotsInterpretation {
-    pub(super) agent: ProductToken,
-    pub(super) profile: RobotsProfile,
+pub(crate) struct RobotsInterpretation {
+    pub(crate) agent: ProductToken,
+    pub(crate) profile: RobotsProfile,
+}
+
+impl RobotsInterpretation {
+    /// Reads the settings that decide how robots.txt is read from the tables of `crawl.toml`.
+    pub(crate) fn of(tables: &Table) -> Result<RobotsInterpretation, String> {
+        let text = |table: &str, key: &str| tables.get(table)?.get(key)?.as_str();
+        let agent = text("operator", "agent").unwrap_or("crawl");
+        let profile = match text("politeness", "robots") {
+            Some(name) => (name.parse::<RobotsProfile>())
+                .map_err(|_| format!("unknown robots profile `{name}`"))?,
+            None => RobotsProfile::default(),
+        };
+        Ok(RobotsInterpretation {
+            agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
+            profile,
+        })
+    }
 }
 
 /// The limits of a host.
@@ -59,15 +76,9 @@ impl AuditedSettings {
             per_host: 1,
         };
         let everywhere = default.with(politeness("delay"), politeness("per-host"))?;
-        let agent = file.text("operator", "agent").unwrap_or("crawl");
         let exclusion = |key, default| match file.get("exclusion", key) {
             Some(value) => span(value),
             None => Ok(default),
-        };
-        let profile = match file.text("politeness", "robots") {
-            Some(name) => (name.parse::<RobotsProfile>())
-                .map_err(|_| format!("unknown robots profile `{name}`"))?,
-            None => RobotsProfile::default(),
         };
         Ok(AuditedSettings {
             everywhere,
@@ -75,10 +86,7 @@ impl AuditedSettings {
                 limits.with(table.get("delay"), table.get("per-host"))
             })?,
             shared: SharedLimits::of(file)?,
-            reader: RobotsInterpretation {
-                agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
-                profile,
-            },
+            reader: RobotsInterpretation::of(file.tables())?,
             forbids: file.text("exclusion", "robots-forbidden") == Some("deny"),
             most: exclusion("robots-max-age", DAY)?,
             retry: exclusion("robots-retry", 300 * SECOND)?,

@@ -264,11 +264,8 @@ fn next_hop<'a>(
 
 fn excluded_by_robots(dir: &Path, host: &HostKey) -> Result<BTreeMap<String, u64>, RecordsError> {
     let mut rules = BTreeMap::new();
-    let last = LastRowLineSet::of_excluded(dir)?;
-    let mut rows = excluded(dir)?;
-    while let Some(row) = rows.next() {
-        let is_counted = |row: &ExcludedRow| row.reason == "robots" && last.holds(rows.line());
-        let Some(row) = readable(row)?.filter(is_counted) else {
+    for row in ExclusionsInForce::open(dir)? {
+        let Some(row) = readable(row)?.filter(|row| row.reason == "robots") else {
             continue;
         };
         let url = canonicalize(None, &row.url);

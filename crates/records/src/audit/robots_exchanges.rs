@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// The place of an exchange in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct RobotsExchangeLocation {
+pub(crate) struct RobotsExchangeLocation {
     file: u32,
     offset: u64,
 }
@@ -31,7 +31,7 @@ pub(super) struct RobotsExchangeLocation {
 /// Locates robots.txt exchanges in the archive by their URL and the second of their start. Memory:
 /// about 60 bytes per exchange.
 #[derive(Debug)]
-pub(super) struct RobotsExchangeLocator {
+pub(crate) struct RobotsExchangeLocator {
     dir: PathBuf,
     files: Vec<String>,
     places: HashMap<u64, Vec<RobotsExchangeLocation>>,
@@ -41,19 +41,19 @@ pub(super) struct RobotsExchangeLocator {
 
 /// An exchange for a robots.txt, or for a redirect on the way to one.
 #[derive(Debug)]
-pub(super) struct RobotsExchange {
+pub(crate) struct RobotsExchange {
     pub(super) place: RobotsExchangeLocation,
     pub(super) fields: HeaderFields,
     /// Whether the request was conditional.
     pub(super) conditional: bool,
     /// The file without content codings; `None` if it can't be decoded.
-    pub(super) body: Option<Bytes>,
+    pub(crate) body: Option<Bytes>,
     /// The origin whose rules the request was for. `None` if the archive doesn't record it.
     pub(super) of: Option<Origin>,
 }
 
 /// Returns the key of an exchange: a hash of its URL and the second of its start.
-pub(super) fn key(url: &str, start_ms: u64) -> u64 {
+pub(crate) fn key(url: &str, start_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
     (start_ms / 1000).hash(&mut hasher);
@@ -70,7 +70,7 @@ struct Captured {
 
 impl RobotsExchangeLocator {
     /// Returns a locator that finds no exchange.
-    pub(super) fn without_archive(dir: &Path) -> RobotsExchangeLocator {
+    pub(crate) fn without_archive(dir: &Path) -> RobotsExchangeLocator {
         RobotsExchangeLocator {
             dir: dir.to_owned(),
             files: Vec::new(),
@@ -81,7 +81,7 @@ impl RobotsExchangeLocator {
 
     /// Finds the archived exchanges whose keys are in `wanted`. Reads the capture log or, if there
     /// is none, scans the WARC files. `None` if there is no archive.
-    pub(super) fn find(
+    pub(crate) fn find(
         dir: &Path,
         wanted: &HashSet<u64>,
     ) -> Result<Option<RobotsExchangeLocator>, RecordsError> {
@@ -166,7 +166,7 @@ impl RobotsExchangeLocator {
     }
 
     /// Reads the exchange for `url` that started at `start_ms`. `None` if it is not archived.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         url: &str,
         start_ms: u64,

@@ -28,6 +28,10 @@ impl CrawlTomlTables {
             .map_err(|why: serde_json::Error| why.to_string())
     }
 
+    pub(super) fn tables(&self) -> &Table {
+        &self.0
+    }
+
     pub(super) fn table(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }

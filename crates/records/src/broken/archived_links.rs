@@ -76,7 +76,7 @@ impl ArchivedPageReader {
         &self,
         dir: &Path,
         latest: &LatestRows,
-        wanted: &mut BrokenLinkSearch,
+        wanted: &mut BrokenLinkSearch<'_>,
     ) -> Result<HashSet<u64>, RecordsError> {
         let mut unread = HashSet::new();
         let mut rows = pages(dir)?;

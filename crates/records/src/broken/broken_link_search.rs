@@ -1,22 +1,22 @@
 //! Searches for links to broken pages, and to redirects that lead to broken pages.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 
-use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, SpellingStepPolicy};
+use crawl_weburl::CanonicalUrl;
 
+use super::latest_rows::LatestRows;
 use super::redirect_targets::{MAX_CHAIN, RedirectTargets};
 use super::{BrokenLink, BrokenPage};
-use crate::recognize_directory::stored_settings;
+use crate::link_spellings::LinkSpellings;
 
 /// The targets to search for, and the links found.
 #[derive(Debug)]
-pub(super) struct BrokenLinkSearch {
+pub(super) struct BrokenLinkSearch<'a> {
     goals: HashMap<String, Goal>,
     /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
-    /// The spelling rules of the crawl.
-    naming: SpellingStepPolicies,
+    spellings: LinkSpellings,
+    latest: &'a LatestRows,
 }
 
 #[derive(Clone, Debug)]
@@ -28,12 +28,13 @@ struct Goal {
     through: Vec<String>,
 }
 
-impl BrokenLinkSearch {
+impl<'a> BrokenLinkSearch<'a> {
     pub(super) fn new(
-        dir: &Path,
         pages: &[BrokenPage],
         redirects: &RedirectTargets,
-    ) -> BrokenLinkSearch {
+        spellings: LinkSpellings,
+        latest: &'a LatestRows,
+    ) -> BrokenLinkSearch<'a> {
         let backwards = redirects.backwards();
         let mut goals = HashMap::new();
         for (page, broken) in pages.iter().enumerate() {
@@ -57,7 +58,8 @@ impl BrokenLinkSearch {
         BrokenLinkSearch {
             goals,
             links: vec![BTreeSet::new(); pages.len()],
-            naming: naming(dir),
+            spellings,
+            latest,
         }
     }
 
@@ -76,8 +78,9 @@ impl BrokenLinkSearch {
         let goal = match self.goals.get(to.as_str()) {
             Some(goal) => goal,
             None => {
-                let named = self.naming.apply(to);
-                match named.and_then(|named| self.goals.get(named.as_str())) {
+                let is_known = |url: &str| self.latest.knows(url) || self.goals.contains_key(url);
+                let other = self.spellings.fetched_as(to, is_known);
+                match other.and_then(|other| self.goals.get(other.as_str())) {
                     Some(goal) => goal,
                     None => return,
                 }
@@ -132,28 +135,5 @@ impl BrokenLinkSearch {
     pub(super) fn into_links(self) -> impl Iterator<Item = Vec<BrokenLink>> {
         let links = self.links.into_iter();
         links.map(|links| links.into_iter().collect())
-    }
-}
-
-/// Reads the spelling rules from the crawl's `crawl.toml`. `SpellingRules::apply` skips rules that
-/// are set to `evidence`.
-pub(crate) fn naming(dir: &Path) -> SpellingStepPolicies {
-    let table = stored_settings(dir);
-    let names = table.get("names");
-    let when = |key: &str, usual: SpellingStepPolicy| match names
-        .and_then(|names| names.get(key)?.as_str())
-    {
-        Some("on") => SpellingStepPolicy::On,
-        Some("off") => SpellingStepPolicy::Off,
-        Some("evidence") => SpellingStepPolicy::Evidence,
-        _ => usual,
-    };
-    let usual = SpellingStepPolicies::default();
-    SpellingStepPolicies {
-        default_documents: when("default-documents", usual.default_documents),
-        tracking: when("tracking-parameters", usual.tracking),
-        session_ids: when("session-ids", usual.session_ids),
-        order: when("parameter-order", usual.order),
-        empty: when("empty-parameters", usual.empty),
     }
 }

@@ -17,7 +17,7 @@ use crate::row_file_reader::links as link_rows;
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,
-    wanted: &mut BrokenLinkSearch,
+    wanted: &mut BrokenLinkSearch<'_>,
 ) -> Result<(), RecordsError> {
     let last = match latest.round() {
         1 => None,

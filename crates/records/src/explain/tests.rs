@@ -151,6 +151,13 @@ fn the_index_line_has_the_entry_or_the_reason() {
         line(&["null"], Some(IndexPresence::Absent)),
         line(&["null"], None),
     ];
+    let row = r#"{"url":"http://e.example/","reason":"robots","rule":"Disallow: /","line":2,"found_on":null,"round":2,"at":null}"#;
+    fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n")).unwrap();
+    let lines = [
+        lines.join("\n"),
+        line(&["\"yes\""], Some(IndexPresence::Absent)),
+        String::new(),
+    ];
     expect![[r#"
           index: noindex
           index: yes
@@ -162,6 +169,8 @@ fn the_index_line_has_the_entry_or_the_reason() {
           index: noindex
           index: no, although its last visit allows it; `crawl index DIR` rebuilds the index
           index: no
+
+          index: no; excluded since its last visit (robots)
     "#]]
     .assert_eq(&lines.join("\n"));
 }
@@ -218,6 +227,54 @@ fn rows_alone() {
         expect![[r#"
             http://e.example/never
             unknown: it was not a seed, and no page read so far mentions it
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              no stored state; only rows were read
+        "#]],
+    );
+}
+
+#[test]
+fn another_spelling_is_explained_by_the_url_that_was_fetched() {
+    let dir = crawl();
+    check(
+        &dir,
+        "http://e.example/gone?utm_source=mail",
+        expect![[r#"
+            http://e.example/gone?utm_source=mail
+            fetched as http://e.example/gone
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              no stored state; only rows were read
+        "#]],
+    );
+    check(
+        &dir,
+        "http://e.example/never?utm_source=mail",
+        expect![[r#"
+            http://e.example/never?utm_source=mail
+            taken for http://e.example/never, another spelling of it
+              requests sent for it: 0
+              last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
+              no stored state; only rows were read
+        "#]],
+    );
+}
+
+#[test]
+fn a_link_on_an_unwanted_page_names_the_filter() {
+    let dir = crawl();
+    let row = r#"{"url":"http://e.example/de","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":1,"content_type":"text/html","digest":null,"depth":1,"via":null,"title":null,"robots":null,"warc":null,"unwanted":"language de","error":null}"#;
+    fs::write(dir.path().join("pages.jsonl"), format!("{row}\n")).unwrap();
+    let link = r#"{"from":"http://e.example/de","to":"http://e.example/from-de","rel":null,"text":null,"round":1,"at":null}"#;
+    fs::write(dir.path().join("links.jsonl"), format!("{link}\n")).unwrap();
+    check(
+        &dir,
+        "http://e.example/from-de",
+        expect![[r#"
+            http://e.example/from-de
+            not fetched: it is a link on an unwanted page: language de
+              mentioned by: http://e.example/de
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               no stored state; only rows were read

@@ -53,7 +53,7 @@ impl fmt::Display for Explanation {
             }
             "pending" => writeln!(f, "waiting to be fetched")?,
             "forgotten" => self.forgotten(f)?,
-            "undetermined" => self.undetermined(f)?,
+            "undetermined" if self.taken_for.is_none() => self.undetermined(f)?,
             _ => self.unknown(f)?,
         }
         if let Some(page) = &self.page {
@@ -230,6 +230,12 @@ impl Explanation {
                 let until = Timestamp::from_micros(until.saturating_mul(1_000_000));
                 writeln!(f, "  index: no; expired on {until} (unavailable_after)")
             }
+            Some(IndexPresence::Absent) if self.state == "excluded" => {
+                let stored = self.exclusion.as_ref().map(|(reason, ..)| reason);
+                let row = self.excluded.as_ref().map(|row| &row.reason);
+                let reason = stored.or(row).map_or("rule", String::as_str);
+                writeln!(f, "  index: no; excluded since its last visit ({reason})")
+            }
             Some(IndexPresence::Absent) => match decided {
                 Some("yes") => writeln!(
                     f,
@@ -277,6 +283,13 @@ impl Explanation {
                 "fetched to render a page, and not as a page of the crawl"
             );
         }
+        if let Some(other) = &self.taken_for {
+            match other.is_fetched {
+                true => writeln!(f, "fetched as {}", other.url)?,
+                false => writeln!(f, "taken for {}, another spelling of it", other.url)?,
+            }
+            return self.named_by.iter().try_for_each(|named| mention(f, named));
+        }
         let Some(named) = &self.named_by else {
             writeln!(
                 f,
@@ -293,9 +306,14 @@ impl Explanation {
             "form" => "the target of a form",
             _ => "a link that is not followed",
         };
-        match &named.setting {
-            Some(setting) => writeln!(f, "not fetched: it is {role}, and {setting} is in force")?,
-            None => writeln!(
+        match (&named.setting, &named.unwanted) {
+            (Some(setting), _) => {
+                writeln!(f, "not fetched: it is {role}, and {setting} is in force")?;
+            }
+            (None, Some(filter)) => {
+                writeln!(f, "not fetched: it is a link on an unwanted page: {filter}")?;
+            }
+            (None, None) => writeln!(
                 f,
                 "unknown to the crawl, although a page mentions it: it is {role}"
             )?,

@@ -1,4 +1,4 @@
-//! Finds the archived page that contains an unknown URL, and the element that contains it.
+//! Finds the page that contains an unknown URL, and the element that contains it.
 
 use std::path::Path;
 
@@ -9,36 +9,41 @@ use serde::Serialize;
 use crate::broken::ArchivedPageReader;
 use crate::error::RecordsError;
 use crate::recognize_directory::stored_settings;
-use crate::row_file_reader::pages;
+use crate::row_file_reader::{links, pages};
 
 /// Maximum number of archived pages that `crawl explain` searches for links to a URL.
 /// Beyond the limit: counted, not searched.
 const MAX_PAGES: u64 = 10_000;
 
-/// A mention of an unfetched URL in an archived page: the page, and the element that contains the
-/// URL.
+/// A mention of an unfetched URL in a page: the page, and the element that contains the URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UrlMention {
     /// The page that contains the URL.
     pub page: String,
     /// The element and its attribute, such as `img src`; `None` for an entry of a feed or a
-    /// sitemap.
+    /// sitemap, or if only `links.jsonl` has the link.
     pub element: Option<String>,
     /// The kind of mention: `link`, `resource`, `feed`, `form` or `other`.
     pub kind: &'static str,
     /// The setting that keeps such URLs from being fetched, such as `--resources off`. `None` if
     /// there is no such setting.
     pub setting: Option<String>,
+    /// The filter by which the page is unwanted, such as `language de`, so that its links are not
+    /// followed. `None` for any other page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unwanted: Option<String>,
 }
 
 /// The result of a search.
 pub(super) struct UrlMentionSearchResult {
     pub(super) named_by: Option<UrlMention>,
-    /// Number of pages not searched, because there are too many.
+    /// Number of pages not searched, because there are too many, or because their body is not
+    /// archived.
     pub(super) unread_pages: u64,
 }
 
-/// Searches the archived pages in row order for the first one that contains the URL.
+/// Searches the archived pages in row order for the first one that contains the URL, and then
+/// `links.jsonl`.
 pub(super) fn search(
     dir: &Path,
     url: &CanonicalUrl,
@@ -47,13 +52,32 @@ pub(super) fn search(
         named_by: None,
         unread_pages: 0,
     };
-    let Some(archived) = ArchivedPageReader::open(dir)? else {
-        return Ok(result);
-    };
+    if let Some(archived) = ArchivedPageReader::open(dir)? {
+        search_archive(dir, url, &archived, &mut result)?;
+    }
+    if result.named_by.is_none() {
+        search_link_rows(dir, url, &mut result)?;
+    }
+    if let Some(named) = &mut result.named_by {
+        named.setting = setting(dir, named.kind);
+    }
+    Ok(result)
+}
+
+fn search_archive(
+    dir: &Path,
+    url: &CanonicalUrl,
+    archived: &ArchivedPageReader,
+    result: &mut UrlMentionSearchResult,
+) -> Result<(), RecordsError> {
     let mut read = 0;
     for row in pages(dir)? {
         let Ok(row) = row else { continue };
         if !archived.may_be_read(&row) {
+            continue;
+        }
+        if row.unwanted.is_some() || row.withheld.is_some() {
+            result.unread_pages += 1;
             continue;
         }
         if read == MAX_PAGES {
@@ -68,6 +92,7 @@ pub(super) fn search(
                     element: link.map(|link| format!("{} {}", link.element, link.attribute)),
                     kind: link.map_or("link", |link| name(link.kind)),
                     setting: None,
+                    unwanted: None,
                 });
             }
         });
@@ -75,10 +100,41 @@ pub(super) fn search(
             break;
         }
     }
-    if let Some(named) = &mut result.named_by {
-        named.setting = setting(dir, named.kind);
+    Ok(())
+}
+
+/// Searches `links.jsonl`, which also has the links of pages without an archived body.
+fn search_link_rows(
+    dir: &Path,
+    url: &CanonicalUrl,
+    result: &mut UrlMentionSearchResult,
+) -> Result<(), RecordsError> {
+    let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
+    let mut rows = links(dir)?;
+    let mut page = None;
+    while let Some(row) = rows.next_with(&needle) {
+        if let Some(row) = row.ok().filter(|row| row.to == url.as_str()) {
+            page = Some(row.from);
+            break;
+        }
     }
-    Ok(result)
+    let Some(page) = page else { return Ok(()) };
+    let needle = serde_json::to_vec(&page).unwrap_or_default();
+    let mut rows = pages(dir)?;
+    let mut unwanted = None;
+    while let Some(row) = rows.next_with(&needle) {
+        if let Some(row) = row.ok().filter(|row| row.url == page) {
+            unwanted = row.unwanted;
+        }
+    }
+    result.named_by = Some(UrlMention {
+        page,
+        element: None,
+        kind: "link",
+        setting: None,
+        unwanted,
+    });
+    Ok(())
 }
 
 fn name(kind: LinkKind) -> &'static str {

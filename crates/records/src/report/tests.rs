@@ -169,6 +169,30 @@ fn crawl_of_two_rounds() -> tempfile::TempDir {
 }
 
 #[test]
+fn exclusions_of_earlier_rounds_do_not_count() {
+    let dir = crawl_of_two_rounds();
+    let row = |url: &str, reason: &str, round: u32| {
+        json!({"url": format!("http://e.example/{url}"), "reason": reason, "rule": null,
+            "line": null, "found_on": null, "round": round, "at": null})
+    };
+    let rows = [
+        row("back", "robots", 1),
+        row("private", "robots", 1),
+        row("private", "usage", 2),
+        row("gone", "robots", 2),
+    ];
+    lines(dir.path(), "excluded.jsonl", &rows, "");
+    let report = report(dir.path()).unwrap();
+    let by_reason = [("robots".to_owned(), 1), ("usage".to_owned(), 1)].into();
+    assert_eq!(
+        (report.excluded.total, report.excluded.by_reason),
+        (2, by_reason)
+    );
+    let host = &report.hosts[0];
+    assert_eq!((&*host.host, host.excluded), ("e.example", 2));
+}
+
+#[test]
 fn each_url_counts_once_by_its_last_visit() {
     let dir = crawl_of_two_rounds();
     let report = report(dir.path()).unwrap();

@@ -1,0 +1,206 @@
+//! Replaces a link by another spelling of its URL, if a learned rule says that both lead to the same
+//! page. The rule may be wrong for this URL, so the link is fetched as it is if the other spelling
+//! gives no page, or if nothing links to the other spelling.
+
+use std::collections::HashMap;
+
+use crawl_frontier::{
+    AdmissionResult, FrontierError, KnownState, Lease, LeaseOutcome, NotFetchedReason,
+    RequestedState, UrlToAdmit,
+};
+use crawl_traps::is_about_session_ids;
+use crawl_weburl::CanonicalUrl;
+
+use super::commit_group::CommitGroup;
+use super::trap_learning::ReplacedLink;
+use crate::error::EngineError;
+use crate::priority::Priority;
+use crate::sampling::random_walk::WalkerChoices;
+use crate::seed_and_sitemap_admissions::admission_of;
+
+/// Maximum number of links that wait for another spelling of their URL.
+/// Beyond the limit: fetched as they are.
+const MAX_WAITING: usize = 10_000;
+
+/// What is known of another spelling of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherSpelling {
+    /// Requested, and answered with a page.
+    Works,
+    /// Requested, but without a page in the answer.
+    Fails,
+    /// Pending, or being fetched.
+    Awaited,
+    /// Excluded, deferred or unknown.
+    NotFetched,
+}
+
+impl OtherSpelling {
+    pub(super) fn of(state: Option<&KnownState>) -> OtherSpelling {
+        match state {
+            Some(KnownState::Fetched { status }) => OtherSpelling::of_status(Some(*status)),
+            Some(KnownState::Failed { .. }) => OtherSpelling::Fails,
+            Some(KnownState::Pending { .. } | KnownState::Leased { .. }) => OtherSpelling::Awaited,
+            Some(KnownState::Deferred(_) | KnownState::Excluded(_)) | None => {
+                OtherSpelling::NotFetched
+            }
+        }
+    }
+
+    fn of_status(status: Option<u16>) -> OtherSpelling {
+        match status {
+            Some(200..=299 | 304) => OtherSpelling::Works,
+            _ => OtherSpelling::Fails,
+        }
+    }
+}
+
+/// The links that wait for the answer of another spelling of their URL, by that spelling.
+///
+/// The links are deferred in the frontier. After a restart,
+/// [`readmit_deferred`](super::readmit_deferred) finds them there.
+#[derive(Debug, Default)]
+pub(super) struct WaitingLinks {
+    by_other: HashMap<CanonicalUrl, Vec<UrlToAdmit>>,
+    count: usize,
+}
+
+impl WaitingLinks {
+    /// Adds a link that waits for the answer of `other`. Returns false if too many links wait.
+    pub(super) fn add(&mut self, other: &CanonicalUrl, link: UrlToAdmit) -> bool {
+        if self.count >= MAX_WAITING {
+            return false;
+        }
+        let links = self.by_other.entry(other.clone()).or_default();
+        if links.iter().all(|known| known.url != link.url) {
+            links.push(link);
+            self.count += 1;
+        }
+        true
+    }
+
+    pub(super) fn take(&mut self, other: &CanonicalUrl) -> Vec<UrlToAdmit> {
+        let links = self.by_other.remove(other).unwrap_or_default();
+        self.count -= links.len();
+        links
+    }
+}
+
+impl CommitGroup<'_> {
+    /// Settles or defers a URL if `other`, another spelling of it, leads to the same page. Otherwise
+    /// makes the URL pending again, to be fetched as it is.
+    pub(super) fn replace_spelling(
+        &mut self,
+        lease: Lease,
+        other: CanonicalUrl,
+        exclusion: NotFetchedReason,
+    ) -> Result<(), EngineError> {
+        let rule = exclusion.rule.as_deref().unwrap_or_default();
+        let is_fetched_unlinked = is_about_session_ids(rule);
+        let priority = Priority::of(&lease);
+        let target = admission_of(&lease, other, priority);
+        let waits = match self.other_spelling(&target.url)? {
+            OtherSpelling::Works => {
+                self.excluded(lease, exclusion, None)?;
+                return self.admit(&[target]).map(drop);
+            }
+            OtherSpelling::Fails => {
+                self.keep_spelling(&lease.url, true);
+                false
+            }
+            OtherSpelling::NotFetched if !is_fetched_unlinked => false,
+            OtherSpelling::NotFetched | OtherSpelling::Awaited => {
+                let link = admission_of(&lease, lease.url.clone(), priority);
+                self.waiting_links.add(&target.url, link)
+            }
+        };
+        if !waits {
+            self.keep_spelling(&lease.url, false);
+            return self.later(vec![(lease, priority)]);
+        }
+        let url = lease.url.clone();
+        self.transaction
+            .settle(lease, LeaseOutcome::Deferred(exclusion))?;
+        if self.walk().is_some() {
+            self.walked(&url, WalkerChoices::dead_end("excluded"))?;
+        }
+        self.admit(&[target]).map(drop)
+    }
+
+    /// Admits a page's links, some of which were replaced by another spelling. A link that led to a
+    /// new URL waits for the answer of that URL.
+    pub(super) fn admit_with_replaced(
+        &mut self,
+        links: &[UrlToAdmit],
+        replaced: Vec<ReplacedLink>,
+    ) -> Result<Vec<AdmissionResult>, EngineError> {
+        let admitted = self.admit(links)?;
+        let mut waiting = Vec::new();
+        for ReplacedLink {
+            at,
+            link,
+            exclusion,
+        } in replaced
+        {
+            let is_new = admitted[at] != AdmissionResult::Known;
+            if is_new && self.waiting_links.add(&links[at].url, link.clone()) {
+                waiting.push(UrlToAdmit {
+                    state: RequestedState::Deferred(exclusion),
+                    ..link
+                });
+            }
+        }
+        self.admit(&waiting)?;
+        Ok(admitted)
+    }
+
+    /// Records the answer of a URL, which may be another spelling of links that wait for it. If the
+    /// URL has no page, admits these links as they are. `status` is `None` if there was no answer.
+    pub(super) fn note_answer(
+        &mut self,
+        url: &CanonicalUrl,
+        status: Option<u16>,
+    ) -> Result<(), EngineError> {
+        self.note_spelling(url, OtherSpelling::of_status(status))
+    }
+
+    /// Admits the links that wait for the answer of a URL, because the URL is not fetched.
+    pub(super) fn note_not_fetched(&mut self, url: &CanonicalUrl) -> Result<(), EngineError> {
+        self.note_spelling(url, OtherSpelling::NotFetched)
+    }
+
+    fn note_spelling(
+        &mut self,
+        url: &CanonicalUrl,
+        state: OtherSpelling,
+    ) -> Result<(), EngineError> {
+        let naming = self.traps.map(|traps| traps.rules().naming);
+        if !naming.is_some_and(|naming| naming.learns()) {
+            return Ok(());
+        }
+        self.spellings.insert(url.clone(), state);
+        let links = self.waiting_links.take(url);
+        if state == OtherSpelling::Works || links.is_empty() {
+            return Ok(());
+        }
+        for link in &links {
+            self.keep_spelling(&link.url, state == OtherSpelling::Fails);
+        }
+        self.admit(&links).map(drop)
+    }
+
+    fn other_spelling(&self, url: &CanonicalUrl) -> Result<OtherSpelling, FrontierError> {
+        // The frontier returns the states before this group.
+        if let Some(state) = self.spellings.get(url) {
+            return Ok(*state);
+        }
+        let known = self.frontier.known(url)?;
+        Ok(OtherSpelling::of(known.as_ref().map(|known| &known.state)))
+    }
+
+    fn keep_spelling(&self, url: &CanonicalUrl, has_other_failed: bool) {
+        if let Some(traps) = self.traps {
+            traps.lock().keep_spelling(url, has_other_failed);
+        }
+    }
+}

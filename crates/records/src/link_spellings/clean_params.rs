@@ -1,0 +1,114 @@
+//! Applies the `Clean-param` lines in the archived robots.txt files of a crawl.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::FOLDER;
+use crawl_policy::AgentRules;
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+
+use crate::audit::{RobotsExchangeLocator, RobotsInterpretation, exchange_key};
+use crate::error::RecordsError;
+use crate::recognize_directory::stored_settings;
+use crate::row_file_reader::requests;
+
+/// The `Clean-param` lines of a crawl's origins. Each robots.txt is read when a URL of its origin
+/// is first looked up.
+#[derive(Debug)]
+pub(super) struct CleanParamRules {
+    dir: PathBuf,
+    reader: RobotsInterpretation,
+    /// `None` before the first look-up.
+    copies: Option<RobotsCopies>,
+    /// The rules of each origin that was looked up. `None` if it has no `Clean-param` lines.
+    rules: HashMap<Origin, Option<AgentRules>>,
+}
+
+/// The last robots.txt of each origin. Takes about 150 bytes per origin.
+#[derive(Debug)]
+struct RobotsCopies {
+    /// The start of the request for each robots.txt, in milliseconds since 1970.
+    requested: HashMap<String, u64>,
+    exchanges: RobotsExchangeLocator,
+}
+
+impl CleanParamRules {
+    /// Returns `None` if the crawl in `dir` ignored `Clean-param` lines, or has no archive.
+    pub(super) fn open(dir: &Path) -> Option<CleanParamRules> {
+        let settings = stored_settings(dir);
+        let switch = settings
+            .get("names")
+            .and_then(|names| names.get("clean-params"));
+        if switch.and_then(toml::Value::as_str) == Some("off") || !dir.join(FOLDER).is_dir() {
+            return None;
+        }
+        Some(CleanParamRules {
+            dir: dir.to_owned(),
+            reader: RobotsInterpretation::of(&settings).ok()?,
+            copies: None,
+            rules: HashMap::new(),
+        })
+    }
+
+    /// Returns the URL without the parameters that its site declares irrelevant. `None` if it has
+    /// none. A robots.txt that can't be read has no rules.
+    pub(super) fn clean(&mut self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+        url.as_url().query()?;
+        let origin = url.origin();
+        if !self.rules.contains_key(&origin) {
+            let rules = self.read(&origin).ok().flatten();
+            let rules = rules.filter(|rules| !rules.clean_params().is_empty());
+            self.rules.insert(origin.clone(), rules);
+        }
+        let cleaned = self.rules.get(&origin)?.as_ref()?.clean(url.as_url())?;
+        canonicalize(None, cleaned.url.as_str()).ok()
+    }
+
+    fn read(&mut self, origin: &Origin) -> Result<Option<AgentRules>, RecordsError> {
+        let copies = match &mut self.copies {
+            Some(copies) => copies,
+            copies => copies.insert(RobotsCopies::find(&self.dir)?),
+        };
+        let robots = origin.robots_url();
+        let Some(start) = copies.requested.get(robots.as_str()) else {
+            return Ok(None);
+        };
+        let exchange = copies.exchanges.read(robots.as_str(), *start)?;
+        let body = exchange.and_then(|exchange| exchange.body);
+        let (agent, profile) = (&self.reader.agent, self.reader.profile);
+        Ok(body.map(|body| AgentRules::parse(&body, agent, profile)))
+    }
+}
+
+impl RobotsCopies {
+    /// Reads `requests.jsonl` and the capture log of the archive. Malformed lines are skipped.
+    fn find(dir: &Path) -> Result<RobotsCopies, RecordsError> {
+        let mut requested = HashMap::new();
+        let mut rows = requests(dir)?;
+        while let Some(row) = rows.next_with(b"\"robots\"") {
+            let row = match row {
+                Ok(row) if row.purpose == "robots" => row,
+                Ok(_) | Err(RecordsError::Row { .. }) => continue,
+                Err(why) => return Err(why),
+            };
+            match row.status {
+                Some(200..=299) => {
+                    requested.insert(row.url, row.start);
+                }
+                Some(400..=499) => {
+                    requested.remove(&row.url);
+                }
+                // The previous file stays in force.
+                _ => {}
+            }
+        }
+        let wanted = requested
+            .iter()
+            .map(|(url, start)| exchange_key(url, *start));
+        let exchanges = RobotsExchangeLocator::find(dir, &wanted.collect())?;
+        Ok(RobotsCopies {
+            requested,
+            exchanges: exchanges.unwrap_or_else(|| RobotsExchangeLocator::without_archive(dir)),
+        })
+    }
+}
