@@ -512,11 +512,25 @@ impl<'a> DocumentLinkCollector<'a> {
         verdict: ScopeVerdict,
     ) -> UrlToAdmit {
         let hops_off = self.hops_to(discovery, &url, &verdict);
+        let is_too_deep = matches!(
+            verdict,
+            ScopeVerdict::Out {
+                reason: OutOfScopeReason::Depth,
+                ..
+            }
+        );
+        // The frontier replaces a deferred URL only by a nearer path. Links that are too deep
+        // usually have the same depth, so let barred ones count as farther. Then a permitted link
+        // replaces a barred one, and a higher depth limit readmits the URL.
+        let redirects = match is_too_deep && barred.is_some() {
+            true => u8::MAX,
+            false => discovery.redirects,
+        };
         UrlToAdmit {
             state: self.standing(discovery, &url, barred, verdict),
             depth: discovery.depth,
             hops_off,
-            redirects: discovery.redirects,
+            redirects,
             via: Some(self.from.url.clone()),
             priority: discovery.priority.byte(),
             is_seed: discovery.is_seed,
@@ -546,13 +560,15 @@ impl<'a> DocumentLinkCollector<'a> {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
+            // A higher depth limit readmits the URL, but must not readmit a barred link. So `barred`
+            // takes precedence over the depth.
             ScopeVerdict::Out {
                 reason: OutOfScopeReason::Depth,
                 rule,
-            } => RequestedState::Deferred(NotFetchedReason {
+            } => RequestedState::Deferred(barred.unwrap_or_else(|| NotFetchedReason {
                 rule: Some(rule),
                 ..NotFetchedReason::of(Reason::Depth)
-            }),
+            })),
             // Links from the last allowed page out of scope were already dropped, so this URL is
             // within the limit.
             ScopeVerdict::Out {
@@ -639,3 +655,6 @@ fn rel_refusal(rel: Rel, element: LinkElement) -> Option<NotFetchedReason> {
     };
     refused.then(rule)
 }
+
+#[cfg(test)]
+mod tests;
