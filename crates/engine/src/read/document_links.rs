@@ -19,7 +19,7 @@ use super::document_result::ReadDocument;
 use super::link_cache::{CachedLink, LinkCache};
 use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page_pipeline_stages::PageFindings;
-use crate::priority::Priority;
+use crate::priority::{MAX_RESOURCE_LEVELS, Priority};
 use crate::secret_redaction::{SECRET_IN_URL, redacted_url};
 
 /// Maximum sitemap links to admit in one transaction.
@@ -89,14 +89,30 @@ impl DiscoveryContext {
     }
 
     /// Returns how a resource of a page, such as an image, was found. A resource has the depth of
-    /// its page.
+    /// its page. A resource of a resource, such as an image of a style sheet, has a later priority.
     pub(crate) fn resource(from: &Lease) -> DiscoveryContext {
+        let priority = match from.kind {
+            UrlKind::Resource => Priority::of(from).of_nested_resources(),
+            UrlKind::Page | UrlKind::Sitemap => Priority::RESOURCE,
+        };
         DiscoveryContext {
             kind: UrlKind::Resource,
             depth: from.depth,
-            priority: Priority::RESOURCE,
+            priority,
             ..DiscoveryContext::link(from)
         }
+    }
+
+    /// Returns the exclusion of a resource that too many other resources lead to.
+    fn too_nested(self) -> Option<NotFetchedReason> {
+        let is_resource = self.kind == UrlKind::Resource;
+        let is_too_nested = is_resource && self.priority.is_too_nested_resource();
+        is_too_nested.then(|| NotFetchedReason {
+            rule: Some(format!(
+                "more than {MAX_RESOURCE_LEVELS} levels of resources"
+            )),
+            ..NotFetchedReason::of(Reason::Trap)
+        })
     }
 }
 
@@ -390,6 +406,7 @@ impl<'a> DocumentLinkCollector<'a> {
         if self.ends_here(discovery) {
             return;
         }
+        let barred = barred.or_else(|| discovery.too_nested());
         let url = match url {
             Ok(url) => url,
             Err(why) => return self.count_dropped(why.name(), 1),
@@ -430,6 +447,7 @@ impl<'a> DocumentLinkCollector<'a> {
             self.settled += usize::from(is_first);
             return;
         }
+        barred = barred.or_else(|| discovery.too_nested());
         let target = self.known.target_at(number);
         if let (UrlKind::Page, Some(refusal)) = (discovery.kind, &target.action) {
             discovery.priority = Priority::ACTION;

@@ -14,6 +14,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::{DocumentLinkCollector, LinkPolicy};
 use crate::config::{Config, EmbeddedResourcePolicy};
+use crate::priority::MAX_RESOURCE_LEVELS;
 use crate::read::document_result::ReadDocument;
 use crate::read::link_cache::LinkCache;
 
@@ -93,5 +94,28 @@ fn a_permitted_link_that_is_too_deep_prevails_over_a_barred_one() {
                 state => panic!("{order:?}: {state:?}"),
             }
         }
+    }
+}
+
+#[test]
+fn a_chain_of_resources_ends() {
+    let mut from = leased(UrlToAdmit::link(url("/page"), 1, url("/")));
+    for level in 1..=MAX_RESOURCE_LEVELS + 1 {
+        // The hosts of the chain are out of scope.
+        let html = format!("<img src=http://h{level}.example/x><a href=/{level}>");
+        let [resource, page] = links(&from, &html, None).try_into().unwrap();
+        assert_eq!((resource.depth, page.depth), (1, 2));
+        if level > MAX_RESOURCE_LEVELS {
+            let RequestedState::Deferred(exclusion) = resource.state else {
+                panic!("{resource:?}");
+            };
+            assert_eq!(
+                exclusion.to_string(),
+                "trap: more than 5 levels of resources"
+            );
+            return;
+        }
+        assert_eq!(resource.state, RequestedState::Pending, "{level}");
+        from = leased(resource);
     }
 }
