@@ -31,8 +31,14 @@ impl Priority {
     /// The last position for links of a page with something new. Links of barren pages, which have
     /// nothing new, come later.
     const LAST_LINK: Priority = Priority(Priority::LINK.0 + SITEMAP_REACH as u8);
-    /// Parts of pages, such as images and style sheets.
+    /// Pages of mirrors whose copy on the mirrored origin was not fetched. Pages that a sitemap gives
+    /// the lowest priority have the same position.
+    pub(crate) const COPY_MISSING: Priority = Priority::LAST_LINK;
+    /// Parts of pages, such as images and style sheets. A part of a style sheet comes after the style
+    /// sheets.
     pub(crate) const RESOURCE: Priority = Priority(192);
+    /// The first resources that are not fetched, because too many other resources led to them.
+    const TOO_NESTED_RESOURCE: Priority = Priority(Priority::RESOURCE.0 + MAX_RESOURCE_LEVELS);
     /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);
     /// Pages that only sitemaps on other hosts list. This is the lowest priority, so a link to such

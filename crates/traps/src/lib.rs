@@ -33,6 +33,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
 use self::host_memory::{HostMemories, HostMemory, TextOccurrences, UrlsFromBarrenPages};
 use self::mirrored_origins::MirrorTracker;
+pub use self::mirrored_origins::mirrored_page;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
 pub use self::template_history::TrapKind;

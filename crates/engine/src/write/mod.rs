@@ -24,12 +24,12 @@ use std::time::{Duration, Instant};
 use crawl_archive::Timestamp;
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::worker_frontier::WorkerFrontier;
-use crawl_frontier::{Frontier, UrlToAdmit};
-use crawl_scope::Scope;
+use crawl_frontier::{Frontier, UnsettledUrl, UrlToAdmit};
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
+use self::readmit_deferred::DeferralJudge;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
@@ -238,12 +238,25 @@ impl Writer {
             order.note_group(noted)?;
         }
         let take_back = group_state.take_back.take();
+        let takes_back_mirrored = group_state.takes_back_mirrored;
         let draws_sample = group_state.draws_sample;
         let mut committed = group_state.finish(&before)?;
         self.totals = committed.totals;
         if let Some(scope) = take_back {
-            let origins = self.take_back(&*frontier, scope.as_deref(), abandon)?;
-            committed.origins.extend(origins);
+            let traps = self.traps.clone();
+            let (traps, scope) = (traps.as_ref(), scope.as_deref());
+            let judge =
+                |waiting: &UnsettledUrl<'_>| Ok(readmit_deferred::judge(waiting, traps, scope));
+            committed
+                .origins
+                .extend(self.take_back(&*frontier, &judge, abandon)?);
+        }
+        if takes_back_mirrored {
+            let judge =
+                |waiting: &UnsettledUrl<'_>| readmit_deferred::judge_mirrored(waiting, &*frontier);
+            committed
+                .origins
+                .extend(self.take_back(&*frontier, &judge, abandon)?);
         }
         if draws_sample {
             let origins = self.draw_sample(&*frontier, abandon)?;
@@ -255,15 +268,14 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Admits deferred URLs again if they may be fetched now. Returns the origins whose queues
-    /// changed.
+    /// Admits the deferred URLs again for which `judge` returns a priority. Returns the origins whose
+    /// queues changed.
     fn take_back(
         &mut self,
         frontier: &dyn Frontier,
-        scope: Option<&Scope>,
+        judge: &DeferralJudge<'_>,
         abandon: &AtomicBool,
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
-        let traps = self.traps.clone();
         let mut origins = BTreeMap::new();
         let mut admit = |again: &[UrlToAdmit]| {
             let before = self.totals;
@@ -272,7 +284,7 @@ impl Writer {
             origins.extend(group.finish(&before)?.origins);
             Ok(())
         };
-        readmit_deferred::each_batch(frontier, traps.as_ref(), scope, abandon, &mut admit)?;
+        readmit_deferred::each_batch(frontier, judge, abandon, &mut admit)?;
         Ok(origins)
     }
 }

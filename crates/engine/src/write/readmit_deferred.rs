@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Frontier, Reason, UnsettledUrl, UrlToAdmit};
+use crawl_frontier::{Frontier, FrontierError, KnownState, Reason, UnsettledUrl, UrlToAdmit};
 use crawl_scope::{Scope, ScopeVerdict};
-use crawl_traps::{TrapKind, UrlDisposition};
+use crawl_traps::{TrapKind, UrlDisposition, mirrored_page};
 
 use crate::error::EngineError;
 use crate::priority::Priority;
@@ -14,30 +14,41 @@ use crate::shared_trap_detector::SharedTrapDetector;
 /// Maximum URLs to admit again in one transaction, to limit the memory for them.
 const MAX_BATCH: usize = 4096;
 
-/// Passes to `admit` all deferred URLs whose reason no longer holds. URLs that were too deep are
-/// judged again by `scope`.
+/// Returns the priority that a deferred URL gets if it may be fetched now. `None` if it stays
+/// deferred.
+pub(super) type DeferralJudge<'a> =
+    dyn Fn(&UnsettledUrl<'_>) -> Result<Option<Priority>, FrontierError> + 'a;
+
+/// Passes to `admit` all deferred URLs for which `judge` returns a priority.
 ///
 /// Runs on the writer's thread, reads the whole list of deferred URLs from disk, and stops if
 /// `abandon` is set. If it stops early, or if a crash happens between two batches, the next start
-/// repeats the scan. The trap detector is locked for one URL at a time, so the crawl loop never
-/// waits for a disk read.
+/// repeats the scan.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
-    traps: Option<&SharedTrapDetector>,
-    scope: Option<&Scope>,
+    judge: &DeferralJudge<'_>,
     abandon: &AtomicBool,
     admit: &mut dyn FnMut(&[UrlToAdmit]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let mut batch = Vec::new();
     let mut admitted = Ok(());
+    // The frontier of a replay may pass the URLs in another order, so sort them. The order still
+    // differs if there are several batches.
+    let mut admit_sorted = |batch: &mut Vec<UrlToAdmit>| {
+        batch.sort_unstable_by(|one, other| one.url.cmp(&other.url));
+        admit(batch)
+    };
     frontier.each_deferred(&mut |waiting| {
         if abandon.load(Ordering::Relaxed) {
             batch.clear();
             return ControlFlow::Break(());
         }
-        let priority = match is_in_reach(&waiting, scope) {
-            true => Some(Priority::LINK),
-            false => traps.and_then(|traps| place(&waiting, traps)),
+        let priority = match judge(&waiting) {
+            Ok(priority) => priority,
+            Err(why) => {
+                admitted = Err(why.into());
+                return ControlFlow::Break(());
+            }
         };
         if let Some(priority) = priority {
             let via = waiting.via.unwrap_or(waiting.url).clone();
@@ -48,7 +59,7 @@ pub(super) fn each_batch(
             });
         }
         if batch.len() == MAX_BATCH {
-            admitted = admit(&batch);
+            admitted = admit_sorted(&mut batch);
             batch.clear();
         }
         match admitted {
@@ -59,8 +70,41 @@ pub(super) fn each_batch(
     admitted?;
     match batch.is_empty() {
         true => Ok(()),
-        false => admit(&batch),
+        false => admit_sorted(&mut batch),
     }
+}
+
+/// Judges a deferred URL whose reason may no longer hold. A URL that was too deep is judged again by
+/// `scope`. The trap detector is locked for one URL at a time, so the crawl loop never waits for a
+/// disk read.
+pub(super) fn judge(
+    waiting: &UnsettledUrl<'_>,
+    traps: Option<&SharedTrapDetector>,
+    scope: Option<&Scope>,
+) -> Option<Priority> {
+    match is_in_reach(waiting, scope) {
+        true => Some(Priority::LINK),
+        false => traps.and_then(|traps| place(waiting, traps)),
+    }
+}
+
+/// Judges a deferred URL once no further page can be fetched. A page of a mirror may be fetched
+/// unless its copy on the mirrored origin was fetched with a 2xx status.
+pub(super) fn judge_mirrored(
+    waiting: &UnsettledUrl<'_>,
+    frontier: &dyn Frontier,
+) -> Result<Option<Priority>, FrontierError> {
+    let duplicate = waiting
+        .exclusion
+        .filter(|exclusion| exclusion.reason == Reason::Duplicate);
+    let rule = duplicate.and_then(|exclusion| exclusion.rule.as_deref());
+    let Some(copy) = rule.and_then(|rule| mirrored_page(waiting.url, rule)) else {
+        return Ok(None);
+    };
+    let is_fetched = frontier.known(&copy)?.is_some_and(
+        |copy| matches!(copy.state, KnownState::Fetched { status } if (200..300).contains(&status)),
+    );
+    Ok((!is_fetched).then_some(Priority::COPY_MISSING))
 }
 
 /// Returns whether a URL was deferred because it was too deep, but is in scope now.
@@ -103,13 +147,16 @@ fn place(waiting: &UnsettledUrl<'_>, traps: &SharedTrapDetector) -> Option<Prior
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use crawl_frontier::conformance::helpers::{admit, settle};
     use crawl_frontier::{
-        Frontier as _, MemoryFrontier, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
+        Frontier as _, LeaseOutcome, MemoryFrontier, NotFetchedReason, Reason, RequestedState,
+        UnsettledUrl, UrlToAdmit,
     };
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
-    use super::{MAX_BATCH, each_batch};
+    use super::{MAX_BATCH, each_batch, judge, judge_mirrored};
+    use crate::priority::Priority;
 
     #[test]
     fn a_scan_admits_in_batches_and_stops_when_abandoned() {
@@ -130,15 +177,60 @@ mod tests {
         let taken_back = |abandon: &AtomicBool, abandon_after: usize| {
             let mut batches = Vec::new();
             let mut admit = |batch: &[UrlToAdmit]| {
+                assert!(batch.is_sorted_by(|one, other| one.url < other.url));
                 batches.push(batch.len());
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())
             };
-            each_batch(&frontier, None, Some(&scope), abandon, &mut admit).unwrap();
+            let judge = |waiting: &UnsettledUrl<'_>| Ok(judge(waiting, None, Some(&scope)));
+            each_batch(&frontier, &judge, abandon, &mut admit).unwrap();
             batches
         };
         assert_eq!(taken_back(&AtomicBool::new(false), 9), [MAX_BATCH, 2]);
         assert_eq!(taken_back(&AtomicBool::new(false), 1), [MAX_BATCH]);
         assert_eq!(taken_back(&AtomicBool::new(true), 9), [0; 0]);
+    }
+
+    #[test]
+    fn a_page_of_a_mirror_is_admitted_again_unless_its_copy_was_fetched() {
+        let mirror_of = "mirror of http://a.example:81: 8 of 8 pages were the same";
+        let fetched = |status| Some(LeaseOutcome::Fetched { status });
+        let failed = Some(LeaseOutcome::Failed {
+            why: "timeout".to_owned(),
+        });
+        for (rule, copy, is_admitted) in [
+            (mirror_of, fetched(200), false),
+            (mirror_of, fetched(299), false),
+            (mirror_of, fetched(301), true),
+            (mirror_of, fetched(404), true),
+            (mirror_of, failed, true),
+            // The copy is still pending, for example because its host has no budget left.
+            (mirror_of, None, true),
+            ("Clean-param: sid", None, false),
+        ] {
+            let frontier = MemoryFrontier::new();
+            let shown = format!("{rule} {copy:?}");
+            let copied = canonicalize(None, "http://a.example:81/p?q").unwrap();
+            admit(&frontier, [UrlToAdmit::seed(copied.clone())]);
+            if let Some(outcome) = copy {
+                let lease = frontier.lease(&copied.origin()).unwrap().unwrap();
+                settle(&frontier, lease, outcome);
+            }
+            let page = canonicalize(None, "http://b.example/p?q").unwrap();
+            let exclusion = NotFetchedReason {
+                rule: Some(rule.to_owned()),
+                ..NotFetchedReason::of(Reason::Duplicate)
+            };
+            let waiting = UnsettledUrl {
+                url: &page,
+                depth: 1,
+                hops_off: 0,
+                via: None,
+                exclusion: Some(&exclusion),
+            };
+            let priority = judge_mirrored(&waiting, &frontier).unwrap();
+            let expected = is_admitted.then_some(Priority::COPY_MISSING);
+            assert_eq!(priority, expected, "{shown}");
+        }
     }
 }
