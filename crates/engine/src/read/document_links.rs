@@ -1,6 +1,7 @@
 //! The links of a document, ready to be admitted: each URL once, judged by the scope.
 
 use std::cell::{RefCell, RefMut};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -416,18 +417,17 @@ impl<'a> DocumentLinkCollector<'a> {
         }
         let (discovery, url, barred) = self.named(discovery, url, barred);
         let place = self.places.get(&url).copied();
-        match place.or_else(|| self.known.place_of(&url)) {
-            Some(place) if !self.outweighs(place, discovery, barred.as_ref()) => {}
-            place => {
-                let verdict = self.scope.judge(&url, discovery.depth);
-                let admission = self.admission(discovery, url, barred, verdict);
-                match place {
-                    Some(place) => self.found[place] = admission,
-                    None => {
-                        self.places.insert(admission.url.clone(), self.found.len());
-                        self.found.push(admission);
-                    }
-                }
+        let place = place.or_else(|| self.known.place_of(&url));
+        if place.is_some_and(|place| !self.may_replace(place, discovery, barred.as_ref())) {
+            return;
+        }
+        let verdict = self.scope.judge(&url, discovery.depth);
+        let admission = self.admission(discovery, url, barred, verdict);
+        match place {
+            Some(place) => self.replace(place, admission),
+            None => {
+                self.places.insert(admission.url.clone(), self.found.len());
+                self.found.push(admission);
             }
         }
     }
@@ -460,7 +460,7 @@ impl<'a> DocumentLinkCollector<'a> {
                 true => None,
                 false => self.places.get(&target.url).copied(),
             });
-        if place.is_some_and(|place| !self.outweighs(place, discovery, barred.as_ref())) {
+        if place.is_some_and(|place| !self.may_replace(place, discovery, barred.as_ref())) {
             return;
         }
         let url = target.url.clone();
@@ -470,7 +470,7 @@ impl<'a> DocumentLinkCollector<'a> {
         };
         let admission = self.admission(discovery, url, barred, verdict);
         match place {
-            Some(place) => self.found[place] = admission,
+            Some(place) => self.replace(place, admission),
             None => {
                 self.known.set_place(number, self.found.len());
                 self.found.push(admission);
@@ -478,16 +478,32 @@ impl<'a> DocumentLinkCollector<'a> {
         }
     }
 
-    /// Returns whether a link replaces an earlier link to the same URL: a permitted link replaces a
-    /// barred one, and a link to a page replaces a link to a resource.
-    fn outweighs(
+    /// Returns false if a link certainly doesn't [`replace`](Self::replace) an earlier link to the
+    /// same URL: a barred link doesn't replace a link of its kind, and a link to a resource doesn't
+    /// replace a link to a page that may be fetched.
+    fn may_replace(
         &self,
         place: usize,
         discovery: DiscoveryContext,
         barred: Option<&NotFetchedReason>,
     ) -> bool {
-        let kind = self.found[place].kind;
-        discovery.kind > kind || barred.is_none() && discovery.kind == kind
+        let earlier = &self.found[place];
+        match discovery.kind.cmp(&earlier.kind) {
+            Ordering::Less => earlier.state != RequestedState::Pending,
+            Ordering::Equal => barred.is_none(),
+            Ordering::Greater => true,
+        }
+    }
+
+    /// Replaces an earlier link to the same URL by a link of the same kind. Of links of two kinds,
+    /// keeps the one that may be fetched, so that an image is fetched even if its page also has a
+    /// `nofollow` link to it. If both or neither may be fetched, keeps the link to a page.
+    fn replace(&mut self, place: usize, link: UrlToAdmit) {
+        let earlier = &mut self.found[place];
+        let weight = |link: &UrlToAdmit| (link.state == RequestedState::Pending, link.kind);
+        if link.kind == earlier.kind || weight(&link) > weight(earlier) {
+            *earlier = link;
+        }
     }
 
     /// Returns the link with its URL replaced by the URL to fetch, which may be another spelling.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_extractor::{ReadingLimits, read_html};
 use crawl_frontier::{
     Frontier as _, KnownState, Lease, MemoryFrontier, NotFetchedReason, Reason, RequestedState,
-    UrlToAdmit,
+    UrlKind, UrlToAdmit,
 };
 use crawl_policy::ProductToken;
 use crawl_scope::{Scope, ScopeMode};
@@ -93,6 +93,32 @@ fn a_permitted_link_that_is_too_deep_prevails_over_a_barred_one() {
                 KnownState::Deferred(exclusion) => assert_eq!(exclusion.reason, Reason::Depth),
                 state => panic!("{order:?}: {state:?}"),
             }
+        }
+    }
+}
+
+#[test]
+fn a_resource_is_fetched_even_if_its_page_has_a_barred_link_to_it() {
+    let page = leased(UrlToAdmit::link(url("/page"), 1, url("/")));
+    let top = leased(UrlToAdmit::seed(url("/")));
+    let (own, other) = ("/x", "http://b.example/x");
+    for (from, to, anchor, page_bar, kind) in [
+        (&top, own, "", None, UrlKind::Page),
+        (&top, own, "rel=nofollow", None, UrlKind::Resource),
+        (&top, own, "", Some(Reason::Meta), UrlKind::Resource),
+        // The page link leads out of scope, or too deep.
+        (&top, other, "", None, UrlKind::Resource),
+        (&page, own, "", None, UrlKind::Resource),
+    ] {
+        let (link, image) = (format!("<a href={to} {anchor}>"), format!("<img src={to}>"));
+        for html in [format!("{link}{image}"), format!("{image}{link}")] {
+            let [link] = links(from, &html, page_bar).try_into().unwrap();
+            assert_eq!(
+                (link.state, link.kind),
+                (RequestedState::Pending, kind),
+                "{} {html} {page_bar:?}",
+                from.url
+            );
         }
     }
 }
