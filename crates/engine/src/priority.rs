@@ -8,6 +8,10 @@ use crawl_weburl::HostKey;
 /// Maximum levels of sitemap indexes to follow.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 
+/// Maximum levels of resources that load each other, such as style sheets and their images.
+/// Beyond the limit: excluded as a `trap`.
+pub(crate) const MAX_RESOURCE_LEVELS: u8 = 5;
+
 /// How far the `priority` in a sitemap can move an entry from the position [`Priority::LINK`], in
 /// either direction.
 const SITEMAP_REACH: f32 = 32.0;
@@ -27,8 +31,14 @@ impl Priority {
     /// The last position for links of a page with something new. Links of barren pages, which have
     /// nothing new, come later.
     const LAST_LINK: Priority = Priority(Priority::LINK.0 + SITEMAP_REACH as u8);
-    /// Parts of pages, such as images and style sheets.
+    /// Pages of mirrors whose copy on the mirrored origin was not fetched. Pages that a sitemap gives
+    /// the lowest priority have the same position.
+    pub(crate) const COPY_MISSING: Priority = Priority::LAST_LINK;
+    /// Parts of pages, such as images and style sheets. A part of a style sheet comes after the style
+    /// sheets.
     pub(crate) const RESOURCE: Priority = Priority(192);
+    /// The first resources that are not fetched, because too many other resources led to them.
+    const TOO_NESTED_RESOURCE: Priority = Priority(Priority::RESOURCE.0 + MAX_RESOURCE_LEVELS);
     /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);
     /// Pages that only sitemaps on other hosts list. This is the lowest priority, so a link to such
@@ -59,6 +69,18 @@ impl Priority {
             false => SitemapNesting::Followed,
         };
         (Priority(Priority::SITEMAP.0 + level), nesting)
+    }
+
+    /// Returns the priority of the resources of a document that was itself fetched as a resource.
+    /// `self` is the priority of the document.
+    pub(crate) fn of_nested_resources(self) -> Priority {
+        let (first, too_nested) = (Priority::RESOURCE.0, Priority::TOO_NESTED_RESOURCE.0);
+        Priority(self.0.saturating_add(1).clamp(first, too_nested))
+    }
+
+    /// Returns whether a resource with this priority is nested too deeply to be fetched.
+    pub(crate) fn is_too_nested_resource(self) -> bool {
+        self == Priority::TOO_NESTED_RESOURCE
     }
 
     /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. A page with
@@ -169,6 +191,13 @@ mod tests {
             assert_eq!(late.level(), level);
         }
         assert_eq!(Priority::at_level(0), Priority::LINK);
+        let mut resource = Priority::RESOURCE;
+        for _ in 0..MAX_RESOURCE_LEVELS {
+            assert!(!resource.is_too_nested_resource() && resource.level() == 0);
+            resource = resource.of_nested_resources();
+        }
+        assert!(resource.is_too_nested_resource() && resource < Priority::ACTION);
+        assert_eq!(resource.of_nested_resources(), resource);
         let level_0 = [
             Priority::LINK,
             Priority::RESOURCE,

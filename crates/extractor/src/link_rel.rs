@@ -125,7 +125,6 @@ impl Rel {
         Rel::MASK_ICON,
         Rel::PRELOAD,
         Rel::MODULEPRELOAD,
-        Rel::PREFETCH,
         Rel::MANIFEST,
     ]);
 

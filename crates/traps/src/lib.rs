@@ -34,6 +34,7 @@ use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
 use self::host_memory::{HostMemories, HostMemory, TextOccurrences, UrlsFromBarrenPages};
 pub use self::learned_spellings::{RecordedSpellings, fetched_instead, is_about_session_ids};
 use self::mirrored_origins::MirrorTracker;
+pub use self::mirrored_origins::mirrored_page;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
 pub use self::template_history::TrapKind;

@@ -24,6 +24,8 @@ const MIN_WORDS: u32 = 20;
 /// Maximum number of differing bits between the simhashes of two pages. Up to this number the pages
 /// count as one page fetched twice.
 const NEAR_BITS: u32 = 3;
+/// The beginning of the reason why a page of a mirror is deferred. The mirrored origin follows.
+const MIRROR_OF: &str = "mirror of ";
 
 #[derive(Debug)]
 struct KnownPage {
@@ -121,10 +123,22 @@ impl MirrorTracker {
         let of = pairs.iter().filter(|(_, pair)| is_mirror(pair));
         let (of, pair) = of.min_by_key(|(of, _)| of.as_str())?;
         let same = pair.same;
-        let reason = format!("mirror of {of}: {same} of {same} pages were the same");
-        let twin = canonicalize(None, &format!("{of}{}", url.path_and_query())).ok()?;
-        Some((twin, reason))
+        let reason = format!("{MIRROR_OF}{of}: {same} of {same} pages were the same");
+        Some((page_at(of.as_str(), url)?, reason))
     }
+}
+
+/// Returns the copy of a page on the mirrored origin. `rule` is the reason why the page is deferred,
+/// as in [`UrlDisposition::Mirror`](crate::UrlDisposition::Mirror). `None` for other reasons.
+#[must_use]
+pub fn mirrored_page(url: &CanonicalUrl, rule: &str) -> Option<CanonicalUrl> {
+    let (origin, _) = rule.strip_prefix(MIRROR_OF)?.split_once(": ")?;
+    page_at(origin, url)
+}
+
+/// Returns the URL with the path and query of `url` on another origin. `None` if it is too long.
+fn page_at(origin: &str, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+    canonicalize(None, &format!("{origin}{}", url.path_and_query())).ok()
 }
 
 #[cfg(test)]

@@ -40,6 +40,10 @@ use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 ///   returns true, nothing else is fetched. At the end of the run [`take_held`](Self::take_held)
 ///   returns the leases still held.
 ///
+/// - A page of a mirror is deferred in favour of its copy on the mirrored origin. Once nothing else
+///   is left to fetch, and [`takes_back_mirrored`](Self::takes_back_mirrored) returns true, the
+///   caller has the deferred pages judged again, because some copies may not have been fetched.
+///
 /// Emits no effects.
 pub(crate) struct LeaseJudge {
     rules: TrapAvoidance,
@@ -53,6 +57,8 @@ pub(crate) struct LeaseJudge {
     out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
+    /// Whether pages of mirrors may have been deferred since they were last judged again.
+    may_have_mirrored: bool,
 }
 
 /// What to do with a leased URL that scope and robots.txt allow.
@@ -92,6 +98,7 @@ impl LeaseJudge {
             suspects: CrashSuspects::default(),
             out: FoldHashMap::new(),
             waiting: BTreeSet::new(),
+            may_have_mirrored: false,
         }
     }
 
@@ -103,6 +110,16 @@ impl LeaseJudge {
     /// Restricts fetching to a sample of pages, if the crawl draws one.
     pub(super) fn sample(&mut self, sampling: Option<SampleState>) {
         self.sampling = sampling;
+    }
+
+    /// Notes that an earlier run may have deferred pages of mirrors.
+    pub(super) fn resume(&mut self) {
+        self.may_have_mirrored = self.rules.traps;
+    }
+
+    /// Returns whether pages of mirrors may have been deferred since the last call.
+    pub(super) fn takes_back_mirrored(&mut self) -> bool {
+        std::mem::take(&mut self.may_have_mirrored)
     }
 
     /// Returns true, once only, if the sampling frame is complete and the sample must be drawn now.
@@ -201,6 +218,11 @@ impl LeaseJudge {
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
         let disposition = self.judge(lease, context, per_host, frontier)?;
+        self.may_have_mirrored |= matches!(
+            &disposition,
+            LeaseDisposition::Settle(WriterMessage::PutAside { exclusion, .. })
+                if exclusion.reason == Reason::Duplicate
+        );
         let (lease, is_only_checked) = match disposition {
             LeaseDisposition::Fetch(lease) => (lease, false),
             LeaseDisposition::CheckStatus(lease) => (lease, true),
@@ -321,7 +343,7 @@ impl LeaseJudge {
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            UrlDisposition::Mirror(twin, why) if is_fetched_or_pending(frontier, &twin)? => {
+            UrlDisposition::Mirror(twin, why) if yields_to(&twin, at, frontier)? => {
                 LeaseDisposition::Settle(WriterMessage::PutAside {
                     lease,
                     exclusion: put_aside(Reason::Duplicate, why),
@@ -334,15 +356,19 @@ impl LeaseJudge {
     }
 }
 
-/// Returns whether a page was fetched with a 2xx status, or is pending or leased.
-fn is_fetched_or_pending(
+/// Returns whether a page of a mirror is deferred in favour of its copy on the mirrored origin,
+/// which is the case if the copy was fetched with a 2xx status, or is pending or leased. If the copy
+/// is then not fetched, the page is pending again with the priority [`Priority::COPY_MISSING`], and
+/// no longer waits for the copy.
+fn yields_to(
+    copy: &CanonicalUrl,
+    at: Priority,
     frontier: &dyn Frontier,
-    url: &CanonicalUrl,
 ) -> Result<bool, FrontierError> {
-    let record = frontier.known(url)?;
+    let record = frontier.known(copy)?;
     Ok(record.is_some_and(|record| match record.state {
         KnownState::Fetched { status } => (200..300).contains(&status),
-        KnownState::Pending { .. } | KnownState::Leased { .. } => true,
+        KnownState::Pending { .. } | KnownState::Leased { .. } => at != Priority::COPY_MISSING,
         _ => false,
     }))
 }
@@ -355,7 +381,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::super::fixtures::{context, leased};
-    use super::{LeaseDisposition, LeaseJudge, is_fetched_or_pending};
+    use super::{LeaseDisposition, LeaseJudge, yields_to};
     use crate::config::{OffScopeMethod, TrapAvoidance};
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
@@ -513,21 +539,19 @@ mod tests {
             transaction.admit(admission).unwrap();
         }
         transaction.commit().unwrap();
-        for (path, expected) in [
-            ("/page", true),
-            ("/last", true),
-            ("/waiting", true),
-            ("/asked", true),
-            ("/moved", false),
-            ("/gone", false),
-            ("/deferred", false),
-            ("/unknown", false),
+        for (path, is_first, is_later) in [
+            ("/page", true, true),
+            ("/last", true, true),
+            ("/waiting", true, false),
+            ("/asked", true, false),
+            ("/moved", false, false),
+            ("/gone", false, false),
+            ("/deferred", false, false),
+            ("/unknown", false, false),
         ] {
-            assert_eq!(
-                is_fetched_or_pending(&frontier, &url(path)).unwrap(),
-                expected,
-                "{path}"
-            );
+            let yields = |at| yields_to(&url(path), at, &frontier).unwrap();
+            let both = (yields(Priority::LINK), yields(Priority::COPY_MISSING));
+            assert_eq!(both, (is_first, is_later), "{path}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Spends permits on the requests of logins, and handles the results.
 
 use crawl_fetcher::{Exchange, ExchangeFailure};
-use crawl_frontier::{FrontierError, Lease, NotFetchedReason, Reason};
+use crawl_frontier::{FrontierError, Lease, NotFetchedReason, Reason, UrlKind};
 use crawl_scheduler::{RobotsState, Tick};
 use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -163,10 +163,16 @@ impl Coordinator {
         logins.any(|login| login.skips_actions && site == Some(&login.site))
     }
 
-    /// Returns the exclusion of a URL that looks like an action on a site with a login, because a
-    /// log-out would end the session. `None` for other URLs.
-    pub(super) fn action_at_login(&self, lease: &Lease) -> Option<NotFetchedReason> {
-        let is_skipped = self.skips_actions_at_login(&lease.url);
+    /// Returns the exclusion of a leased URL that looks like an action. `None` for other URLs, and
+    /// if actions may be requested:
+    ///
+    /// - On a site with a login they are not, because a log-out would end the session.
+    /// - If the crawl skips actions, links to them are not followed. A URL that was found by a run
+    ///   that did not skip them may still be pending.
+    pub(super) fn skipped_action(&self, lease: &Lease) -> Option<NotFetchedReason> {
+        let is_link = lease.kind == UrlKind::Page && lease.redirects == 0;
+        let is_skipped =
+            self.config.traps.skip_actions && is_link || self.skips_actions_at_login(&lease.url);
         let action = is_skipped.then(|| action(&lease.url)).flatten()?;
         (!lease.is_seed).then(|| NotFetchedReason {
             rule: Some(action.to_string()),

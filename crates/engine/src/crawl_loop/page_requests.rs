@@ -105,7 +105,7 @@ impl Coordinator {
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<LeaseStep, FrontierError> {
-        if let Some(exclusion) = self.action_at_login(&lease) {
+        if let Some(exclusion) = self.skipped_action(&lease) {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseStep::Next);
         }

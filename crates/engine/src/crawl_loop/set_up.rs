@@ -124,6 +124,9 @@ impl Coordinator {
         if !seeds.is_empty() {
             self.write(WriterMessage::Seeds(seeds), out);
         }
+        if self.frontier.counts().deferred > 0 {
+            self.lease_judge.resume();
+        }
         let scope = Some(Arc::clone(self.scope.current()));
         self.write(WriterMessage::TakeBack { scope }, out);
     }

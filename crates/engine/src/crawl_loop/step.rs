@@ -143,8 +143,8 @@ impl Coordinator {
     }
 
     /// Ends a run that can issue no more permits, with nothing in flight or uncommitted. The run
-    /// continues if a crash suspect must be read, if the sample must be drawn, or if another worker
-    /// may find more URLs. Returns true if a crash suspect is fetched next.
+    /// continues if a crash suspect must be read, if pages of mirrors must be judged again, if the
+    /// sample must be drawn, or if another worker may find more URLs. Returns true if a crash suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.lease_judge.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);
@@ -154,6 +154,9 @@ impl Coordinator {
             self.frontier.release(lease);
             self.wake_pending(now, &origin);
             return true;
+        }
+        if ending.is_some() && self.take_back_mirrored(out) {
+            ending = None;
         }
         // The sampling frame counts as complete even if some hosts are unreachable. It is
         // incomplete if a spent budget kept URLs from being fetched. A later run with a larger
@@ -178,6 +181,16 @@ impl Coordinator {
             self.end.end(ended);
         }
         false
+    }
+
+    /// Has the deferred pages of mirrors judged again, if there may be any. Returns whether there
+    /// may be. A replay calls this when the recorded crawl did it.
+    pub(crate) fn take_back_mirrored(&mut self, out: &mut Vec<Effect>) -> bool {
+        let is_due = self.lease_judge.takes_back_mirrored();
+        if is_due {
+            self.write(WriterMessage::TakeBackMirrored, out);
+        }
+        is_due
     }
 
     pub(super) fn has_room(&self, now: Tick) -> bool {

@@ -20,6 +20,8 @@ pub(crate) enum MessageCause {
     Seeds,
     /// A re-examination of deferred URLs.
     TakeBack,
+    /// A re-examination of the pages of mirrors.
+    Mirrored,
     /// The draw of the sample.
     Draw,
     /// An operator's command.
@@ -56,6 +58,7 @@ impl fmt::Display for MessageKey {
             MessageCause::Render(number) => write!(f, "r{number}")?,
             MessageCause::Seeds => f.write_str("seeds")?,
             MessageCause::TakeBack => f.write_str("take-back")?,
+            MessageCause::Mirrored => f.write_str("mirrored")?,
             MessageCause::Draw => f.write_str("draw")?,
             MessageCause::Command => f.write_str("command")?,
         }
@@ -128,6 +131,7 @@ impl FromStr for MessageKey {
         let cause = match cause {
             "seeds" => MessageCause::Seeds,
             "take-back" => MessageCause::TakeBack,
+            "mirrored" => MessageCause::Mirrored,
             "draw" => MessageCause::Draw,
             "command" => MessageCause::Command,
             _ => match cause.split_at_checked(1) {
@@ -189,6 +193,7 @@ impl MessageKeyAssigner {
                 }
                 WriterMessage::Seeds(_) => Some(MessageCause::Seeds),
                 WriterMessage::TakeBack { .. } => Some(MessageCause::TakeBack),
+                WriterMessage::TakeBackMirrored => Some(MessageCause::Mirrored),
                 WriterMessage::DrawSample => Some(MessageCause::Draw),
                 WriterMessage::Order(_) => Some(MessageCause::Command),
                 _ => None,
@@ -229,6 +234,7 @@ mod tests {
             (MessageCause::Render(4), 1, "r4.1"),
             (MessageCause::Seeds, 0, "seeds"),
             (MessageCause::TakeBack, 0, "take-back"),
+            (MessageCause::Mirrored, 0, "mirrored"),
             (MessageCause::Draw, 0, "draw"),
             (MessageCause::Command, 0, "command"),
         ] {

@@ -406,6 +406,9 @@ pub(crate) enum WriterMessage {
         /// deferred.
         scope: Option<Arc<Scope>>,
     },
+    /// Admit pages of mirrors again whose copy on the mirrored origin was not fetched. Sent once no
+    /// further page can be fetched.
+    TakeBackMirrored,
     /// Draw the sample from the URLs that were deferred for it. Sent once no further page can be
     /// found.
     DrawSample,
@@ -435,6 +438,7 @@ impl WriterMessage {
             | WriterMessage::PutAside { .. }
             | WriterMessage::Seeds(_)
             | WriterMessage::TakeBack { .. }
+            | WriterMessage::TakeBackMirrored
             | WriterMessage::DrawSample
             | WriterMessage::TakeLinks
             | WriterMessage::Broken(_)

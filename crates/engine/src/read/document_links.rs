@@ -1,6 +1,7 @@
 //! The links of a document, ready to be admitted: each URL once, judged by the scope.
 
 use std::cell::{RefCell, RefMut};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::document_result::ReadDocument;
 use super::link_cache::{CachedLink, LinkCache};
 use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page_pipeline_stages::PageFindings;
-use crate::priority::Priority;
+use crate::priority::{MAX_RESOURCE_LEVELS, Priority};
 use crate::secret_redaction::{SECRET_IN_URL, redacted_url};
 
 /// Maximum sitemap links to admit in one transaction.
@@ -89,14 +90,30 @@ impl DiscoveryContext {
     }
 
     /// Returns how a resource of a page, such as an image, was found. A resource has the depth of
-    /// its page.
+    /// its page. A resource of a resource, such as an image of a style sheet, has a later priority.
     pub(crate) fn resource(from: &Lease) -> DiscoveryContext {
+        let priority = match from.kind {
+            UrlKind::Resource => Priority::of(from).of_nested_resources(),
+            UrlKind::Page | UrlKind::Sitemap => Priority::RESOURCE,
+        };
         DiscoveryContext {
             kind: UrlKind::Resource,
             depth: from.depth,
-            priority: Priority::RESOURCE,
+            priority,
             ..DiscoveryContext::link(from)
         }
+    }
+
+    /// Returns the exclusion of a resource that too many other resources lead to.
+    fn too_nested(self) -> Option<NotFetchedReason> {
+        let is_resource = self.kind == UrlKind::Resource;
+        let is_too_nested = is_resource && self.priority.is_too_nested_resource();
+        is_too_nested.then(|| NotFetchedReason {
+            rule: Some(format!(
+                "more than {MAX_RESOURCE_LEVELS} levels of resources"
+            )),
+            ..NotFetchedReason::of(Reason::Trap)
+        })
     }
 }
 
@@ -390,6 +407,7 @@ impl<'a> DocumentLinkCollector<'a> {
         if self.ends_here(discovery) {
             return;
         }
+        let barred = barred.or_else(|| discovery.too_nested());
         let url = match url {
             Ok(url) => url,
             Err(why) => return self.count_dropped(why.name(), 1),
@@ -399,18 +417,17 @@ impl<'a> DocumentLinkCollector<'a> {
         }
         let (discovery, url, barred) = self.named(discovery, url, barred);
         let place = self.places.get(&url).copied();
-        match place.or_else(|| self.known.place_of(&url)) {
-            Some(place) if !self.outweighs(place, discovery, barred.as_ref()) => {}
-            place => {
-                let verdict = self.scope.judge(&url, discovery.depth);
-                let admission = self.admission(discovery, url, barred, verdict);
-                match place {
-                    Some(place) => self.found[place] = admission,
-                    None => {
-                        self.places.insert(admission.url.clone(), self.found.len());
-                        self.found.push(admission);
-                    }
-                }
+        let place = place.or_else(|| self.known.place_of(&url));
+        if place.is_some_and(|place| !self.may_replace(place, discovery, barred.as_ref())) {
+            return;
+        }
+        let verdict = self.scope.judge(&url, discovery.depth);
+        let admission = self.admission(discovery, url, barred, verdict);
+        match place {
+            Some(place) => self.replace(place, admission),
+            None => {
+                self.places.insert(admission.url.clone(), self.found.len());
+                self.found.push(admission);
             }
         }
     }
@@ -430,6 +447,7 @@ impl<'a> DocumentLinkCollector<'a> {
             self.settled += usize::from(is_first);
             return;
         }
+        barred = barred.or_else(|| discovery.too_nested());
         let target = self.known.target_at(number);
         if let (UrlKind::Page, Some(refusal)) = (discovery.kind, &target.action) {
             discovery.priority = Priority::ACTION;
@@ -442,7 +460,7 @@ impl<'a> DocumentLinkCollector<'a> {
                 true => None,
                 false => self.places.get(&target.url).copied(),
             });
-        if place.is_some_and(|place| !self.outweighs(place, discovery, barred.as_ref())) {
+        if place.is_some_and(|place| !self.may_replace(place, discovery, barred.as_ref())) {
             return;
         }
         let url = target.url.clone();
@@ -452,7 +470,7 @@ impl<'a> DocumentLinkCollector<'a> {
         };
         let admission = self.admission(discovery, url, barred, verdict);
         match place {
-            Some(place) => self.found[place] = admission,
+            Some(place) => self.replace(place, admission),
             None => {
                 self.known.set_place(number, self.found.len());
                 self.found.push(admission);
@@ -460,16 +478,32 @@ impl<'a> DocumentLinkCollector<'a> {
         }
     }
 
-    /// Returns whether a link replaces an earlier link to the same URL: a permitted link replaces a
-    /// barred one, and a link to a page replaces a link to a resource.
-    fn outweighs(
+    /// Returns false if a link certainly doesn't [`replace`](Self::replace) an earlier link to the
+    /// same URL: a barred link doesn't replace a link of its kind, and a link to a resource doesn't
+    /// replace a link to a page that may be fetched.
+    fn may_replace(
         &self,
         place: usize,
         discovery: DiscoveryContext,
         barred: Option<&NotFetchedReason>,
     ) -> bool {
-        let kind = self.found[place].kind;
-        discovery.kind > kind || barred.is_none() && discovery.kind == kind
+        let earlier = &self.found[place];
+        match discovery.kind.cmp(&earlier.kind) {
+            Ordering::Less => earlier.state != RequestedState::Pending,
+            Ordering::Equal => barred.is_none(),
+            Ordering::Greater => true,
+        }
+    }
+
+    /// Replaces an earlier link to the same URL by a link of the same kind. Of links of two kinds,
+    /// keeps the one that may be fetched, so that an image is fetched even if its page also has a
+    /// `nofollow` link to it. If both or neither may be fetched, keeps the link to a page.
+    fn replace(&mut self, place: usize, link: UrlToAdmit) {
+        let earlier = &mut self.found[place];
+        let weight = |link: &UrlToAdmit| (link.state == RequestedState::Pending, link.kind);
+        if link.kind == earlier.kind || weight(&link) > weight(earlier) {
+            *earlier = link;
+        }
     }
 
     /// Returns the link with its URL replaced by the URL to fetch, which may be another spelling.
@@ -512,11 +546,25 @@ impl<'a> DocumentLinkCollector<'a> {
         verdict: ScopeVerdict,
     ) -> UrlToAdmit {
         let hops_off = self.hops_to(discovery, &url, &verdict);
+        let is_too_deep = matches!(
+            verdict,
+            ScopeVerdict::Out {
+                reason: OutOfScopeReason::Depth,
+                ..
+            }
+        );
+        // The frontier replaces a deferred URL only by a nearer path. Links that are too deep
+        // usually have the same depth, so let barred ones count as farther. Then a permitted link
+        // replaces a barred one, and a higher depth limit readmits the URL.
+        let redirects = match is_too_deep && barred.is_some() {
+            true => u8::MAX,
+            false => discovery.redirects,
+        };
         UrlToAdmit {
             state: self.standing(discovery, &url, barred, verdict),
             depth: discovery.depth,
             hops_off,
-            redirects: discovery.redirects,
+            redirects,
             via: Some(self.from.url.clone()),
             priority: discovery.priority.byte(),
             is_seed: discovery.is_seed,
@@ -546,13 +594,15 @@ impl<'a> DocumentLinkCollector<'a> {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
+            // A higher depth limit readmits the URL, but must not readmit a barred link. So `barred`
+            // takes precedence over the depth.
             ScopeVerdict::Out {
                 reason: OutOfScopeReason::Depth,
                 rule,
-            } => RequestedState::Deferred(NotFetchedReason {
+            } => RequestedState::Deferred(barred.unwrap_or_else(|| NotFetchedReason {
                 rule: Some(rule),
                 ..NotFetchedReason::of(Reason::Depth)
-            }),
+            })),
             // Links from the last allowed page out of scope were already dropped, so this URL is
             // within the limit.
             ScopeVerdict::Out {
@@ -639,3 +689,6 @@ fn rel_refusal(rel: Rel, element: LinkElement) -> Option<NotFetchedReason> {
     };
     refused.then(rule)
 }
+
+#[cfg(test)]
+mod tests;

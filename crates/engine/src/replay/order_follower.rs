@@ -151,7 +151,8 @@ impl OrderFollower {
     }
 
     fn has(&self, fact: &LoggedMessageEntry) -> bool {
-        fact.key.cause == MessageCause::Draw || self.held.contains_key(&fact.key)
+        let is_of_idle_loop = matches!(fact.key.cause, MessageCause::Draw | MessageCause::Mirrored);
+        is_of_idle_loop || self.held.contains_key(&fact.key)
     }
 
     fn take_held(&mut self, key: MessageKey) -> Option<WriterMessage> {
@@ -356,13 +357,20 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Returns the message with this key, which must be committed now. `None` if it is missing. If
-    /// the message draws the sample, lets the loop advance first, because the loop creates this
-    /// message only when it has nothing else to do.
+    /// Returns the message with this key, which must be committed now. `None` if it is missing. The
+    /// loop creates some messages only when it has nothing else to do: has it create them here.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &OrderFollower| following.held.contains_key(&key);
-        if key.cause == MessageCause::Draw && !self.following.as_ref().is_some_and(is_held) {
-            self.coordinator.advance(self.now, &mut self.effects);
+        if !self.following.as_ref().is_some_and(is_held) {
+            match key.cause {
+                MessageCause::Draw => {
+                    self.coordinator.advance(self.now, &mut self.effects);
+                }
+                MessageCause::Mirrored => {
+                    self.coordinator.take_back_mirrored(&mut self.effects);
+                }
+                _ => {}
+            }
             self.settle_effects()?;
         }
         let following = self.following.as_mut();

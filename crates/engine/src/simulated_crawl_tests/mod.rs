@@ -5,6 +5,7 @@ mod confidence_intervals;
 mod content_filter;
 mod failures_and_redirects;
 mod live_settings_changes;
+mod mirrors;
 mod off_scope_hops;
 mod operator_commands;
 mod plan_accuracy;

@@ -88,6 +88,8 @@ pub(super) struct CommitGroup<'a> {
     /// Whether to judge deferred URLs again after this group, and with which scope. If several
     /// messages request it, the URLs are still judged only once.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
+    /// Whether to judge the deferred pages of mirrors again after this group.
+    pub(super) takes_back_mirrored: bool,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
     /// Whether to keep the rows of pages until after the commit, for a consumer or for trace
@@ -132,6 +134,7 @@ impl<'a> CommitGroup<'a> {
             tombstones: &writer.tombstones,
             redirects: SettledRedirects::default(),
             take_back: None,
+            takes_back_mirrored: false,
             draws_sample: false,
             keeps_rows: writer.keeps_rows || TraceEventEmitter::are_wanted(),
             new_words: None,
@@ -233,6 +236,10 @@ impl CommitGroup<'_> {
                 // Every run sends this message first, even a resumed run. So this is where walkers
                 // take the steps that are already possible.
                 self.move_walkers(None)
+            }
+            WriterMessage::TakeBackMirrored => {
+                self.takes_back_mirrored = true;
+                Ok(())
             }
             WriterMessage::DrawSample => {
                 self.draws_sample = true;

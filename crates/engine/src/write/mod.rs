@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use crawl_archive::Timestamp;
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::worker_frontier::WorkerFrontier;
-use crawl_frontier::{Frontier, UrlToAdmit};
-use crawl_scope::Scope;
+use crawl_frontier::{Frontier, UnsettledUrl, UrlToAdmit};
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
 use self::other_spellings::WaitingLinks;
+use self::readmit_deferred::DeferralJudge;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
@@ -242,11 +242,25 @@ impl Writer {
             order.note_group(noted)?;
         }
         let take_back = group_state.take_back.take();
+        let takes_back_mirrored = group_state.takes_back_mirrored;
         let draws_sample = group_state.draws_sample;
         let mut committed = group_state.finish(&before)?;
         self.totals = committed.totals;
         if let Some(scope) = take_back {
-            let origins = self.take_back(&*frontier, scope.as_deref(), abandon)?;
+            let traps = self.traps.clone();
+            let rules = (traps.as_ref(), scope.as_deref());
+            let mut waiting_links = std::mem::take(&mut self.waiting_links);
+            let mut judge = |waiting: &UnsettledUrl<'_>| {
+                readmit_deferred::judge(waiting, &*frontier, rules, &mut waiting_links)
+            };
+            let origins = self.take_back(&*frontier, &mut judge, abandon)?;
+            committed.origins.extend(origins);
+            self.waiting_links = waiting_links;
+        }
+        if takes_back_mirrored {
+            let mut judge =
+                |waiting: &UnsettledUrl<'_>| readmit_deferred::judge_mirrored(waiting, &*frontier);
+            let origins = self.take_back(&*frontier, &mut judge, abandon)?;
             committed.origins.extend(origins);
         }
         if draws_sample {
@@ -259,16 +273,14 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Admits deferred URLs again if they may be fetched now. Returns the origins whose queues
-    /// changed.
+    /// Admits the deferred URLs again for which `judge` returns a priority. Returns the origins whose
+    /// queues changed.
     fn take_back(
         &mut self,
         frontier: &dyn Frontier,
-        scope: Option<&Scope>,
+        judge: &mut DeferralJudge<'_>,
         abandon: &AtomicBool,
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
-        let traps = self.traps.clone();
-        let mut waiting_links = std::mem::take(&mut self.waiting_links);
         let mut origins = BTreeMap::new();
         let mut admit = |again: &[UrlToAdmit]| {
             let before = self.totals;
@@ -277,9 +289,7 @@ impl Writer {
             origins.extend(group.finish(&before)?.origins);
             Ok(())
         };
-        let rules = (traps.as_ref(), scope, &mut waiting_links);
-        readmit_deferred::each_batch(frontier, rules, abandon, &mut admit)?;
-        self.waiting_links = waiting_links;
+        readmit_deferred::each_batch(frontier, judge, abandon, &mut admit)?;
         Ok(origins)
     }
 }

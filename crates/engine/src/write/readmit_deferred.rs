@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Frontier, FrontierError, NotFetchedReason, Reason, UnsettledUrl, UrlToAdmit};
+use crawl_frontier::{
+    Frontier, FrontierError, KnownState, NotFetchedReason, Reason, UnsettledUrl, UrlToAdmit,
+};
 use crawl_scope::{Scope, ScopeVerdict};
-use crawl_traps::{TrapKind, UrlDisposition, fetched_instead};
+use crawl_traps::{TrapKind, UrlDisposition, fetched_instead, mirrored_page};
 use crawl_weburl::CanonicalUrl;
 
 use super::other_spellings::{OtherSpelling, WaitingLinks};
@@ -16,61 +18,47 @@ use crate::shared_trap_detector::SharedTrapDetector;
 /// Maximum URLs to admit again in one transaction, to limit the memory for them.
 const MAX_BATCH: usize = 4096;
 
-/// Passes to `admit` all deferred URLs whose reason no longer holds. URLs that were too deep are
-/// judged again by `scope`.
+/// Returns the priority that a deferred URL gets if it may be fetched now. `None` if it stays
+/// deferred.
+pub(super) type DeferralJudge<'a> =
+    dyn FnMut(&UnsettledUrl<'_>) -> Result<Option<Priority>, FrontierError> + 'a;
+
+/// Passes to `admit` all deferred URLs for which `judge` returns a priority.
 ///
 /// Runs on the writer's thread, reads the whole list of deferred URLs from disk, and stops if
 /// `abandon` is set. If it stops early, or if a crash happens between two batches, the next start
-/// repeats the scan. The trap detector is locked for one URL at a time, so the crawl loop never
-/// waits for a disk read.
+/// repeats the scan.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
-    (traps, scope, waiting_links): (
-        Option<&SharedTrapDetector>,
-        Option<&Scope>,
-        &mut WaitingLinks,
-    ),
+    judge: &mut DeferralJudge<'_>,
     abandon: &AtomicBool,
     admit: &mut dyn FnMut(&[UrlToAdmit]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let mut batch = Vec::new();
     let mut admitted = Ok(());
-    let mut failed = None;
+    // The frontier of a replay may pass the URLs in another order, so sort them. The order still
+    // differs if there are several batches.
+    let mut admit_sorted = |batch: &mut Vec<UrlToAdmit>| {
+        batch.sort_unstable_by(|one, other| one.url.cmp(&other.url));
+        admit(batch)
+    };
     frontier.each_deferred(&mut |waiting| {
         if abandon.load(Ordering::Relaxed) {
             batch.clear();
             return ControlFlow::Break(());
         }
-        let priority = match is_in_reach(&waiting, scope) {
-            true => Some(Priority::LINK),
-            false => traps.and_then(|traps| place(&waiting, traps)),
-        };
-        let again = |priority: Priority| {
-            let via = waiting.via.unwrap_or(waiting.url).clone();
-            UrlToAdmit {
-                priority: priority.byte(),
-                hops_off: waiting.hops_off,
-                ..UrlToAdmit::link(waiting.url.clone(), waiting.depth, via)
+        let priority = match judge(&waiting) {
+            Ok(priority) => priority,
+            Err(why) => {
+                admitted = Err(why.into());
+                return ControlFlow::Break(());
             }
         };
-        let other = waiting.exclusion.and_then(other_spelling);
-        match (priority, other) {
-            (Some(priority), _) => batch.push(again(priority)),
-            (None, Some(other)) => {
-                let link = again(Priority::LINK);
-                match is_answered_elsewhere(frontier, &other, &link, waiting_links) {
-                    Ok(true) => {}
-                    Ok(false) => batch.push(link),
-                    Err(why) => {
-                        failed = Some(why);
-                        return ControlFlow::Break(());
-                    }
-                }
-            }
-            (None, None) => {}
+        if let Some(priority) = priority {
+            batch.push(admission(&waiting, priority));
         }
         if batch.len() == MAX_BATCH {
-            admitted = admit(&batch);
+            admitted = admit_sorted(&mut batch);
             batch.clear();
         }
         match admitted {
@@ -79,13 +67,60 @@ pub(super) fn each_batch(
         }
     })?;
     admitted?;
-    if let Some(why) = failed {
-        return Err(why.into());
-    }
     match batch.is_empty() {
         true => Ok(()),
-        false => admit(&batch),
+        false => admit_sorted(&mut batch),
     }
+}
+
+fn admission(waiting: &UnsettledUrl<'_>, priority: Priority) -> UrlToAdmit {
+    let via = waiting.via.unwrap_or(waiting.url).clone();
+    UrlToAdmit {
+        priority: priority.byte(),
+        hops_off: waiting.hops_off,
+        ..UrlToAdmit::link(waiting.url.clone(), waiting.depth, via)
+    }
+}
+
+/// Judges a deferred URL whose reason may no longer hold. A URL that was too deep is judged again by
+/// `scope`. A link whose other spelling is still awaited is added to `waiting_links`. The trap
+/// detector is locked for one URL at a time, so the crawl loop never waits for a disk read.
+pub(super) fn judge(
+    waiting: &UnsettledUrl<'_>,
+    frontier: &dyn Frontier,
+    (traps, scope): (Option<&SharedTrapDetector>, Option<&Scope>),
+    waiting_links: &mut WaitingLinks,
+) -> Result<Option<Priority>, FrontierError> {
+    if is_in_reach(waiting, scope) {
+        return Ok(Some(Priority::LINK));
+    }
+    let priority = traps.and_then(|traps| place(waiting, traps));
+    let other = waiting.exclusion.and_then(other_spelling);
+    let (None, Some(other)) = (priority, other) else {
+        return Ok(priority);
+    };
+    let link = admission(waiting, Priority::LINK);
+    let is_answered = is_answered_elsewhere(frontier, &other, &link, waiting_links)?;
+    Ok((!is_answered).then_some(Priority::LINK))
+}
+
+/// Judges a deferred URL once no further page can be fetched. A page of a mirror may be fetched
+/// unless its copy on the mirrored origin was fetched with a 2xx status.
+pub(super) fn judge_mirrored(
+    waiting: &UnsettledUrl<'_>,
+    frontier: &dyn Frontier,
+) -> Result<Option<Priority>, FrontierError> {
+    let duplicate = waiting
+        .exclusion
+        .filter(|exclusion| exclusion.reason == Reason::Duplicate);
+    let rule = duplicate.and_then(|exclusion| exclusion.rule.as_deref());
+    let Some(copy) = rule.and_then(|rule| mirrored_page(waiting.url, rule)) else {
+        return Ok(None);
+    };
+    let is_fetched = frontier.known(&copy)?.is_some_and(
+        |copy| matches!(copy.state, KnownState::Fetched { status } if (200..300).contains(&status)),
+    );
+    Ok((!is_fetched).then_some(Priority::COPY_MISSING))
 }
 
 /// Returns whether a URL was deferred because it was too deep, but is in scope now.
@@ -159,12 +194,13 @@ mod tests {
     use crawl_frontier::conformance::helpers::{admit, settle};
     use crawl_frontier::{
         Frontier as _, LeaseOutcome, MemoryFrontier, NotFetchedReason, Reason, RequestedState,
-        UrlToAdmit,
+        UnsettledUrl, UrlToAdmit,
     };
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
-    use super::{MAX_BATCH, WaitingLinks, each_batch};
+    use super::{MAX_BATCH, WaitingLinks, each_batch, judge, judge_mirrored};
+    use crate::priority::Priority;
     use crate::shared_trap_detector::put_aside;
 
     #[test]
@@ -186,13 +222,16 @@ mod tests {
         let taken_back = |abandon: &AtomicBool, abandon_after: usize| {
             let mut batches = Vec::new();
             let mut admit = |batch: &[UrlToAdmit]| {
+                assert!(batch.is_sorted_by(|one, other| one.url < other.url));
                 batches.push(batch.len());
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())
             };
             let mut waiting_links = WaitingLinks::default();
-            let rules = (None, Some(&scope), &mut waiting_links);
-            each_batch(&frontier, rules, abandon, &mut admit).unwrap();
+            let mut judge = |waiting: &UnsettledUrl<'_>| {
+                judge(waiting, &frontier, (None, Some(&scope)), &mut waiting_links)
+            };
+            each_batch(&frontier, &mut judge, abandon, &mut admit).unwrap();
             batches
         };
         assert_eq!(taken_back(&AtomicBool::new(false), 9), [MAX_BATCH, 2]);
@@ -200,6 +239,48 @@ mod tests {
         assert_eq!(taken_back(&AtomicBool::new(true), 9), [0; 0]);
     }
 
+    #[test]
+    fn a_page_of_a_mirror_is_admitted_again_unless_its_copy_was_fetched() {
+        let mirror_of = "mirror of http://a.example:81: 8 of 8 pages were the same";
+        let fetched = |status| Some(LeaseOutcome::Fetched { status });
+        let failed = Some(LeaseOutcome::Failed {
+            why: "timeout".to_owned(),
+        });
+        for (rule, copy, is_admitted) in [
+            (mirror_of, fetched(200), false),
+            (mirror_of, fetched(299), false),
+            (mirror_of, fetched(301), true),
+            (mirror_of, fetched(404), true),
+            (mirror_of, failed, true),
+            // The copy is still pending, for example because its host has no budget left.
+            (mirror_of, None, true),
+            ("Clean-param: sid", None, false),
+        ] {
+            let frontier = MemoryFrontier::new();
+            let shown = format!("{rule} {copy:?}");
+            let copied = canonicalize(None, "http://a.example:81/p?q").unwrap();
+            admit(&frontier, [UrlToAdmit::seed(copied.clone())]);
+            if let Some(outcome) = copy {
+                let lease = frontier.lease(&copied.origin()).unwrap().unwrap();
+                settle(&frontier, lease, outcome);
+            }
+            let page = canonicalize(None, "http://b.example/p?q").unwrap();
+            let exclusion = NotFetchedReason {
+                rule: Some(rule.to_owned()),
+                ..NotFetchedReason::of(Reason::Duplicate)
+            };
+            let waiting = UnsettledUrl {
+                url: &page,
+                depth: 1,
+                hops_off: 0,
+                via: None,
+                exclusion: Some(&exclusion),
+            };
+            let priority = judge_mirrored(&waiting, &frontier).unwrap();
+            let expected = is_admitted.then_some(Priority::COPY_MISSING);
+            assert_eq!(priority, expected, "{shown}");
+        }
+    }
     #[test]
     fn a_link_is_readmitted_unless_another_spelling_has_or_may_have_its_page() {
         let frontier = MemoryFrontier::new();
@@ -228,8 +309,10 @@ mod tests {
             readmitted.extend(batch.iter().map(|link| link.url.path().to_owned()));
             Ok(())
         };
-        let rules = (None, None, &mut waiting_links);
-        each_batch(&frontier, rules, &AtomicBool::new(false), &mut admit).unwrap();
+        let mut judge = |waiting: &UnsettledUrl<'_>| {
+            judge(waiting, &frontier, (None, None), &mut waiting_links)
+        };
+        each_batch(&frontier, &mut judge, &AtomicBool::new(false), &mut admit).unwrap();
         readmitted.sort();
         assert_eq!(readmitted, ["/gone/index.html", "/unknown/index.html"]);
         let waiting = waiting_links.take(&url("/pending/"));

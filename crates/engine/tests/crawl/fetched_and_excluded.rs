@@ -323,12 +323,20 @@ fn a_guessed_sitemap_that_is_missing_has_no_row() {
 
 #[test]
 fn a_higher_depth_limit_readmits_deferred_urls() {
-    let web = TestWeb::builder().seed(9).pages(40).sitemap(false).start();
+    let mix = LinkMix {
+        shunned: 20,
+        ..LinkMix::default()
+    };
+    let web = TestWeb::builder().seed(9).pages(40).sitemap(false);
+    let web = web.mix(mix).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.max_depth = Some(0);
     assert_eq!(crawl.run().unwrap().pages, 1);
-    crawl.config.scope.max_depth = None;
-    crawl.run().unwrap();
+    // URLs that only `nofollow` links lead to stay deferred at each depth.
+    for max_depth in [Some(1), Some(2), None] {
+        crawl.config.scope.max_depth = max_depth;
+        crawl.run().unwrap();
+    }
     let truth = web.truth(AllowedHosts::Host).fetched;
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),

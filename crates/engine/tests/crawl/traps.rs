@@ -198,6 +198,18 @@ fn actions_come_last_or_not_at_all() {
     crawl.run().unwrap();
     assert_eq!(web.take_log().len(), actions.len());
     assert!(crawl.excluded_rows().is_empty());
+
+    // URLs that look like actions, and that a run without the setting left pending.
+    let mut crawl = steady(&web);
+    crawl.config.budgets.max_pages = Some(3);
+    crawl.run().unwrap();
+    crawl.config.budgets.max_pages = None;
+    crawl.config.traps.skip_actions = true;
+    crawl.run().unwrap();
+    let log: Vec<String> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(log, plain);
+    let rows = crawl.excluded_rows();
+    assert!(rows.len() == 3 && rows.iter().all(|row| row.reason == "action"));
 }
 
 /// Crawls a page that has these links, on a host with this robots.txt. Returns the paths that were

@@ -85,11 +85,13 @@ fn rfc8288_3_2_a_link_of_another_page_is_skipped() {
 #[test]
 fn kinds_of_links_in_headers() {
     check(
-        "</s.css>; rel=preload; as=style, </f>; rel=alternate; type=\"application/rss+xml\", <//h>; rel=preconnect, <data:,x>; rel=preload",
+        "</s.css>; rel=preload; as=style, </f>; rel=alternate; type=\"application/rss+xml\", <//h>; rel=preconnect, <data:,x>; rel=preload, </i>; rel=prefetch, </n>; rel=\"next prefetch\"",
         &expect![[r#"
             http Resource "/s.css" rel=preload
             http Feed "/f" rel=alternate type=application/rss+xml
             http Other "//h"
+            http Other "/i" rel=prefetch
+            http Page "/n" rel=next prefetch
         "#]],
     );
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, RobotsVerdict};
+use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
@@ -18,9 +18,9 @@ use super::settings_history::SettingsHistory;
 use super::text::undecided_words;
 use super::{AuditReport, ROUNDING_MS, read_settings, readable};
 use crate::error::RecordsError;
-use crate::host_reports::LastRowLineSet;
 use crate::number_format::{counted, grouped, size};
-use crate::row_file_reader::{excluded, pages, requests};
+use crate::round_row_filter::ExclusionsInForce;
+use crate::row_file_reader::{pages, requests};
 use crate::self_contained_page::{HtmlTable, TableCell, fold, page};
 
 /// Everything that the page about a host shows.
