@@ -2,10 +2,9 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crawl_archive::{AtomicFile, AtomicFileError};
+use crawl_archive::{AtomicFile, AtomicFileError, end_of_links};
 
 use crate::error::{CommandError, unwritable};
 
@@ -25,19 +24,6 @@ pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Com
         Err(why) => Err(why),
     };
     written.map_err(|why| unwritable(path, &why))
-}
-
-/// Returns the path of the file that `path` leads to through symbolic links. The file need not exist.
-fn end_of_links(path: &Path) -> PathBuf {
-    match fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(why) if why.kind() == ErrorKind::NotFound => {
-            let next = |link: &PathBuf| Some(link.parent()?.join(fs::read_link(link).ok()?));
-            let chain = iter::successors(Some(path.to_owned()), next);
-            chain.last().unwrap_or_default()
-        }
-        Err(_) => path.to_owned(),
-    }
 }
 
 /// Replaces a file, and keeps the permissions of the earlier file.
