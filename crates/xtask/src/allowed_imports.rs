@@ -595,6 +595,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "error",
                     "identity",
                     "input_file_reader",
+                    "output_file",
                     "rendering",
                     "shared_frontier",
                     "values",
