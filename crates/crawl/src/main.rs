@@ -11,6 +11,7 @@ mod clock;
 mod commands;
 mod control;
 mod error;
+mod explanation;
 #[cfg(test)]
 mod fuzz_checks;
 mod identity;

@@ -566,6 +566,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("error", &[]),
             ("clock", &["error"]),
             ("open_search_index", &["error"]),
+            ("explanation", &["clock", "error"]),
             ("input_file_reader", &["error"]),
             ("output_file", &["error"]),
             ("values", &[]),
@@ -623,7 +624,10 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 ],
             ),
             // `mcp` only reads, so it needs no access to `control`.
-            ("mcp", &["cli", "clock", "error", "open_search_index"]),
+            (
+                "mcp",
+                &["cli", "clock", "error", "explanation", "open_search_index"],
+            ),
             // Serves metrics of a crawl over HTTP, with the connection limits of `serve`.
             ("metrics", &["error", "serve"]),
             ("metrics_left_out", &["error"]),
@@ -648,6 +652,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "clock",
                     "control",
                     "error",
+                    "explanation",
                     "identity",
                     "input_file_reader",
                     "run",

@@ -161,6 +161,10 @@ fn answers_contain_nothing_that_pages_forbid() {
     for words in ["Secret", "no model may have", "Whispered words"] {
         assert!(!all.contains(words), "{words}");
     }
+    assert_eq!(cmd.run(&["forget", "c", &web.url(0, "/tea")]).code, 0);
+    let answers = call_all(&cmd, &[call("explain", url("/tea"))]);
+    let explained = &answers[0]["result"]["structuredContent"];
+    assert_eq!(explained["state"], "forgotten", "{explained}");
 }
 
 #[test]
