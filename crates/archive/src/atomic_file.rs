@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 /// The reason why a file or folder could not be written.
@@ -37,11 +38,14 @@ impl AtomicFileError {
 }
 
 /// A file that is written under a temporary name, and renamed when it is finished. Until then, the
-/// old file stays. Dropping an unfinished file removes the temporary file.
+/// old file stays. Dropping an unfinished file removes the temporary file. A symbolic link at the
+/// path stays, and the file that it leads to is created or replaced. Anything else at the path, such
+/// as a pipe or a device, is written to directly.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
-    temporary: PathBuf,
+    /// `None` if the file is written to directly.
+    temporary: Option<PathBuf>,
     file: Option<BufWriter<File>>,
 }
 
@@ -51,10 +55,19 @@ impl AtomicFile {
     /// # Errors
     /// [`AtomicFileError::Write`] if the temporary file can't be created.
     pub fn create(path: &Path) -> Result<AtomicFile, AtomicFileError> {
-        let temporary = temporary_path(path, "new");
-        let file = File::create(&temporary).map_err(AtomicFileError::at(path))?;
+        let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let (path, temporary) = match is_special {
+            true => (path.to_path_buf(), None),
+            false => {
+                let path = end_of_links(path);
+                let temporary = temporary_path(&path, "new");
+                (path, Some(temporary))
+            }
+        };
+        let file = File::create(temporary.as_ref().unwrap_or(&path));
+        let file = file.map_err(AtomicFileError::at(&path))?;
         Ok(AtomicFile {
-            path: path.to_path_buf(),
+            path,
             temporary,
             file: Some(BufWriter::with_capacity(1 << 16, file)),
         })
@@ -65,7 +78,7 @@ impl AtomicFile {
     /// # Errors
     /// An I/O error.
     pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
-        fs::set_permissions(&self.temporary, permissions)
+        fs::set_permissions(self.temporary.as_ref().unwrap_or(&self.path), permissions)
     }
 
     /// Syncs the file and renames it to its path.
@@ -76,10 +89,14 @@ impl AtomicFile {
         let Some(mut file) = self.file.take() else {
             return Ok(());
         };
-        let written = file.flush().and_then(|()| file.get_ref().sync_all());
+        let written = file.flush();
+        let Some(temporary) = &self.temporary else {
+            return written.map_err(AtomicFileError::at(&self.path));
+        };
         written
-            .and_then(|()| fs::rename(&self.temporary, &self.path))
-            .inspect_err(|_| drop(fs::remove_file(&self.temporary)))
+            .and_then(|()| file.get_ref().sync_all())
+            .and_then(|()| fs::rename(temporary, &self.path))
+            .inspect_err(|_| drop(fs::remove_file(temporary)))
             .map_err(AtomicFileError::at(&self.path))
     }
 }
@@ -96,8 +113,10 @@ impl Write for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if self.file.take().is_some() {
-            let _ = fs::remove_file(&self.temporary);
+        if self.file.take().is_some()
+            && let Some(temporary) = &self.temporary
+        {
+            let _ = fs::remove_file(temporary);
         }
     }
 }
@@ -111,8 +130,8 @@ pub struct AtomicFolder {
 }
 
 impl AtomicFolder {
-    /// Begins a folder that will be at `path`. Only replaces an empty folder, or a folder for which
-    /// `is_ours` returns true.
+    /// Begins a folder that will be at `path`, or where the symbolic link at `path` leads. Only
+    /// replaces an empty folder, or a folder for which `is_ours` returns true.
     ///
     /// # Errors
     /// [`AtomicFileError::Occupied`] if anything else is at `path`; [`AtomicFileError::Write`] if
@@ -121,21 +140,21 @@ impl AtomicFolder {
         path: &Path,
         is_ours: impl Fn(&Path) -> bool,
     ) -> Result<AtomicFolder, AtomicFileError> {
-        let is_free = match fs::read_dir(path) {
-            Ok(mut entries) => entries.next().is_none() || is_ours(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => !path.is_symlink(),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => false,
-            Err(error) => return Err(AtomicFileError::at(path)(error)),
+        let path = end_of_links(path);
+        let is_free = match fs::read_dir(&path) {
+            Ok(mut entries) => entries.next().is_none() || is_ours(&path),
+            Err(error) if error.kind() == ErrorKind::NotFound => true,
+            Err(error) if error.kind() == ErrorKind::NotADirectory => false,
+            Err(error) => return Err(AtomicFileError::at(&path)(error)),
         };
         if !is_free {
-            let path = path.to_path_buf();
             return Err(AtomicFileError::Occupied { path });
         }
-        let temporary = temporary_path(path, "new");
+        let temporary = temporary_path(&path, "new");
         remove(&temporary)?;
-        fs::create_dir_all(&temporary).map_err(AtomicFileError::at(path))?;
+        fs::create_dir_all(&temporary).map_err(AtomicFileError::at(&path))?;
         Ok(AtomicFolder {
-            path: path.to_path_buf(),
+            path,
             temporary,
             is_finished: false,
         })
@@ -178,6 +197,25 @@ impl Drop for AtomicFolder {
     }
 }
 
+/// Returns the path that `path` leads to through symbolic links. Nothing need exist there.
+#[must_use]
+pub fn end_of_links(path: &Path) -> PathBuf {
+    // Without a slash at the end, which would lead through a link.
+    let path: PathBuf = path.components().collect();
+    if !path.is_symlink() {
+        return path;
+    }
+    match fs::canonicalize(&path) {
+        Ok(target) => target,
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            let next = |link: &PathBuf| Some(link.parent()?.join(fs::read_link(link).ok()?));
+            let chain = iter::successors(Some(path), next);
+            chain.last().unwrap_or_default()
+        }
+        Err(_) => path,
+    }
+}
+
 /// Returns a hidden name such as `.NAME.new` in the same folder, and so on the same disk.
 fn temporary_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
@@ -189,7 +227,7 @@ fn temporary_path(path: &Path, ending: &str) -> PathBuf {
 
 fn remove(folder: &Path) -> Result<(), AtomicFileError> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(AtomicFileError::at(folder)(error))
         }
         _ => Ok(()),
@@ -199,7 +237,9 @@ fn remove(folder: &Path) -> Result<(), AtomicFileError> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::symlink;
 
     use super::{AtomicFile, AtomicFolder};
 
@@ -244,5 +284,41 @@ mod tests {
         fs::write(&path, "a file").unwrap();
         make("four").unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), "a file");
+    }
+
+    #[test]
+    fn a_link_stays_and_its_target_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("disk")).unwrap();
+        for link in ["file", "folder"] {
+            symlink(format!("disk/{link}"), at(link)).unwrap();
+        }
+        // The targets don't exist at first.
+        for text in ["one", "two"] {
+            let mut file = AtomicFile::create(&at("file")).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.finish().unwrap();
+            assert_eq!(fs::read_to_string(at("disk/file")).unwrap(), text);
+            let folder = AtomicFolder::create(&at("folder/"), |_| true).unwrap();
+            fs::write(folder.beside().join("mark"), text).unwrap();
+            folder.finish().unwrap();
+            assert_eq!(fs::read_to_string(at("disk/folder/mark")).unwrap(), text);
+        }
+        assert!(at("file").is_symlink() && at("folder").is_symlink());
+        for (folder, entries) in [("", 3), ("disk", 2)] {
+            assert_eq!(fs::read_dir(at(folder)).unwrap().count(), entries);
+        }
+        // A link to a pipe.
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        symlink(format!("/proc/self/fd/{}", writer.as_raw_fd()), at("pipe")).unwrap();
+        let mut file = AtomicFile::create(&at("pipe")).unwrap();
+        file.write_all(b"three").unwrap();
+        file.finish().unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "three");
+        assert!(at("pipe").is_symlink());
     }
 }

@@ -113,6 +113,16 @@ impl RemovalSelection {
         }
         is_removed
     }
+
+    /// If a reason such as `redirect: URL` (which this program wrote) names a removed page or host,
+    /// keeps only the word before the URL. Returns whether it did.
+    pub fn clear_reason(&self, reason: &mut String) -> bool {
+        let is_removed = self.is_named_in(reason);
+        if is_removed {
+            reason.truncate(reason.find(':').unwrap_or_default());
+        }
+        is_removed
+    }
 }
 
 /// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may continue

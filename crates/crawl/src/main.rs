@@ -11,6 +11,7 @@ mod clock;
 mod commands;
 mod control;
 mod error;
+mod explanation;
 #[cfg(test)]
 mod fuzz_checks;
 mod identity;
@@ -95,6 +96,14 @@ fn refuse(refusal: &CommandError) -> ExitCode {
 
 fn run(cli: Cli) -> Result<u8, CommandError> {
     clock::check()?;
+    let (places, dirs) = cli
+        .command
+        .as_ref()
+        .map(CrawlSubcommand::outputs)
+        .unwrap_or_default();
+    for place in places {
+        output_file::refuse_inside(place, dirs.iter().copied())?;
+    }
     match &cli.command {
         Some(
             CrawlSubcommand::Index(IndexArgs { dir, .. })
@@ -120,6 +129,9 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         }
         Some(CrawlSubcommand::Plan(args)) => {
             let settings = gather_settings(args.job)?;
+            if let Some(html) = &args.html {
+                output_file::refuse_inside(html, [&*settings.output.output.0])?;
+            }
             plan::run(&settings, args.json, args.html.as_deref())
         }
         Some(CrawlSubcommand::Check(args)) => check::run(args),

@@ -1,11 +1,11 @@
 //! Writes the files that a user names on the command line.
 
+use std::fmt::Display;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf, absolute};
 
-use crawl_archive::{AtomicFile, AtomicFileError};
+use crawl_archive::{AtomicFile, AtomicFileError, end_of_links};
 
 use crate::error::{CommandError, unwritable};
 
@@ -27,17 +27,50 @@ pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Com
     written.map_err(|why| unwritable(path, &why))
 }
 
-/// Returns the path of the file that `path` leads to through symbolic links. The file need not exist.
-fn end_of_links(path: &Path) -> PathBuf {
-    match fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(why) if why.kind() == ErrorKind::NotFound => {
-            let next = |link: &PathBuf| Some(link.parent()?.join(fs::read_link(link).ok()?));
-            let chain = iter::successors(Some(path.to_owned()), next);
-            chain.last().unwrap_or_default()
-        }
-        Err(_) => path.to_owned(),
+/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`. A crawl
+/// can't continue if its directory contains other files, and `out` may be one of the crawl's own.
+/// Commands refuse the directory itself, since it exists.
+pub(crate) fn refuse_inside<'a>(
+    out: &Path,
+    dirs: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), CommandError> {
+    let is_stdout = out.as_os_str() == "-";
+    let is_below = |dir: &&Path| is_inside(out, dir) && !is_inside(dir, out);
+    match dirs.into_iter().find(is_below) {
+        Some(dir) if !is_stdout => Err(inside_error(&out.display(), dir)),
+        _ => Ok(()),
     }
+}
+
+/// Returns the error for the place `out` inside the crawl directory `dir`.
+pub(crate) fn inside_error(out: &dyn Display, dir: &Path) -> CommandError {
+    CommandError::usage(format!(
+        "{out} is inside the crawl's directory {}, which may contain only the crawl's own files",
+        dir.display()
+    ))
+    .hint("choose a place outside that directory")
+}
+
+/// Returns whether `path` is the directory `dir` or inside of it, through links too. False if `dir`
+/// is empty.
+pub(crate) fn is_inside(path: &Path, dir: &Path) -> bool {
+    !dir.as_os_str().is_empty() && real_path(path).starts_with(real_path(dir))
+}
+
+/// Returns the absolute path that `path` leads to, without links and `..`. Nothing need exist there.
+fn real_path(path: &Path) -> PathBuf {
+    let path = end_of_links(path);
+    let mut real = PathBuf::new();
+    for part in absolute(&path).unwrap_or(path).components() {
+        match part {
+            Component::ParentDir => drop(real.pop()),
+            part => real.push(part),
+        }
+        if let Ok(existing) = fs::canonicalize(&real) {
+            real = existing;
+        }
+    }
+    real
 }
 
 /// Replaces a file, and keeps the permissions of the earlier file.
@@ -60,7 +93,43 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::Path;
 
-    use super::write_file;
+    use super::{refuse_inside, write_file};
+
+    #[test]
+    fn nothing_is_written_into_a_crawl_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("crawl/archive")).unwrap();
+        symlink("crawl", at("link")).unwrap();
+        symlink("crawl/new.html", at("link.html")).unwrap();
+        symlink("link.html", at("second.html")).unwrap();
+        let is_refused = |out: &str, dir: &str| refuse_inside(&at(out), [&*at(dir)]).is_err();
+        for out in [
+            "crawl/new.html",
+            "crawl/new/folder",
+            "crawl/archive/../pages.jsonl",
+            "new/../crawl/new.html",
+            "link/new.html",
+            "second.html",
+        ] {
+            assert!(is_refused(out, "crawl"), "{out}");
+            assert!(is_refused(out, "link"), "{out}");
+            assert!(!is_refused(out, "other"), "{out}");
+        }
+        for out in [
+            "crawl",
+            "link",
+            "crawl2",
+            "crawl.html",
+            "crawl/../new.html",
+            "link/../new",
+        ] {
+            assert!(!is_refused(out, "crawl"), "{out}");
+        }
+        refuse_inside(Path::new("-"), [Path::new(".")]).unwrap();
+        refuse_inside(Path::new("page.html"), [Path::new(".")]).unwrap_err();
+        refuse_inside(Path::new("page.html"), [Path::new("")]).unwrap();
+    }
 
     #[test]
     fn a_file_is_replaced_or_stays_as_it_was() {

@@ -98,12 +98,13 @@ impl AddressRewriter<'_> {
             ReferenceUse::Web => None,
         };
         let is_file = file.is_some();
+        let has_fragment = file.as_ref().is_some_and(|file| file.contains('#'));
         if !is_file && is_absolute(address) {
             return None;
         }
         let mut text = String::new();
         push_encoded(&file.unwrap_or_else(|| url.as_str().to_owned()), &mut text);
-        if let Some(fragment) = fragment {
+        if let Some(fragment) = fragment.filter(|_| !has_fragment) {
             text.push('#');
             push_encoded(fragment, &mut text);
         }

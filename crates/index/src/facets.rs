@@ -1,12 +1,12 @@
 //! Facets count the pages that match a query by folder, language, version and document type.
 //! Filters select pages by these values.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use tantivy::query::{BooleanQuery, Query as Lookup, TermQuery};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, Searcher, Term};
+use tantivy::{DocAddress, DocSet as _, Searcher, TERMINATED, Term};
 
 use crate::page_versions::{is_versioned_folder, newer_label_first};
 use crate::query::{folder_of_any_host, site_name};
@@ -145,12 +145,22 @@ impl PageVersionKey {
     }
 }
 
-/// The number of pages with each facet value. The keys have a prefix, such as `language:`.
-#[derive(Debug, Default)]
-pub(crate) struct FacetCountMap(HashMap<String, u64>);
+/// The number of pages with each facet value.
+pub(crate) struct FacetCountMap<'s> {
+    searcher: &'s Searcher,
+    fields: &'s IndexFields,
+    pages: &'s [(f32, DocAddress)],
+    /// The keys have a prefix, such as `language:`. A folder's count lacks the page that has the
+    /// folder as its own path: see [`FacetCountMap::in_folder`].
+    counts: HashMap<String, u64>,
+}
 
-impl FacetCountMap {
-    pub(crate) fn of(searcher: &Searcher, pages: &[(f32, DocAddress)]) -> tantivy::Result<Self> {
+impl<'s> FacetCountMap<'s> {
+    pub(crate) fn of(
+        searcher: &'s Searcher,
+        fields: &'s IndexFields,
+        pages: &'s [(f32, DocAddress)],
+    ) -> tantivy::Result<Self> {
         let mut by_segment: HashMap<u32, HashMap<u64, u64>> = HashMap::new();
         let mut columns = HashMap::new();
         for (_, address) in pages {
@@ -179,17 +189,61 @@ impl FacetCountMap {
                 }
             }
         }
-        Ok(FacetCountMap(all))
+        Ok(FacetCountMap {
+            searcher,
+            fields,
+            pages,
+            counts: all,
+        })
     }
 
-    fn get(&self, value: &str) -> u64 {
-        self.0.get(value).copied().unwrap_or(0)
+    /// Returns the number of pages in a folder (`example.org/docs`), including the page at
+    /// `example.org/docs` itself with any query, as the filter for the folder finds them.
+    fn in_folder(&self, folder: &str) -> tantivy::Result<u64> {
+        let below = self.counts.get(&format!("{FOLDER}{folder}")).copied();
+        let own = self.own_pages(folder)?;
+        if own.is_empty() {
+            return Ok(below.unwrap_or(0));
+        }
+        let matching = self.pages.iter().filter(|(_, page)| own.contains(page));
+        Ok(below.unwrap_or(0) + matching.count() as u64)
+    }
+
+    /// Returns the pages of the index whose path is this folder.
+    fn own_pages(&self, folder: &str) -> tantivy::Result<HashSet<DocAddress>> {
+        let mut pages = HashSet::new();
+        if !folder.contains('/') {
+            return Ok(pages);
+        }
+        for (segment, reader) in (0..).zip(self.searcher.segment_readers()) {
+            let urls = reader.inverted_index(self.fields.url)?;
+            for scheme in ["http", "https"] {
+                let url = format!("{scheme}://{folder}");
+                // A question mark begins the query. The next character is `@`.
+                let (query, end) = (format!("{url}?"), format!("{url}@"));
+                let exact = urls.terms().range().ge(&url).le(&url);
+                let with_query = urls.terms().range().ge(query).lt(end);
+                for range in [exact, with_query] {
+                    let mut terms = range.into_stream()?;
+                    while terms.advance() {
+                        let term = terms.value();
+                        let mut postings =
+                            urls.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+                        while postings.doc() != TERMINATED {
+                            pages.insert(DocAddress::new(segment, postings.doc()));
+                            postings.advance();
+                        }
+                    }
+                }
+            }
+        }
+        Ok(pages)
     }
 
     /// Returns the values of the facet with the prefix `facet`, with their counts, the most
     /// frequent first.
     fn values(&self, facet: &str) -> Vec<(String, u64)> {
-        let values = self.0.iter().filter_map(|(value, count)| {
+        let values = self.counts.iter().filter_map(|(value, count)| {
             let value = value.strip_prefix(facet)?;
             Some((value.to_owned(), *count))
         });
@@ -202,11 +256,14 @@ impl FacetCountMap {
 impl FacetCounts {
     /// Returns the facets of a search. `all` counts all matching pages. `shown` doesn't count older
     /// versions, which only appear in the results if a filter selects their version.
+    ///
+    /// # Errors
+    /// If the index is damaged.
     pub(crate) fn of(
-        all: &FacetCountMap,
-        shown: &FacetCountMap,
+        all: &FacetCountMap<'_>,
+        shown: &FacetCountMap<'_>,
         filters: &FacetFilters,
-    ) -> FacetCounts {
+    ) -> tantivy::Result<FacetCounts> {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
             let values = values.into_iter().filter(|(_, count)| *count > 0);
             let values = values.map(|(value, count)| FacetCount {
@@ -218,29 +275,29 @@ impl FacetCounts {
         };
         let mut versions = all.values(VERSION);
         versions.sort_by(|a, b| newer_label_first(&a.0, &b.0));
-        let mut folder: Vec<FacetCount> = listed(folders(all, shown, filters), str::to_owned);
+        let mut folder: Vec<FacetCount> = listed(folders(all, shown, filters)?, str::to_owned);
         name_without_shared_host(&mut folder);
-        FacetCounts {
+        Ok(FacetCounts {
             folder,
             language: listed(shown.values(LANGUAGE), language_name),
             version: listed(versions, str::to_owned),
             document_type: listed(shown.values(TYPE), type_name),
-        }
+        })
     }
 }
 
 /// Returns the subfolders of the folder in the filter, with page counts. Descends while all pages
 /// are in a single subfolder.
 fn folders(
-    all: &FacetCountMap,
-    shown: &FacetCountMap,
+    all: &FacetCountMap<'_>,
+    shown: &FacetCountMap<'_>,
     filters: &FacetFilters,
-) -> Vec<(String, u64)> {
+) -> tantivy::Result<Vec<(String, u64)>> {
     let values = all.values(FOLDER);
     let pages = values.iter().filter(|(value, _)| !value.contains('/'));
     let mut here = filters.folder.as_deref().map(site_name);
     if let Some(folder) = &filters.folder
-        && all.get(&format!("{FOLDER}{}", site_name(folder))) == 0
+        && all.in_folder(&site_name(folder))? == 0
     {
         let path = folder_of_any_host(folder);
         let has_path = |value: &str| value.find('/').is_some_and(|at| value[at..] == path);
@@ -249,32 +306,51 @@ fn folders(
         match on_hosts.as_slice() {
             [] => {}
             [(only, _)] => here = Some(only.clone()),
-            _ => return on_hosts,
+            _ => return in_folders(on_hosts, |folder| all.in_folder(folder)),
         }
     }
-    let mut in_it: u64 = match &here {
-        Some(folder) => all.get(&format!("{FOLDER}{folder}")),
+    let in_it: u64 = match &here {
+        Some(folder) => all.in_folder(folder)?,
         None => pages.map(|(_, count)| count).sum(),
     };
     loop {
         let parent = |value: &str| value.rsplit_once('/').map(|(parent, _)| parent.to_owned());
         let mut within = values.iter().filter(|(value, _)| parent(value) == here);
         match (within.next(), within.next()) {
-            (Some((only, count)), None) if *count == in_it => {
+            (Some((only, _)), None) if all.in_folder(only)? == in_it => {
                 here = Some(only.clone());
-                in_it = *count;
             }
-            (None, _) => return Vec::new(),
+            (None, _) => return Ok(Vec::new()),
             _ => break,
         }
     }
     let parent = |value: &str| value.rsplit_once('/').map(|(parent, _)| parent.to_owned());
-    let within = values.iter().filter(|(value, _)| parent(value) == here);
-    let counted = within.map(|(value, count)| match is_versioned_folder(value) {
-        true => (value.clone(), *count),
-        false => (value.clone(), shown.get(&format!("{FOLDER}{value}"))),
+    let counted = |folder: &str| match is_versioned_folder(folder) {
+        true => all,
+        false => shown,
+    };
+    let within = values.iter().filter(|(value, _)| {
+        let is_shown = counted(value)
+            .counts
+            .contains_key(&format!("{FOLDER}{value}"));
+        parent(value) == here && is_shown
     });
-    counted.collect()
+    in_folders(within.cloned().collect(), |folder| {
+        counted(folder).in_folder(folder)
+    })
+}
+
+/// Counts the pages in the first [`MAX_VALUES`] of `folders`, the most frequent first.
+fn in_folders(
+    mut folders: Vec<(String, u64)>,
+    pages_in: impl Fn(&str) -> tantivy::Result<u64>,
+) -> tantivy::Result<Vec<(String, u64)>> {
+    folders.truncate(MAX_VALUES);
+    for (folder, count) in &mut folders {
+        *count = pages_in(folder)?;
+    }
+    folders.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(folders)
 }
 
 /// Removes the host from the names of folders if all folders are on the same host.

@@ -57,6 +57,14 @@ pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, I
     )
 }
 
+/// Compares all files of the index in `dir` with their checksums.
+///
+/// # Errors
+/// [`IndexError`] if there is no index, it has another format or is damaged, or an I/O error.
+pub fn check_checksums(dir: &Path) -> Result<(), IndexError> {
+    check(dir, &|| false).map(drop)
+}
+
 /// Checks the files of one commit. `open` opens a file by its name. Returns false if stopped
 /// because `is_stopped` returned true.
 ///

@@ -19,6 +19,7 @@ mod facets;
 mod file_check;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
+mod index_copy;
 mod index_document;
 mod index_entry_applier;
 mod index_searcher;
@@ -52,6 +53,8 @@ pub use crawl_index_entry::{Heading, IndexLogEntry, IndexedPage, OutgoingLink};
 pub use cross_page_update::{EntryVisitor, PendingEntrySource, ReconcileReport};
 pub use error::{IndexError, QueryError};
 pub use facets::{FacetCount, FacetCounts, FacetFilters};
+pub use file_check::check_checksums;
+pub use index_copy::{PageEdit, copy_pages};
 pub use index_searcher::{IndexSearcher, MAX_RESULTS, SearchOptions};
 pub use index_writer::{CommitOutcome, IndexWriter, note_in, remove};
 pub use indexing_rules::{IndexingCandidate, LinkResolver, NotIndexedReason, judge};

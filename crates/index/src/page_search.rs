@@ -96,13 +96,12 @@ impl PageSearchRequest<'_> {
         let shown = self.without_duplicates(shown)?;
         let facets = match self.counts_facets {
             true => {
-                let counts_of_all = FacetCountMap::of(self.searcher, &all)?;
-                let counts_of_shown = FacetCountMap::of(self.searcher, &shown)?;
+                let counts = |pages| FacetCountMap::of(self.searcher, self.fields, pages);
                 Some(FacetCounts::of(
-                    &counts_of_all,
-                    &counts_of_shown,
+                    &counts(&all)?,
+                    &counts(&shown)?,
                     self.filters,
-                ))
+                )?)
             }
             false => None,
         };

@@ -1,10 +1,13 @@
 //! Assigns files to URLs, and finds the file that a link leads to.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use crawl_archive::UrlFilePathAssigner;
 use crawl_extractor::essence;
-use crawl_records::{CurrentRow, CurrentRowSelector, LinkSpellings, PageRow, RecordsError};
+use crawl_records::{
+    CurrentRow, CurrentRowSelector, LinkSpellings, PageRow, RecordsError, location_fragment,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
@@ -16,8 +19,25 @@ const MAX_REDIRECTS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct MirrorFileMap {
     names: UrlFilePathAssigner,
-    redirects: HashMap<Box<str>, Box<str>>,
+    redirects: HashMap<Box<str>, Redirect>,
     spellings: LinkSpellings,
+}
+
+#[derive(Debug)]
+struct Redirect {
+    target: Box<str>,
+    /// The fragment of `Location`, if there is one.
+    fragment: Option<Box<str>>,
+}
+
+/// The file that a link leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkedFile<'a> {
+    pub(crate) path: &'a str,
+    /// The fragment that replaces the link's own: the last one in a `Location` of the redirects that
+    /// lead to the file. A `Location` without a fragment keeps the previous fragment (RFC 9110
+    /// section 10.2.2).
+    pub(crate) fragment: Option<&'a str>,
 }
 
 /// The number of current pages and resources without a file, by reason.
@@ -32,9 +52,10 @@ pub(crate) struct LeftOutCounts {
 }
 
 impl MirrorFileMap {
-    /// Reads the rows of a crawl and assigns a file name to each page and resource that may be
+    /// Reads the rows of the crawl in `dir` and assigns a file name to each page and resource that may be
     /// exported. Also returns how many have no file.
     pub(crate) fn read(
+        dir: &Path,
         current: &CurrentRowSelector,
     ) -> Result<(MirrorFileMap, LeftOutCounts), RecordsError> {
         let mut left_out = LeftOutCounts::default();
@@ -43,8 +64,10 @@ impl MirrorFileMap {
         current.each(|row| {
             match row {
                 CurrentRow::Redirect(row) => {
+                    let fragment = location_fragment(dir, &row).map(Into::into);
                     if let Some(target) = row.redirect {
-                        redirects.insert(row.url.into(), target.into());
+                        let target = target.into();
+                        redirects.insert(row.url.into(), Redirect { target, fragment });
                     }
                 }
                 CurrentRow::Page { row, may_export } => match canonicalize(None, &row.url) {
@@ -89,7 +112,7 @@ impl MirrorFileMap {
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
     /// no such file, looks up the URL that the crawl fetched for the link.
-    pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
+    pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<LinkedFile<'_>> {
         self.after_redirects(url.as_str()).or_else(|| {
             let is_known = |url: &str| self.after_redirects(url).is_some();
             let other = self.spellings.fetched_as(url, is_known)?;
@@ -97,14 +120,18 @@ impl MirrorFileMap {
         })
     }
 
-    fn after_redirects(&self, url: &str) -> Option<&str> {
-        if let Some(file) = self.own(url) {
-            return Some(file);
+    fn after_redirects(&self, url: &str) -> Option<LinkedFile<'_>> {
+        let mut fragment = None;
+        let mut target = url;
+        for _ in 0..=MAX_REDIRECTS {
+            if let Some(path) = self.own(target) {
+                return Some(LinkedFile { path, fragment });
+            }
+            let redirect = self.redirects.get(target)?;
+            fragment = redirect.fragment.as_deref().or(fragment);
+            target = &redirect.target;
         }
-        let next = |at: &&str| self.redirects.get(*at).map(|target| &**target);
-        let first = self.redirects.get(url).map(|target| &**target);
-        let mut chain = std::iter::successors(first, next).take(MAX_REDIRECTS);
-        chain.find_map(|url| self.own(url))
+        None
     }
 
     /// Unassigns the file of a URL whose body can't be read, so that no link leads to it.

@@ -69,7 +69,7 @@ pub struct MirrorReport {
 /// [`MirrorReport::unreadable`].
 pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
     let current = CurrentRowSelector::open(dir)?;
-    let (mut files, left_out) = MirrorFileMap::read(&current)?;
+    let (mut files, left_out) = MirrorFileMap::read(dir, &current)?;
     let folder = AtomicFolder::create(out, is_mirror)?;
     let mut unreadable = left_out.unreadable;
     let mut report = loop {
@@ -103,7 +103,7 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
     let seeds = stored_settings(dir);
     let start = seeds_of(&seeds).find_map(|seed| {
         let seed = canonicalize(None, seed).ok()?;
-        files.of_link(&seed).map(str::to_owned)
+        files.of_link(&seed).map(|file| file.path.to_owned())
     });
     write_mark(folder.beside(), report.pages + report.resources)?;
     folder.finish()?;
@@ -187,7 +187,13 @@ impl Writer<'_> {
         let mut file = |to: &CanonicalUrl| {
             // The path needs no escaping, because file names of a mirror contain no reserved
             // characters of URLs.
-            Some(relative_path(path, self.files.of_link(to)?))
+            let target = self.files.of_link(to)?;
+            let mut address = relative_path(path, target.path);
+            if let Some(fragment) = target.fragment {
+                address.push('#');
+                address.push_str(fragment);
+            }
+            Some(address)
         };
         let body = &archived.body;
         let content_type = archived.content_type.as_deref();

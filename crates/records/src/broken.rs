@@ -19,6 +19,7 @@ use crate::link_spellings::LinkSpellings;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, round_of_last_run, waiting};
 pub(crate) use archived_links::ArchivedPageReader;
+pub use archived_links::location_fragment;
 use broken_link_search::BrokenLinkSearch;
 pub(crate) use latest_rows::{LatestRows, key};
 use outages::Outages;

@@ -66,7 +66,9 @@ mod walk_report;
 pub use archived_pages::{ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived};
 pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_message};
 pub use bot_page::CrawlerDescription;
-pub use broken::{BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken};
+pub use broken::{
+    BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken, location_fragment,
+};
 pub use compare::{
     ComparedCrawlTotals, ComparedHost, CrawlComparison, ExclusionRuleDifference, HostDifference,
     PageDifference, PageDifferences, RequestOrderComparison, compare, compare_round,

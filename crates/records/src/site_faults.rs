@@ -413,19 +413,21 @@ impl Search<'_> {
             }
             return;
         };
+        let redirected = redirected_fragment(&self.redirects, first, target);
         if self
             .redirects
             .get(first)
             .is_some_and(|first| first.is_permanent)
         {
-            let reason = format!("{MOVED_TO}{target}");
+            let fragment = redirected.filter(|fragment| !fragment.is_empty());
+            let fragment = fragment.map_or(String::new(), |fragment| format!("#{fragment}"));
+            let reason = format!("{MOVED_TO}{target}{fragment}");
             self.faults.push(fault(FaultKind::Redirect, reason));
         }
         let Some(link) = link.filter(|link| is_followed(link)) else {
             return;
         };
         let fragment = fragment_of(link);
-        let redirected = redirected_fragment(&self.redirects, first, target);
         if let Some(sought) = redirected.or(fragment).filter(|sought| !sought.is_empty()) {
             let to = match fragment {
                 Some(fragment) => format!("{to}#{fragment}"),

@@ -71,10 +71,21 @@ impl TestCrawlBuilder {
 
     /// Adds a redirect. `location` is the header value.
     pub(crate) fn redirect(&mut self, url: &str, location: &'static str, to: &str) {
+        self.redirect_with(302, url, location, to);
+    }
+
+    /// Adds a redirect with this status.
+    pub(crate) fn redirect_with(
+        &mut self,
+        status: u16,
+        url: &str,
+        location: &'static str,
+        to: &str,
+    ) {
         let mut headers = HeaderMap::new();
         headers.insert("location", HeaderValue::from_static(location));
-        let columns = json!({"status": 302, "redirect": to, "content_type": null});
-        self.answer(url, 302, &headers, b"", &columns);
+        let columns = json!({"status": status, "redirect": to, "content_type": null});
+        self.answer(url, status, &headers, b"", &columns);
     }
 
     fn answer(

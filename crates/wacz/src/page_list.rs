@@ -136,7 +136,7 @@ impl PageListWriter<'_> {
         }
     }
 
-    /// Writes a line for a row if its response is HTML. Returns true if a line was written.
+    /// Writes a line for a row if its response is HTML and has a body. Returns true if a line was written.
     fn line(
         &mut self,
         row: &PageRow,
@@ -146,10 +146,12 @@ impl PageListWriter<'_> {
         let Some(http) = record.http() else {
             return Ok(false);
         };
+        // A site may request that no copy of a body be kept.
+        if http.body.is_empty() && record.field("WARC-Truncated").is_some() {
+            return Ok(false);
+        }
         let content_type = effective_content_type(http.fields_named("content-type"));
         let content_type = content_type.as_deref();
-        // If the body was withheld at the site's request, only the media type shows that the
-        // response is HTML.
         let body = decoded_body(&http).unwrap_or_default();
         if !is_html(content_type, &body) {
             return Ok(false);

@@ -568,6 +568,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("error", &[]),
             ("clock", &["error"]),
             ("open_search_index", &["error"]),
+            ("explanation", &["clock", "error"]),
             ("input_file_reader", &["error"]),
             ("output_file", &["error"]),
             ("values", &[]),
@@ -597,6 +598,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "error",
                     "identity",
                     "input_file_reader",
+                    "output_file",
                     "rendering",
                     "shared_frontier",
                     "values",
@@ -624,7 +626,10 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 ],
             ),
             // `mcp` only reads, so it needs no access to `control`.
-            ("mcp", &["cli", "clock", "error", "open_search_index"]),
+            (
+                "mcp",
+                &["cli", "clock", "error", "explanation", "open_search_index"],
+            ),
             // Serves metrics of a crawl over HTTP, with the connection limits of `serve`.
             ("metrics", &["error", "serve"]),
             ("metrics_left_out", &["error"]),
@@ -649,6 +654,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "clock",
                     "control",
                     "error",
+                    "explanation",
                     "identity",
                     "input_file_reader",
                     "run",

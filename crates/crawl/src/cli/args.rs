@@ -1,6 +1,6 @@
 //! The definition of the command line: subcommands and their flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
@@ -87,6 +87,13 @@ pub(crate) struct JobArgs {
     pub(crate) layer: Layer,
 }
 
+impl JobArgs {
+    /// Returns the directory of `--output`.
+    fn output(&self) -> Option<&PathBuf> {
+        self.layer.output.output.as_ref().map(|dir| &dir.0)
+    }
+}
+
 /// The other commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CrawlSubcommand {
@@ -156,6 +163,39 @@ pub(crate) enum CrawlSubcommand {
     },
     /// Print the manual page, or write a page for each command
     Man(ManArgs),
+}
+
+impl CrawlSubcommand {
+    /// Returns the output paths in the command's flags, and the crawl directories that the command
+    /// reads.
+    pub(crate) fn outputs(&self) -> (Vec<&Path>, Vec<&Path>) {
+        type Files<'a> = [Option<&'a PathBuf>; 2];
+        let (files, dirs): (Files<'_>, Vec<&PathBuf>) = match self {
+            CrawlSubcommand::Export(args) => ([Some(&args.out), None], args.dirs.iter().collect()),
+            CrawlSubcommand::Report(args) => (
+                [args.html.as_ref(), args.write_baseline.as_ref()],
+                args.dirs.iter().chain(&args.compare).collect(),
+            ),
+            CrawlSubcommand::Audit(args) => {
+                ([args.html.as_ref(), None], args.dirs.iter().collect())
+            }
+            CrawlSubcommand::Check(args) => (
+                [args.write_baseline.as_ref(), None],
+                args.job.output().into_iter().collect(),
+            ),
+            CrawlSubcommand::Replay(args) => ([args.job.output(), None], vec![&args.dir]),
+            CrawlSubcommand::Gather(args) => {
+                ([Some(&args.output), None], args.dirs.iter().collect())
+            }
+            CrawlSubcommand::Frontier(FrontierArgs {
+                command: FrontierCommand::Export { dirs, output, .. },
+            }) => ([Some(output), None], dirs.iter().collect()),
+            _ => ([None, None], Vec::new()),
+        };
+        let files = files.into_iter().flatten().map(PathBuf::as_path);
+        let dirs = dirs.into_iter().map(PathBuf::as_path);
+        (files.collect(), dirs.collect())
+    }
 }
 
 /// Estimate what a crawl would cost its hosts, from robots.txt and sitemaps alone

@@ -5,7 +5,7 @@ use std::path::Path;
 use crawl_archive::{FilesToRehash, RemovalSelection, Timestamp};
 use crawl_engine::{
     ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, count_forgotten, finish_forget, forget,
-    undo_forget,
+    undo_forget, why_index_is_removed,
 };
 use crawl_records::{counted, is_ended, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
@@ -69,6 +69,9 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return show(&would_go, "forgotten", args.json);
     }
     if args.dry_run {
+        if let Some(why) = why_index_is_removed(dir).map_err(of_dir)? {
+            note(&index_fate(dir, &why));
+        }
         return show(&would_go, "would go", args.json);
     }
     let text = config_text(dir, &removal)?;
@@ -82,13 +85,12 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         sign: &|list| sign(&UserFolders::of_process(), dir, MarkPurpose::Forget, list).ok(),
     };
     let missing = missing_derived(dir)?;
-    let derived = RemovedDerivedFiles {
-        report: dir.join(REPORT).is_file() || missing.report,
-        index: dir.join(INDEX).is_dir() || missing.index,
-    };
+    let has_index = dir.join(INDEX).is_dir();
+    let report = dir.join(REPORT).is_file() || missing.report;
     let forgotten = forget(dir, &order).map_err(of_dir)?;
-    // The old report and index are already erased, so a crash here leaves no forgotten data behind.
-    make_derived(dir, derived)?;
+    // Removed files are already gone, so a crash here leaves no forgotten data behind.
+    let index = has_index && !dir.join(INDEX).is_dir() || missing.index;
+    make_derived(dir, RemovedDerivedFiles { report, index })?;
     show(&forgotten, "forgotten", args.json)
 }
 
@@ -148,7 +150,10 @@ fn make_derived(dir: &Path, derived: RemovedDerivedFiles) -> Result<(), CommandE
     if derived.index {
         match dir.join("archive").is_dir() {
             true => build_index(dir)?,
-            false => note("the search index was deleted, and can't be rebuilt without an archive"),
+            false => note(
+                "the search index was deleted, and can't be rebuilt without an archive\nhint: \
+                 continue the crawl with --index off",
+            ),
         }
     }
     list_digests(dir, FilesToRehash::All).map_err(of_records)
@@ -156,6 +161,7 @@ fn make_derived(dir: &Path, derived: RemovedDerivedFiles) -> Result<(), CommandE
 
 #[cfg(feature = "search")]
 fn build_index(dir: &Path) -> Result<(), CommandError> {
+    note("the search index is built again from the archive, without pages that the archive lacks");
     let args = IndexArgs {
         index_types: None,
         dir: dir.to_owned(),
@@ -172,6 +178,15 @@ fn build_index(dir: &Path) -> Result<(), CommandError> {
         quoted(dir)
     ));
     Ok(())
+}
+
+/// Describes what happens to a search index that can't be rewritten.
+fn index_fate(dir: &Path, why: &str) -> String {
+    let fate = match dir.join("archive").is_dir() {
+        true => "would be built again from the archive, without pages that the archive lacks",
+        false => "would be deleted, and can't be built again without an archive",
+    };
+    format!("the search index can't be rewritten, and {fate}: {why}")
 }
 
 /// Returns whether the crawl in a directory builds a search index, according to its crawl.toml.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crawl_archive::ReadError;
-use crawl_archive::{AtomicFileError, AtomicFolder};
+use crawl_archive::{AtomicFileError, AtomicFolder, end_of_links};
 use crawl_gather::{GatherError, GatherPurpose, GatherResult};
 use crawl_records::{counted, size};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
 pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), CommandError> {
     let finished = folder.finish();
     finished.map_err(|error| of_folder(&error, output))?;
-    let sync = || match std::path::absolute(output)?.parent() {
+    let sync = || match std::path::absolute(end_of_links(output))?.parent() {
         Some(above) => File::open(above)?.sync_all(),
         None => Ok(()),
     };

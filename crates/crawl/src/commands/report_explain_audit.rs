@@ -3,15 +3,11 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use crawl_archive::Timestamp;
-use crawl_engine::find_tombstone;
 use crawl_identity::{KeyDirectory, SigningKeySet, sign_document};
 #[cfg(feature = "search")]
 use crawl_records::Explanation;
-use crawl_records::{
-    BrokenLinkReport, CrawlReport, EveryLinkDisplay, StateAvailability, stored_settings,
-};
-use crawl_weburl::{CanonicalUrl, HostKey};
+use crawl_records::{BrokenLinkReport, CrawlReport, EveryLinkDisplay, stored_settings};
+use crawl_weburl::HostKey;
 use serde::Serialize;
 use toml::Value;
 
@@ -19,11 +15,11 @@ use super::fault_report::{FaultCheckResult, FaultReportOptions};
 use crate::cli::args::{AuditArgs, ExplainArgs};
 use crate::cli::report::ReportArgs;
 use crate::clock;
-use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 #[cfg(feature = "search")]
 use crate::error::search_index::of_index;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE};
+use crate::explanation;
 use crate::identity::{KeySource, published_keys};
 #[cfg(feature = "search")]
 use crate::open_search_index;
@@ -134,25 +130,13 @@ fn show<T: Serialize + Display>(report: &T, as_json: bool) -> Result<u8, Command
 /// Runs `crawl explain`.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
     let ParsedSeed { url, stand_in, .. } = typed_seed::read_page(&args.url)?;
-    let explained = |url: &CanonicalUrl| {
-        let explanation = crawl_records::explain(&args.dir, url, now());
-        explanation.map_err(of_records)
-    };
-    let (mut url, mut explanation) = (url.clone(), explained(&url)?);
+    let mut explanation = explanation::explain(&args.dir, &url)?;
     // If the user typed the host without a scheme, the crawl may have fetched the page over http,
     // so try the http URL too.
     if let Some(over_http) = stand_in.filter(|_| !explanation.is_known()) {
-        let http_explanation = explained(&over_http)?;
+        let http_explanation = explanation::explain(&args.dir, &over_http)?;
         if http_explanation.is_known() {
-            (url, explanation) = (over_http, http_explanation);
-        }
-    }
-    // Look for a tombstone only if the crawl's state could be read. It can't be read while a crawl
-    // runs, and the explanation reports that.
-    if explanation.state_read == StateAvailability::Read {
-        let tombstone = find_tombstone(&args.dir, &url);
-        if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, &args.dir))? {
-            explanation.forget(tombstone);
+            explanation = http_explanation;
         }
     }
     #[cfg(feature = "search")]
@@ -174,11 +158,6 @@ fn add_index_presence(dir: &Path, explanation: &mut Explanation) {
         Ok(presence) => explanation.index = presence,
         Err(why) => note(&format!("the index can't be read: {}", why.message)),
     }
-}
-
-fn now() -> Timestamp {
-    let now = clock::now().as_microsecond();
-    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
 /// Returns the public keys for verifying the signatures of a crawl: those of `--keys`, or else

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawl_archive::Timestamp;
 use crawl_index::export::{FetchedBody, page_markdown};
 use crawl_index::{FacetFilters, Hit, IndexSearcher, IndexedPage, SearchOptions};
 use crawl_records::ArchivedPageLocator;
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use super::tools::{PageArguments, SearchArguments, SectionsArguments, ToolCall, UrlArguments};
 use crate::clock;
 use crate::error::CommandError;
+use crate::explanation;
 use crate::open_search_index;
 
 /// Maximum characters of text in one answer of `crawl mcp`.
@@ -205,7 +205,7 @@ impl CrawlToolHandler {
 
     fn explain(&self, call: &UrlArguments) -> Result<ToolResult, String> {
         let url = usable(&call.url)?;
-        let explanation = crawl_records::explain(&self.dir, &url, now());
+        let explanation = explanation::explain(&self.dir, &url);
         let mut explanation = explanation.map_err(|why| why.to_string())?;
         // If a page refuses to be used by a model, omit its title too, because the title is part of
         // the content.
@@ -284,11 +284,6 @@ fn usable(url: &str) -> Result<CanonicalUrl, String> {
             "unusable URL `{url}`: {why}\nhint: give a whole URL such as `https://example.org/page`"
         )
     })
-}
-
-fn now() -> Timestamp {
-    let now = clock::now().as_microsecond();
-    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
 fn now_seconds() -> i64 {

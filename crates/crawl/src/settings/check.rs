@@ -40,6 +40,7 @@ use super::shared_crawl::check_shared;
 use super::sites::{accesses, by_name};
 use super::toml_output::stored_seeds;
 use crate::error::{CommandError, ErrorCollector, left_out, quoted};
+use crate::output_file::{inside_error, is_inside};
 use crate::rendering::renderer;
 use crate::settings::typed_seed::{self, ParsedSeed};
 use crate::values::{AddressOverride, BrowserSettings, DurationSetting};
@@ -313,18 +314,13 @@ pub(crate) fn render_config(
 
 /// Rejects a log inside the crawl's directory, which may hold only the crawl's own files.
 fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
-    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if log.as_os_str().is_empty() || !whole(log).starts_with(whole(output)) {
+    if log.as_os_str().is_empty() || !is_inside(log, output) {
         return Ok(());
     }
-    let (log, output) = (log.display(), output.display());
-    Err(CommandError::usage(format!(
-        "--log {log} is inside the crawl's directory {output}, which may contain only the crawl's \
-         own files"
-    ))
-    .hint("choose a file outside that directory")
-    .about("log")
-    .resting_on(&["output"]))
+    let log = format!("--log {}", log.display());
+    Err(inside_error(&log, output)
+        .about("log")
+        .resting_on(&["output"]))
 }
 
 /// Returns whether an entry of `--resolve` maps its host to a public address.

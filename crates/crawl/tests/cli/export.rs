@@ -204,6 +204,20 @@ fn unknown_formats_and_places_are_refused() {
             error: can't write none/x.ndjson: No such file or directory (os error 2)
             hint: the folder `none` doesn't exist: create it, or choose another"#]],
     );
+    refused(
+        &["export", "c", "--to", "llms-txt", "--out", "c/pages.jsonl"],
+        expect![[r#"
+            2
+            error: c/pages.jsonl is inside the crawl's directory c, which may contain only the crawl's own files
+            hint: choose a place outside that directory"#]],
+    );
+    refused(
+        &["report", "c", "--html", "letters/../c/report.html"],
+        expect![[r#"
+            2
+            error: letters/../c/report.html is inside the crawl's directory c, which may contain only the crawl's own files
+            hint: choose a place outside that directory"#]],
+    );
 }
 
 #[test]

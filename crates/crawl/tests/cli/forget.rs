@@ -22,7 +22,7 @@ const WORDS: &str = "zwetschgenkuchen";
 
 /// Sets the pages of a host. Other pages link and redirect to `/gone-page`, which links to other
 /// pages and to a disallowed one. All links are relative, so no other page contains the URL of
-/// `/gone-page`.
+/// `/gone-page`. The archive lacks the body of `/unarchived`.
 fn site(web: &TestWeb, host: u32) {
     let page = |links: &str| HttpAnswer::html(&format!("<title>t</title><p>words {links}"));
     for (path, answer) in [
@@ -42,7 +42,14 @@ fn site(web: &TestWeb, host: u32) {
                 "{WORDS} <a href=child>a</a> <a href=private>b</a>"
             )),
         ),
-        ("/child", page("<a href=kept>a</a>")),
+        (
+            "/child",
+            page("<a href=kept>a</a> <a href=unarchived>c</a>"),
+        ),
+        (
+            "/unarchived",
+            page("of a page").header("x-robots-tag", "noarchive"),
+        ),
     ] {
         web.script(host, path, answer);
     }
@@ -241,9 +248,8 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
         (&tombstones[0]["kind"], &tombstones[0]["reason"]),
         (&"page".into(), &"the owner wrote".into())
     );
-    let results: Value =
-        serde_json::from_str(&cmd.run(&["search", "c", WORDS, "--json"]).ok()).unwrap();
-    assert_eq!(results["total"], 0);
+    assert_eq!(found(&cmd, WORDS), BTreeSet::new());
+    assert!(found(&cmd, "words").contains(&web.url(0, "/unarchived")));
 
     // The crawl continues in this round and in the next. Both find links to the forgotten page
     // again.
@@ -408,23 +414,53 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
+/// Returns the URLs that a search for `words` finds.
+fn found(cmd: &Cmd, words: &str) -> BTreeSet<String> {
+    let args = ["search", "c", words, "--limit", "50", "--json"];
+    let results: Value = serde_json::from_str(&cmd.run(&args).ok()).unwrap();
+    let hits = results["results"].as_array().unwrap().iter();
+    hits.map(|hit| hit["url"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Without an archive, the index can't be built again.
 #[test]
-fn a_redirect_to_a_forgotten_page_is_the_same_in_later_rounds() {
+fn a_crawl_without_an_archive_forgets_and_goes_on() {
     let (dir, cmd) = setup("unchanged");
     let web = web(1);
-    crawled(&cmd, &[&web.url(0, "/")], &[]);
-    let ran = cmd.run(&["forget", "c", &web.url(0, "/gone-page")]);
+    crawled(&cmd, &[&web.url(0, "/")], &["--warc", "off"]);
+    let gone = web.url(0, "/gone-page");
+    let mut pages = found(&cmd, "words");
+    assert!(pages.remove(&gone) && pages.len() > 2, "{pages:?}");
+    let dry = cmd.run(&["forget", "c", &gone, "--dry-run"]);
+    assert_eq!((dry.code, &*dry.stderr), (0, ""));
+    let ran = cmd.run(&["forget", "c", &gone]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(found(&cmd, "words"), pages);
     let again = ["--output", "c", "--recrawl", "--revisit-most", "1ms"];
     for _ in 0..2 {
         let ran = cmd.run(&[&again[..], &QUICK].concat());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
+    assert_eq!(found(&cmd, "words"), pages);
+    // A redirect to the forgotten page is the same in later rounds.
     let hop = Value::from(web.url(0, "/hop"));
     let changes = dir.rows("c/pages.jsonl").into_iter();
     let changes = changes.filter(|row| row["url"] == hop);
     let changes: Vec<Value> = changes.map(|row| row["change"].clone()).collect();
     assert_eq!(changes, ["new", "same", "same"]);
+    // A damaged index can't be rewritten.
+    fs::write(dir.file("c/index/meta.json"), "{}").unwrap();
+    let kept = web.url(0, "/kept");
+    let dry = cmd.run(&["forget", "c", &kept, "--dry-run"]);
+    let fate = "would be deleted, and can't be built again without an archive: the search index in";
+    assert!(dry.stderr.contains(fate), "{}", dry.stderr);
+    let ran = cmd.run(&["forget", "c", &kept]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("with --index off"), "{}", ran.stderr);
+    assert!(!dir.file("c/index").exists());
+    let ran = cmd.run(&[&again[..], &QUICK, &["--index", "off"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
 /// A killed run leaves the rows of deferred URLs in `state/excluded.jsonl`.
@@ -511,16 +547,8 @@ fn an_index_built_later_can_forget_repeatedly() {
     assert_eq!(cmd.run(&args).code, 0);
     let indexed = cmd.run(&["index", "c"]);
     assert_eq!(indexed.code, 0, "{}", indexed.stderr);
-    let pages = || -> Vec<String> {
-        let results = cmd
-            .run(&["search", "c", "words", "--limit", "50", "--json"])
-            .ok();
-        let results: Value = serde_json::from_str(&results).unwrap();
-        let hits = results["results"].as_array().unwrap().iter();
-        hits.map(|hit| hit["url"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    let mut remaining = pages();
+    let pages = || found(&cmd, "words");
+    let mut remaining: Vec<String> = pages().into_iter().collect();
     assert!(remaining.len() > 2, "{remaining:?}");
     for _ in 0..2 {
         // Forget other pages before the seed.

@@ -398,7 +398,7 @@ fn log_that_can_not_be_written() {
         expect![[r#"
             2
             error: --log o/x.log is inside the crawl's directory o, which may contain only the crawl's own files
-            hint: choose a file outside that directory"#]],
+            hint: choose a place outside that directory"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "--log", "no/such/dir/x.log"],

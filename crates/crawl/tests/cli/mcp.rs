@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crawl_index::IndexWriter;
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -161,6 +162,44 @@ fn answers_contain_nothing_that_pages_forbid() {
     for words in ["Secret", "no model may have", "Whispered words"] {
         assert!(!all.contains(words), "{words}");
     }
+    assert_eq!(cmd.run(&["forget", "c", &web.url(0, "/tea")]).code, 0);
+    let answers = call_all(&cmd, &[call("explain", url("/tea"))]);
+    let explained = &answers[0]["result"]["structuredContent"];
+    assert_eq!(explained["state"], "forgotten", "{explained}");
+}
+
+#[test]
+fn invalid_requests_get_the_error_codes_of_the_protocol() {
+    let (dir, cmd) = setup("mcp-invalid");
+    dir.write("c/pages.jsonl", "");
+    let mut writer = IndexWriter::open(&dir.file("c/index")).unwrap();
+    writer.commit("").unwrap();
+    writer.close().unwrap();
+    // Only version 2025-03-26 has batches.
+    let requests = [
+        json!({"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-03-26",
+            "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"method": "notifications/initialized"}),
+        json!({"id": 1, "method": "tools/call", "params": {"arguments": {}}}),
+        json!({"id": 2, "method": "tools/call", "params": {"name": "search", "arguments": []}}),
+        json!({"id": 3, "method": "tools/find"}),
+    ];
+    let lines = requests.map(|mut request| {
+        request["jsonrpc"] = "2.0".into();
+        format!("{request}\n")
+    });
+    let ran = cmd.run_with_stdin(&["mcp", "c"], &lines.concat());
+    let answers = ran.stdout.lines();
+    let mut answers: Vec<Value> = answers
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2024-11-05");
+    let codes: Vec<_> = answers[1..]
+        .iter()
+        .map(|answer| &answer["error"]["code"])
+        .collect();
+    assert_eq!(codes, [-32602, -32602, -32601]);
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! Erases pages and hosts from a crawl that is not running: from its archive, rows, index and
 //! state.
 //!
+//! The search index is rewritten rather than built again, because the archive may lack pages that
+//! the index has.
+//!
 //! All changes are written to new files in the folder of [`file_swap`], which then replaces all
 //! files at once. After a crash, either the crawl is unchanged, or everything to be erased is gone.
 
+#[cfg_attr(not(feature = "search"), path = "rewrite_index_left_out.rs")]
+mod rewrite_index;
 mod rewrite_row_files;
 
 use std::collections::BTreeMap;
@@ -23,6 +28,7 @@ use crawl_frontier::{Frontier as _, RemovalFilter};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
+use self::rewrite_index::{RewrittenIndex, rewrite_index, why_not};
 use self::rewrite_row_files::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{
@@ -226,9 +232,20 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
     tombstone_of(dir, frontier.meta(META_TOMBSTONE_KEY)?, url)
 }
 
-/// Erases pages and hosts from the crawl in `dir`. Also removes the derived files (index,
-/// `report.json`, `report.html`, `hosts.jsonl`, and the digests of files). The caller must create
-/// them again.
+/// Returns the reason why [`forget`] would remove the search index of the crawl in `dir` instead of
+/// rewriting it. `None` if the index can be rewritten or doesn't exist.
+///
+/// # Errors
+/// Same as [`forget`].
+pub fn why_index_is_removed(dir: &Path) -> Result<Option<String>, EngineError> {
+    let frontier = open_at_rest(dir)?;
+    why_not(dir, frontier.meta(META_INDEX)?, &frontier.marks()?)
+}
+
+/// Erases pages and hosts from the crawl in `dir`. Rewrites the search index; an index that can't be
+/// rewritten is removed (see [`why_index_is_removed`]). Also removes the other derived files
+/// (`report.json`, `report.html`, `hosts.jsonl`, and the digests of files). The caller must create
+/// removed files again.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, records can't be read, or
@@ -276,9 +293,6 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
     new_marks.retain(|name, _| !is_of_archive(name) && name != LOG);
     new_marks.extend(archive.marks.clone());
     let mut more = BTreeMap::from([(META_TOMBSTONE_KEY.to_owned(), key.bytes())]);
-    if follows.is_some() {
-        more.insert(META_INDEX.to_owned(), Vec::new());
-    }
     // Rewrite the file of pending URLs last, because it contains the number of URLs that remain.
     let (waiting, others) = ROW_FILES.split_last().unwrap_or((&ROW_FILES[0], &[]));
     for file in others {
@@ -289,6 +303,14 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
         }
     }
     make_folder(&staging.join("state"))?;
+    if follows.is_some() {
+        more.insert(META_INDEX.to_owned(), Vec::new());
+    }
+    let index = rewrite_index(dir, &staging, removal, follows, &marks)?;
+    if let Some((number, bytes)) = index.as_ref().and_then(RewrittenIndex::log) {
+        more.insert(META_INDEX.to_owned(), number.to_be_bytes().to_vec());
+        new_marks.insert(LOG.to_owned(), bytes);
+    }
     let store = staging.join("state").join("store");
     let left_out = resting
         .copy_without(&store, &StateRemoval(removal), &new_marks, &more)
@@ -305,22 +327,14 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
         write_synced(&staging.join(CONFIG), text.as_bytes())?;
         changes.replace.push(CONFIG.to_owned());
     }
-    // List only files that exist, so that `finish_forget` knows which ones were removed.
-    let is_there = |name: &&str| dir.join(name).symlink_metadata().is_ok();
-    let derived = DERIVED.into_iter().filter(is_there);
-    changes.remove.extend(derived.map(str::to_owned));
-    let state_files = [LOG].into_iter().chain(JOURNALS);
-    changes
-        .remove
-        .extend(state_files.map(|name| format!("state/{name}")));
-    // Exists only if a start was killed while it copied rows.
-    changes.remove.push(EARLIER_BESIDE.to_owned());
+    of_derived(dir, index.as_ref(), &mut changes);
     file_swap::commit(dir, &changes, order.sign)?;
     file_swap::finish(dir, &changes, &mut || Ok(()))?;
     Ok(counts.done)
 }
 
-/// Files derived from rows and archive, to be removed because they may contain erased names.
+/// Files derived from rows and archive, to be removed because they may contain erased names. The
+/// index is replaced if it can be rewritten.
 const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,
@@ -384,6 +398,29 @@ fn of_archive(
         }
     }
     Ok(())
+}
+
+/// Adds the index and its log, the other derived files and temporary files to `changes`.
+fn of_derived(dir: &Path, index: Option<&RewrittenIndex>, changes: &mut FileSwapList) {
+    let log = format!("state/{LOG}");
+    match index.and_then(RewrittenIndex::log) {
+        Some(_) => changes.replace.push(log),
+        None => changes.remove.push(log),
+    }
+    changes
+        .replace
+        .extend(index.map(|_| INDEX_FOLDER.to_owned()));
+    // List only files that exist, so that `finish_forget` knows which ones were removed.
+    let is_removed = |name: &&str| {
+        let is_replaced = *name == INDEX_FOLDER && index.is_some();
+        !is_replaced && dir.join(name).symlink_metadata().is_ok()
+    };
+    let derived = DERIVED.into_iter().filter(is_removed);
+    changes.remove.extend(derived.map(str::to_owned));
+    let journals = JOURNALS.map(|name| format!("state/{name}"));
+    changes.remove.extend(journals);
+    // Exists only if a start was killed while it copied rows.
+    changes.remove.push(EARLIER_BESIDE.to_owned());
 }
 
 /// Writes the existing and the new tombstones to the folder of new files. Returns the number of new

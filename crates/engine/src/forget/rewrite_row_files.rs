@@ -228,12 +228,8 @@ fn page(
         is_cleared |= removal.clear(url);
     }
     is_cleared |= row.clear_redirect(|url| removal.holds_text(url));
-    // If the value mentions an erased URL, keep only the word before the URL, such as `canonical`.
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
-        if removal.is_named_in(text) {
-            text.truncate(text.find(':').unwrap_or_default());
-            is_cleared = true;
-        }
+        is_cleared |= removal.clear_reason(text);
     }
     let place = row.warc.as_ref().map(|place| archive.place(place));
     let is_moved = place != row.warc;

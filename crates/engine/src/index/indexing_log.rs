@@ -163,7 +163,8 @@ impl IndexingLogReader {
     }
 }
 
-fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
+/// Returns a closure for `map_err` that reports a failure to read or write `path`.
+pub(crate) fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
     let path = path.to_path_buf();
     |source| IndexError::Disk {
         path,

@@ -7,9 +7,13 @@ use crate::frontier_meta_keys::META_INDEX;
 /// Returns the number of the indexing log that the index follows. `None` if the index follows no
 /// log.
 pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierError> {
-    let stored = frontier.meta(META_INDEX)?;
+    frontier.meta(META_INDEX).map(number_in)
+}
+
+/// Returns the number of the indexing log from its stored bytes.
+pub(crate) fn number_in(stored: Option<Vec<u8>>) -> Option<u64> {
     let stored = stored.and_then(|bytes| bytes.try_into().ok());
-    Ok(stored.map(u64::from_be_bytes))
+    stored.map(u64::from_be_bytes)
 }
 
 /// Records that no index follows the crawl any longer.

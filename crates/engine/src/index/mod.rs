@@ -14,7 +14,7 @@ pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;
 #[cfg(feature = "search")]
-mod recorded_answers;
+pub(crate) mod recorded_answers;
 
 /// The folder of the index in the crawl directory.
 pub(crate) const INDEX_FOLDER: &str = "index";

@@ -221,6 +221,47 @@ fn matching_pages_are_counted_by_facet() {
 }
 
 #[test]
+fn a_folder_counts_the_pages_that_its_filter_finds() {
+    let paths = [
+        "docs",
+        "docs/a",
+        "docs/b",
+        "docs?page=2",
+        "docs/b?x=/docs",
+        "docs-old",
+        "blog/",
+        "blog/x",
+        "blog/x/1",
+    ];
+    let pages = paths.map(|path| {
+        let text = format!("green tea {path}");
+        page(&format!("http://a.example/{path}"), path, &text)
+    });
+    let (_dir, index) = indexed(&pages);
+    let folders = |folder: Option<&str>| {
+        let filters = FacetFilters {
+            folder: folder.map(str::to_owned),
+            ..FacetFilters::default()
+        };
+        let answer = search_with_facets(&index, "tea", filters);
+        let folders = answer.facets.unwrap().folder.into_iter();
+        let folders = folders.map(|folder| (folder.value, folder.count as usize));
+        (answer.total, folders.collect::<Vec<_>>())
+    };
+    let folder = |name: &str, count| (format!("a.example/{name}"), count);
+    let (total, all) = folders(None);
+    assert_eq!(
+        (total, &*all),
+        (9, &[folder("docs", 5), folder("blog", 3)][..])
+    );
+    for (value, count) in &all {
+        assert_eq!(folders(Some(value)).0, *count, "{value}");
+    }
+    // The page `blog/` isn't in `blog/x`.
+    assert_eq!(folders(Some("a.example/blog")).1, [folder("blog/x", 2)]);
+}
+
+#[test]
 fn facets_are_absent_unless_requested() {
     let (_dir, index) = indexed(&manual());
     let answer = index.search("index", &SearchOptions::default()).unwrap();

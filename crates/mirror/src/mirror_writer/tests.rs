@@ -48,6 +48,9 @@ impl Crawl {
     ) {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(content_type));
+        if let Some(location) = columns["location"].as_str() {
+            headers.insert("location", location.parse().unwrap());
+        }
         let capture = Capture {
             url: &canonicalize(None, url).unwrap(),
             started: Timestamp::from_micros(1_795_132_800_000_000),
@@ -78,6 +81,12 @@ impl Crawl {
 
     fn redirect(&mut self, url: &str, to: &str) {
         self.row(url, &json!({"status": 301, "redirect": to}));
+    }
+
+    /// Adds a redirect with its archived response.
+    fn redirect_with(&mut self, url: &str, location: &'static str, to: &str) {
+        let columns = json!({"status": 301, "redirect": to, "location": location});
+        self.page_with(url, HTML, "", &columns, None);
     }
 
     fn row(&mut self, url: &str, columns: &Value) {
@@ -236,6 +245,34 @@ fn omissions_are_counted() {
         // Two rows count as unreadable: one has no usable URL, and the record of the other is
         // missing.
         [1, 1, 1, 1, 2, 1]
+    );
+}
+
+#[test]
+fn the_fragment_of_a_redirect_replaces_that_of_the_link() {
+    let mut crawl = Crawl::new();
+    let links = "<a href=old>a</a><a href=old#b>b</a><a href=plain>c</a><a href=plain#d>d</a>\
+        <a href=first#e>e</a>";
+    crawl.page("https://e.example/", HTML, links);
+    crawl.page("https://e.example/guide", HTML, "<p id=install>");
+    let guide = "https://e.example/guide";
+    crawl.redirect_with("https://e.example/old", "/guide#install", guide);
+    crawl.redirect_with("https://e.example/plain", "/guide", guide);
+    crawl.redirect_with(
+        "https://e.example/first",
+        "/plain#f",
+        "https://e.example/plain",
+    );
+    let (_, files) = crawl.mirror();
+    let links: Vec<&str> = files["e.example/index.html"]
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .collect();
+    let expected = ["#install", "#install", "", "#d", "#f"];
+    assert_eq!(
+        links,
+        expected.map(|fragment| format!("guide.html{fragment}"))
     );
 }
 

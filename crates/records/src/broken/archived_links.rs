@@ -169,18 +169,25 @@ impl ArchivedPageReader {
     /// Returns the fragment in the `Location` of a redirect. `None` if there is no fragment, or the
     /// response is not archived.
     pub(crate) fn location_fragment(&self, row: &PageRow) -> Option<String> {
-        let record = self.record(row)?;
-        let http = record.http()?;
-        let mut fields = http.fields.iter();
-        let (_, location) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"location"))?;
-        let location = reference_from_bytes(location);
-        let (_, fragment) = location.split_once('#')?;
-        Some(fragment.trim_end().to_owned())
+        location_fragment(&self.dir, row)
     }
 
     fn record(&self, row: &PageRow) -> Option<WarcRecord> {
         read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }
+}
+
+/// Returns the fragment in the `Location` of a redirect in the crawl in `dir`. `None` if there is no
+/// fragment, or the response is not archived.
+#[must_use]
+pub fn location_fragment(dir: &Path, row: &PageRow) -> Option<String> {
+    let record = read_place(dir, row.warc.as_ref()?, row.bytes).ok()?;
+    let http = record.http()?;
+    let mut fields = http.fields.iter();
+    let (_, location) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"location"))?;
+    let location = reference_from_bytes(location);
+    let (_, fragment) = location.split_once('#')?;
+    Some(fragment.trim_end().to_owned())
 }
 
 /// The media type of each DOM in the archive.

@@ -199,8 +199,8 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
     let mut made = TestCrawlBuilder::new();
     let url = |path: &str| format!("{HOST}{path}");
     made.redirect(&url("/keeps"), "/end", &url("/end"));
-    made.redirect(&url("/own"), "/keeps#here", &url("/keeps"));
-    made.redirect(&url("/empty"), "/end#", &url("/end"));
+    made.redirect_with(301, &url("/own"), "/keeps#here", &url("/keeps"));
+    made.redirect_with(301, &url("/empty"), "/end#", &url("/end"));
     made.redirect(&url("/lost"), "/end#lost", &url("/end"));
     made.page(&url("/end"), "text/html", "<title>End</title><p id=here>x");
     let links = "<title>Links</title><a href=/keeps#here>a</a> <a href=/keeps#gone>b</a>\
@@ -220,6 +220,16 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
             ("https://e.example/keeps#gone", gone),
             ("https://e.example/lost", lost),
             ("https://e.example/lost#here", lost),
+        ]
+    );
+    let report = faults(dir.path(), &[FaultKind::Redirect]).unwrap();
+    let pairs = report.faults.iter();
+    let pairs = pairs.map(|fault| (&fault.to[HOST.len()..], fault.why.as_str()));
+    assert_eq!(
+        pairs.collect::<Vec<_>>(),
+        [
+            ("/empty", "moved to https://e.example/end"),
+            ("/own", "moved to https://e.example/end#here"),
         ]
     );
 }

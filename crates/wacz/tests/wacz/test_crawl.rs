@@ -9,7 +9,7 @@ use crawl_archive::rows::{PageRow, WarcRecordLocation};
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLine, CaptureMetadata,
     CapturedRequest, RecordIds, RevisitProfile, Timestamp, WarcCompression, WarcRecord,
-    read_record, strip_warc_suffix,
+    WarcTruncation, read_record, strip_warc_suffix,
 };
 use crawl_wacz::{WaczError, WaczOptions, WrittenWacz, package};
 use crawl_weburl::canonicalize;
@@ -42,6 +42,7 @@ pub(crate) struct Page<'a> {
     pub(crate) content_type: &'static str,
     pub(crate) body: &'a str,
     pub(crate) revisit: Option<RevisitProfile<'a>>,
+    pub(crate) truncated: Option<WarcTruncation>,
 }
 
 impl<'a> Page<'a> {
@@ -54,6 +55,7 @@ impl<'a> Page<'a> {
             content_type: "text/html; charset=utf-8",
             body,
             revisit: None,
+            truncated: None,
         }
     }
 }
@@ -113,7 +115,7 @@ impl Crawl {
             reason: None,
             headers: &headers,
             body: page.body.as_bytes(),
-            truncated: None,
+            truncated: page.truncated,
             revisit: page.revisit,
             about: CaptureMetadata::default(),
         };

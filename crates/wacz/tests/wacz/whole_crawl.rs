@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crawl_archive::WarcCompression;
+use crawl_archive::{WarcCompression, WarcTruncation};
 use crawl_wacz::WaczError;
 
 use crate::test_crawl::{Crawl, Package, Page};
@@ -32,6 +32,10 @@ fn some_pages(mut crawl: Crawl) -> Crawl {
         status: 404,
         ..Page::html("http://e.example/gone", "<title>Gone</title>")
     });
+    crawl.page(Page {
+        truncated: Some(WarcTruncation::Withheld),
+        ..Page::html("http://e.example/no-copy", "")
+    });
     crawl.sync();
     crawl
 }
@@ -48,7 +52,7 @@ fn wacz_1_1_1_the_archive_is_there_byte_for_byte_with_an_index_of_each_capture()
         assert!(*entry == fs::read(file).unwrap(), "{name}");
     }
     let packaged = &package.packaged;
-    assert_eq!((packaged.captures, packaged.pages), (23, 21));
+    assert_eq!((packaged.captures, packaged.pages), (24, 21));
     assert_eq!(packaged.warc_files, files.len() as u64);
     let index = package.index();
     let mut sorted: Vec<_> = index.lines().collect();
@@ -58,7 +62,7 @@ fn wacz_1_1_1_the_archive_is_there_byte_for_byte_with_an_index_of_each_capture()
     let mut log: Vec<_> = log.lines().collect();
     log.sort_unstable();
     assert_eq!(sorted, log);
-    assert_eq!(package.captures().len(), 23);
+    assert_eq!(package.captures().len(), 24);
 }
 
 #[test]

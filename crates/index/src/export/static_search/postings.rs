@@ -44,6 +44,8 @@ pub(super) struct Posting {
     /// [`counted_fields`](super::word_weights::counted_fields). Not written to the bundle.
     pub(super) fields: u16,
     pub(super) in_title: bool,
+    /// True if only the text outside the main text contains the word.
+    pub(super) only_beside: bool,
     /// The pieces of the page's text that contain the word, as bits. `None` if the text has only
     /// one piece.
     pub(super) pieces: Option<u32>,
@@ -202,8 +204,10 @@ impl PostingsWriter {
                 .write_all(&posting.pieces.unwrap_or(0).to_le_bytes())?;
             self.file.write_all(&[posting.weight, posting.text])?;
             self.file.write_all(&posting.headings.to_le_bytes())?;
-            let flags = 2 * u16::from(posting.pieces.is_some()) + u16::from(posting.in_title);
-            let fields_and_flags = posting.fields << 2 | flags;
+            let flags = 4 * u16::from(posting.only_beside)
+                + 2 * u16::from(posting.pieces.is_some())
+                + u16::from(posting.in_title);
+            let fields_and_flags = posting.fields << 3 | flags;
             self.file.write_all(&fields_and_flags.to_le_bytes())?;
             stored.pages += 1;
             stored.in_pieces += u32::from(posting.pieces.is_some());
@@ -232,8 +236,9 @@ impl PostingsFile {
                 weight: bytes[8],
                 text: bytes[9],
                 in_title: fields_and_flags & 1 != 0,
+                only_beside: fields_and_flags & 4 != 0,
                 headings: u16::from_le_bytes([bytes[10], bytes[11]]),
-                fields: fields_and_flags >> 2,
+                fields: fields_and_flags >> 3,
             }
         };
         Ok(bytes.chunks_exact(POSTING_BYTES).map(posting).collect())
@@ -293,6 +298,7 @@ mod tests {
             headings: 1 << 13,
             fields: 1 << 10 | 1,
             in_title: page % 2 == 0,
+            only_beside: page % 3 == 0,
             pieces,
         };
         let (first, second) = (

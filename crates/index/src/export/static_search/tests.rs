@@ -35,6 +35,7 @@ struct ShardWord {
     pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
     /// For each page with a heading that contains the word: the bits of the headings.
     headings: BTreeMap<u32, u32>,
+    only_beside: BTreeSet<u32>,
 }
 
 fn make(pages: &[IndexedPage]) -> Made {
@@ -117,26 +118,30 @@ impl Made {
                 assert!(texts.iter().all(|text| *text < 64));
                 let (mut at, mut pages) = (0, BTreeMap::new());
                 for (head, weight) in heads.iter().zip(weights) {
-                    at += head / 8;
+                    at += head / 16;
                     let pieces = (head & 2 != 0).then(|| number(&mut rest));
                     pages.insert(at, (head & 1 == 1, weight, pieces));
                 }
                 let (mut at, mut headings) = (0, BTreeMap::new());
+                let mut only_beside = BTreeSet::new();
                 for head in heads {
-                    at += head / 8;
+                    at += head / 16;
                     if head & 4 != 0 {
                         headings.insert(at, number(&mut rest));
                     }
+                    if head & 8 != 0 {
+                        only_beside.insert(at);
+                    }
                 }
                 let word = String::from_utf8(name.clone()).unwrap();
-                class.push((word, pages, headings));
+                class.push((word, pages, headings, only_beside));
             }
             let first: &String = &class[0].0;
             let mut stem = first.as_bytes()[..same_as_first].to_vec();
             stem.extend(stem_end);
             let stem = String::from_utf8(stem).unwrap();
             let names: Vec<String> = class.iter().map(|(word, ..)| word.clone()).collect();
-            for (word, pages, headings) in class {
+            for (word, pages, headings, only_beside) in class {
                 let word_data = ShardWord {
                     class: names.clone(),
                     stem: stem.clone(),
@@ -144,6 +149,7 @@ impl Made {
                     compounds: compounds.clone(),
                     pages,
                     headings,
+                    only_beside,
                 };
                 assert!(
                     words.insert(word, word_data).is_none(),
@@ -256,6 +262,20 @@ fn each_word_leads_to_its_pages() {
     }
     let sites = 60 + 2;
     assert_eq!(made.report.words, all.len() as u64 + sites);
+}
+
+#[test]
+fn words_that_only_the_text_outside_the_main_text_has_are_marked() {
+    let mut pages = [
+        page("http://a.example/tea", "Tea", "Leaves and imprints"),
+        page("http://a.example/cup", "Cup", "Leaves in a cup"),
+    ];
+    for page in &mut pages {
+        page.beside = "Imprints and leaves".to_owned();
+    }
+    let made = make(&pages);
+    let marked = |word: &str| made.find(word).unwrap().only_beside.len();
+    assert_eq!(["imprints", "leaves", "cup"].map(marked), [1, 0, 0]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::postings::{
 use super::stemmer_scripts::StemmerCounts;
 use super::word_weights::{
     ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, FieldLengths, HEADINGS, KEYWORDS, LEAD,
-    MeanFieldLengths, PATH, TITLE, byte, counted_fields, text_byte,
+    MeanFieldLengths, PATH, TITLE, byte, counted_fields, is_only_beside, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
 use crate::compound_candidates::{MIN_COMPOUND_END, MIN_COMPOUND_START};
@@ -312,6 +312,7 @@ fn postings(
             weight: byte(weight),
             text: text_byte(means.text(&occurs.counts, &page.lengths, &factors)),
             in_title: occurs.counts[TITLE] > 0,
+            only_beside: is_only_beside(&occurs.counts),
             headings: occurs.headings,
             fields: counted_fields(&occurs.counts),
             pieces: page.has_pieces.then_some(occurs.pieces),

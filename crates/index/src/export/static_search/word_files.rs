@@ -16,8 +16,9 @@
 //! - the number of UTF-8 bytes that the word shares with the previous word in the file, the number
 //!   of its other bytes, and these bytes,
 //! - the number of pages that have the word,
-//! - for each page, `8 * (its number minus that of the previous page) + 4 * (the word is in a
-//!   heading or the description) + 2 * (it has pieces) + (the word is in the title)`,
+//! - for each page, `16 * (its number minus that of the previous page) + 8 * (only the text outside
+//!   the main text has the word) + 4 * (the word is in a heading or the description) + 2 * (it has
+//!   pieces) + (the word is in the title)`,
 //! - for each page, a byte with the weight,
 //! - for each page, a byte with the number of occurrences in title and text (see
 //!   `word_weights.rs`),
@@ -204,10 +205,11 @@ fn postings(out: &mut Vec<u8>, mut postings: Vec<Posting>) {
     varint(out, number(postings.len()));
     let mut before = 0;
     for posting in &postings {
-        let flags = 4 * u32::from(posting.headings != 0)
+        let flags = 8 * u32::from(posting.only_beside)
+            + 4 * u32::from(posting.headings != 0)
             + 2 * u32::from(posting.pieces.is_some())
             + u32::from(posting.in_title);
-        varint(out, 8 * (posting.page - before) + flags);
+        varint(out, 16 * (posting.page - before) + flags);
         before = posting.page;
     }
     out.extend(postings.iter().map(|posting| posting.weight));

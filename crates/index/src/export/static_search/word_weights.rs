@@ -54,6 +54,11 @@ pub(super) fn counted_fields(counts: &FieldOccurrenceCounts) -> u16 {
     fields.map(|field| 1 << field).sum()
 }
 
+/// Returns whether only the text outside the main text has a word.
+pub(super) fn is_only_beside(counts: &FieldOccurrenceCounts) -> bool {
+    (0..FIELDS).all(|field| (counts[field] > 0) == (field == BESIDE))
+}
+
 /// Returns the number of pages that have a word, as the index counts them: in the field in which
 /// the most pages have it. `pages` has the [`counted_fields`] of each page.
 pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {

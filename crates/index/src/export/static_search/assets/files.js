@@ -56,16 +56,17 @@ function decode(bytes) {
         text: utf8.decode(name), group,
         pages: new Uint32Array(count), weights: null, texts: null,
         headings: new Uint16Array(count),
-        inTitle: new Uint8Array(count), pieces: new Int32Array(count).fill(-1),
+        inTitle: new Uint8Array(count), onlyBeside: new Uint8Array(count), pieces: new Int32Array(count).fill(-1),
       };
       let page = 0;
       for (let n = 0; n < count; n++) {
         const value = number();
-        page += Math.floor(value / 8);
+        page += Math.floor(value / 16);
         form.pages[n] = page;
         form.inTitle[n] = value & 1;
         if (value & 2) form.pieces[n] = 0;
         form.headings[n] = value & 4;
+        form.onlyBeside[n] = (value >> 3) & 1;
       }
       form.weights = bytes.subarray(at, at + count);
       form.texts = bytes.subarray(at + count, at + 2 * count);

@@ -17,7 +17,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 6) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 7) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -254,7 +254,8 @@ class Search {
     const asked = telling.length ? telling : plan.units;
     const hits = this.hits(units);
     const barred = new Set();
-    for (const unit of plan.not) unit.each((page, word) => (!unit.inTitle || word.inTitle) && barred.add(page));
+    // A word that only the text outside the main text has excludes nothing: a footer could exclude every page.
+    for (const unit of plan.not) unit.each((page, word) => (unit.inTitle ? word.inTitle : !word.onlyBeside) && barred.add(page));
     for (const site of plan.notSites) for (const page of site.pages) barred.add(page);
     const inSite = new Set(plan.sites.flatMap((site) => Array.from(site.pages)));
     for (const [page, until] of this.until) if (until <= now) barred.add(page);
@@ -428,10 +429,11 @@ class Unit {
         for (let n = 0; n < form.pages.length; n++) {
           const page = form.pages[n];
           let word = ofGroup.get(page);
-          if (!word) ofGroup.set(page, (word = { weight: 0, text: 0, inTitle: false, headings: 0, pieces: 0 }));
+          if (!word) ofGroup.set(page, (word = { weight: 0, text: 0, inTitle: false, onlyBeside: true, headings: 0, pieces: 0 }));
           word.weight += weight * WEIGHT[form.weights[n]];
           word.text += weight * TEXT[form.texts[n]];
           word.inTitle = word.inTitle || form.inTitle[n] === 1;
+          word.onlyBeside = word.onlyBeside && form.onlyBeside[n] === 1;
           if (!this.isName || weight >= LEAST_NAME_WEIGHT) word.headings |= form.headings[n];
           word.pieces |= form.pieces[n];
         }
@@ -445,6 +447,7 @@ class Unit {
         known.weight = Math.max(known.weight, word.weight);
         known.text = Math.max(known.text, word.text);
         known.inTitle = known.inTitle || word.inTitle;
+        known.onlyBeside = known.onlyBeside && word.onlyBeside;
         known.headings |= word.headings;
         known.pieces |= word.pieces;
       }

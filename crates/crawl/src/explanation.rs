@@ -1,0 +1,29 @@
+//! Explains what became of a URL, from the records of a crawl, its state and its tombstones.
+
+use std::path::Path;
+
+use crawl_archive::Timestamp;
+use crawl_engine::find_tombstone;
+use crawl_records::{Explanation, StateAvailability};
+use crawl_weburl::CanonicalUrl;
+
+use crate::clock;
+use crate::error::CommandError;
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
+
+/// Explains a URL of the crawl in `dir`.
+pub(crate) fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, CommandError> {
+    let now = clock::now().as_microsecond();
+    let now = Timestamp::from_micros(u64::try_from(now).unwrap_or_default());
+    let mut explanation = crawl_records::explain(dir, url, now).map_err(of_records)?;
+    // Look for a tombstone only if the crawl's state could be read. It can't be read while a crawl
+    // runs, and the explanation reports that.
+    if explanation.state_read == StateAvailability::Read {
+        let tombstone = find_tombstone(dir, url);
+        if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, dir))? {
+            explanation.forget(tombstone);
+        }
+    }
+    Ok(explanation)
+}
