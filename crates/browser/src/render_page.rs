@@ -563,8 +563,10 @@ impl<'a> Rendering<'a> {
                 return;
             }
             self.refused += 1;
-            if self.navigation.is_none() && params["request"]["method"] == "GET" {
-                self.navigation = params["request"]["url"].as_str().map(str::to_owned);
+            let request = &params["request"];
+            let is_page = text(&request["url"]).starts_with("http") && request["method"] == "GET";
+            if is_page {
+                self.navigation = request["url"].as_str().map(str::to_owned);
             }
             // Use `Aborted`. With any other reason, the browser would replace the document with an
             // error page.

@@ -120,7 +120,7 @@ pub struct RenderingResult {
     /// Number of requests that were refused because the page exceeded
     /// [`BrowserConfig::max_requests`](crate::BrowserConfig::max_requests).
     pub withheld: u32,
-    /// The first URL that the page tried to navigate to, by a script, a refresh or a click. All
+    /// The HTTP URL that a browser would have navigated to, by a script, a refresh or a click. All
     /// navigations are refused.
     pub navigation: Option<String>,
     /// Number of connections that reached the refusing proxy while the page was rendered: requests

@@ -135,7 +135,7 @@ async fn a_nasty_page_reaches_only_the_caller() {
     assert_eq!(rendered.final_url, "https://site.test/");
     assert_eq!(
         rendered.navigation.as_deref(),
-        Some("https://site.test/file.zip")
+        Some("https://site.test/moved")
     );
 }
 
@@ -356,6 +356,43 @@ async fn a_document_is_serialized_so_that_it_parses_back() {
     let dom = dom(xhtml).await.unwrap().dom;
     let body = "<p>1 &lt; 2</p><script>//\nlet a = 1 && 2;\n//</script>";
     assert!(dom.contains(body), "{dom}");
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn the_last_navigation_before_the_page_would_be_left_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    for (script, expected) in [
+        ("location = '/de/'; location = '/en/'", "/en/"),
+        (
+            "location = 'myapp://open/1'; setTimeout(() => { location = '/web' }, 500)",
+            "/web",
+        ),
+        (
+            "location = 'mailto:a@b.example'; setTimeout(() => { location = '/web' }, 50)",
+            "/web",
+        ),
+        (
+            "location = '/left'; setTimeout(() => { location = '/late' }, 500)",
+            "/left",
+        ),
+        ("location = '/app'; location = 'myapp://open/1'", "/app"),
+        (
+            "save.click(); setTimeout(() => { location = '/thanks' }, 500)",
+            "/thanks",
+        ),
+        (
+            "location.reload(); setTimeout(() => { location = '/next' }, 500)",
+            "/next",
+        ),
+    ] {
+        let html = format!("<a id=save href=/file.zip download>f</a><script>{script}</script>");
+        let site = Arc::new(Site::default());
+        let rendered = browser.render(page(&html), site).await.unwrap();
+        let expected = format!("https://site.test{expected}");
+        assert_eq!(rendered.navigation, Some(expected), "{script}");
+    }
     browser.close().await;
 }
 
