@@ -28,7 +28,11 @@ use crate::{
 /// page only waits for a timer, virtual time jumps ahead.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// A page is idle after this many periods of [`SLICE`] without a change of its DOM.
+/// Offset of the checks from whole multiples of [`SLICE`], in virtual time. Page timers fire at
+/// whole milliseconds, so none fires at the same time as a check.
+const CHECK_DELAY: Duration = Duration::from_micros(500);
+
+/// A page is idle after this many periods of [`SLICE`] without a request or a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
 /// Maximum number of tasks that the browser runs before it forces virtual time to advance. Without
@@ -292,10 +296,18 @@ impl<'a> Rendering<'a> {
         let mut quiet = 0;
         while self.page_time < self.config.page_time && quiet < QUIET_SLICES {
             let slice = SLICE.min(self.config.page_time - self.page_time);
+            let is_first = self.page_time.is_zero();
+            let budget = slice
+                + if is_first {
+                    CHECK_DELAY
+                } else {
+                    Duration::ZERO
+                };
+            let passed_on = self.passed_on;
             self.is_slice_over = false;
             let policy = json!({
                 "policy": "pauseIfNetworkFetchesPending",
-                "budget": slice.as_secs_f64() * 1000.0,
+                "budget": budget.as_secs_f64() * 1000.0,
                 "maxVirtualTimeTaskStarvationCount": MAX_TASKS_AT_A_TIME,
             });
             self.command("Emulation.setVirtualTimePolicy", policy)
@@ -304,12 +316,12 @@ impl<'a> Rendering<'a> {
                 self.turn().await?;
             }
             self.page_time += slice;
-            // Virtual time doesn't stop for workers. The page isn't idle while they wait for an
-            // answer, and uses the answer only later.
-            let has_waited = self.wait_for_answers().await?;
+            // Virtual time doesn't stop for workers.
+            self.wait_for_answers().await?;
             self.wait_for_workers().await?;
             let is_quiet = self.evaluate(world, "isQuiet()").await? == true;
-            let is_idle = is_quiet && !has_waited && self.waiting.is_empty();
+            // A page may use an answer only later.
+            let is_idle = is_quiet && self.passed_on == passed_on;
             quiet = if is_idle { quiet + 1 } else { 0 };
         }
         self.is_time_over = true;
@@ -317,13 +329,12 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Waits until the caller has answered all requests. Returns whether there were any.
-    async fn wait_for_answers(&mut self) -> Result<bool, RenderError> {
-        let has_waited = !self.waiting.is_empty();
+    /// Waits until the caller has answered all requests.
+    async fn wait_for_answers(&mut self) -> Result<(), RenderError> {
         while !self.waiting.is_empty() {
             self.turn().await?;
         }
-        Ok(has_waited)
+        Ok(())
     }
 
     /// Waits until each worker has handled its current task. Workers that take too long are ignored

@@ -85,6 +85,22 @@ async fn an_idle_page_ends_before_its_time() {
 }
 
 #[tokio::test]
+async fn a_request_keeps_the_page_from_being_idle() {
+    let site = Site::default().add("/news", "text/plain", "news");
+    let site = Arc::new(site);
+    // The first request is made just when the page would be idle.
+    for (request, text, time) in [(4000, 0, 8), (2000, 2500, 8)] {
+        let html = format!(
+            "<p id=\"a\">-</p><script>setTimeout(() => fetch('/news').then(r => r.text()).then(\
+            t => setTimeout(() => {{ a.textContent = t }}, {text})), {request})</script>"
+        );
+        let rendered = render(&html, &site).await;
+        assert_eq!(text_of(&rendered.dom, "a"), "news");
+        assert_eq!(rendered.page_time, Duration::from_secs(time));
+    }
+}
+
+#[tokio::test]
 async fn a_page_that_never_rests_ends_with_its_time() {
     let html = "<p id=a>0</p><script>setInterval(() => a.textContent++, 100)</script>";
     let rendered = render(html, &Arc::default()).await;
