@@ -45,6 +45,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the browser may take for a screenshot.
 const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long the page may take to receive an answer before it gets the next one.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How long the workers of a page may be busy before the page is read without them.
 const WORKER_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -143,8 +146,21 @@ enum Role {
     Unwanted,
 }
 
-/// A paused request: the id of its session and its own id.
-type Paused = (String, String);
+/// A request that the browser has paused.
+struct PausedRequest {
+    session: String,
+    /// The id of the request in events of the domain `Fetch`.
+    id: String,
+    /// The id of the request in events of the domain `Network`. Redirects keep it.
+    network_id: String,
+}
+
+/// An answer on its way to the page.
+struct ArrivingAnswer {
+    network_id: String,
+    /// When to stop waiting for the page.
+    patience: Instant,
+}
 
 struct Rendering<'a> {
     connection: &'a DevtoolsConnection,
@@ -156,7 +172,10 @@ struct Rendering<'a> {
     document: Option<PageToRender>,
     url: String,
     /// Requests that the caller has not answered yet.
-    waiting: JoinSet<(Paused, PageRequestResult)>,
+    waiting: JoinSet<(PausedRequest, PageRequestResult)>,
+    /// The last answer, until the page has received it. Other answers wait, because the page could
+    /// receive them in another order.
+    arriving: Option<ArrivingAnswer>,
     stopwatch: PausableTimeout,
     sessions: HashMap<String, Role>,
     main_session: Option<String>,
@@ -189,6 +208,7 @@ impl<'a> Rendering<'a> {
             url: page.url.clone(),
             document: Some(page),
             waiting: JoinSet::new(),
+            arriving: None,
             stopwatch: PausableTimeout::start(config.timeout),
             sessions: HashMap::new(),
             main_session: None,
@@ -458,19 +478,24 @@ impl<'a> Rendering<'a> {
     /// nothing is awaited after an event or answer was received.
     async fn turn(&mut self) -> Result<(), RenderError> {
         let deadline = self.stopwatch.deadline();
+        let patience = self.arriving.as_ref().map(|answer| answer.patience);
         tokio::select! {
             event = self.events.recv() => {
                 let event = event.ok_or_else(|| crashed(DevtoolsCommandError::Closed))?;
                 self.take(event)?;
             }
-            Some(answered) = self.waiting.join_next() => {
-                if let Ok(((session, id), answer)) = answered {
+            Some(answered) = self.waiting.join_next(), if self.arriving.is_none() => {
+                if let Ok((PausedRequest { session, id, network_id }, answer)) = answered {
                     self.answer(&session, &id, answer);
+                    let patience = Instant::now() + ANSWER_PATIENCE;
+                    let is_reported = !network_id.is_empty();
+                    self.arriving = is_reported.then_some(ArrivingAnswer { network_id, patience });
                 }
                 if self.waiting.is_empty() {
                     self.stopwatch.resume();
                 }
             }
+            () = sleep_until(patience) => self.arriving = None,
             () = sleep_until(deadline) => return Err(RenderError::Timeout),
         }
         Ok(())
@@ -494,6 +519,9 @@ impl<'a> Rendering<'a> {
                 }
             }
             "Fetch.requestPaused" => self.paused(&session, &params),
+            "Network.loadingFinished" | "Network.loadingFailed" => {
+                self.arrived(&params["requestId"]);
+            }
             "Page.javascriptDialogOpening" => {
                 let dismiss = json!({"accept": params["type"] == "beforeunload"});
                 self.send(&session, "Page.handleJavaScriptDialog", dismiss);
@@ -536,6 +564,8 @@ impl<'a> Rendering<'a> {
             "Fetch.enable",
             json!({"patterns": [{"urlPattern": "*"}]}),
         );
+        let unbuffered = json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0});
+        self.send(session, "Network.enable", unbuffered);
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
@@ -565,6 +595,8 @@ impl<'a> Rendering<'a> {
     /// caller.
     fn paused(&mut self, session: &str, params: &Value) {
         let id = text(&params["requestId"]);
+        // The page follows a redirect.
+        self.arrived(&params["networkId"]);
         let is_document = params["resourceType"] == "Document";
         let is_main = is_document && params["frameId"].as_str() == self.main_frame.as_deref();
         if is_main {
@@ -597,9 +629,19 @@ impl<'a> Rendering<'a> {
         let answer = self
             .requests
             .request(devtools_request_conversion::wanted(params, is_document));
-        let paused = (session.to_owned(), id.to_owned());
+        let paused = PausedRequest {
+            session: session.to_owned(),
+            id: id.to_owned(),
+            network_id: text(&params["networkId"]).to_owned(),
+        };
         self.stopwatch.pause();
         self.waiting.spawn(async move { (paused, answer.await) });
+    }
+
+    /// Notes that the page has received the answer to a request.
+    fn arrived(&mut self, network_id: &Value) {
+        self.arriving
+            .take_if(|answer| *network_id == answer.network_id.as_str());
     }
 
     fn answer(&mut self, session: &str, id: &str, answer: PageRequestResult) {
