@@ -4,6 +4,7 @@
 //! All changes are written to new files in the folder of [`file_swap`], which then replaces all
 //! files at once. After a crash, either the crawl is unchanged, or everything to be erased is gone.
 
+mod page_resources;
 mod rewrite_row_files;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crawl_frontier::{Frontier as _, RemovalFilter};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
+pub use self::page_resources::add_page_resources;
 use self::rewrite_row_files::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{
