@@ -537,8 +537,8 @@ pub struct RenderEventRow {
     /// are sent to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
-    /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable
-    /// or contains a secret.
+    /// The URL of the page (`scripted`, `rendered`) or of the resource. Null if the resource's URL
+    /// is unusable or if the URL contains a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The method of the request for a resource.

@@ -28,7 +28,11 @@ use crate::{
 /// page only waits for a timer, virtual time jumps ahead.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// A page is idle after this many periods of [`SLICE`] without a change of its DOM.
+/// Offset of the checks from whole multiples of [`SLICE`], in virtual time. Page timers fire at
+/// whole milliseconds, so none fires at the same time as a check.
+const CHECK_DELAY: Duration = Duration::from_micros(500);
+
+/// A page is idle after this many periods of [`SLICE`] without a request or a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
 /// Maximum number of tasks that the browser runs before it forces virtual time to advance. Without
@@ -40,6 +44,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the browser may take for a screenshot.
 const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the page may take to receive an answer before it gets the next one.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long the workers of a page may be busy before the page is read without them.
 const WORKER_PATIENCE: Duration = Duration::from_secs(2);
@@ -139,8 +146,21 @@ enum Role {
     Unwanted,
 }
 
-/// A paused request: the id of its session and its own id.
-type Paused = (String, String);
+/// A request that the browser has paused.
+struct PausedRequest {
+    session: String,
+    /// The id of the request in events of the domain `Fetch`.
+    id: String,
+    /// The id of the request in events of the domain `Network`. Redirects keep it.
+    network_id: String,
+}
+
+/// An answer on its way to the page.
+struct ArrivingAnswer {
+    network_id: String,
+    /// When to stop waiting for the page.
+    patience: Instant,
+}
 
 struct Rendering<'a> {
     connection: &'a DevtoolsConnection,
@@ -152,7 +172,10 @@ struct Rendering<'a> {
     document: Option<PageToRender>,
     url: String,
     /// Requests that the caller has not answered yet.
-    waiting: JoinSet<(Paused, PageRequestResult)>,
+    waiting: JoinSet<(PausedRequest, PageRequestResult)>,
+    /// The last answer, until the page has received it. Other answers wait, because the page could
+    /// receive them in another order.
+    arriving: Option<ArrivingAnswer>,
     stopwatch: PausableTimeout,
     sessions: HashMap<String, Role>,
     main_session: Option<String>,
@@ -185,6 +208,7 @@ impl<'a> Rendering<'a> {
             url: page.url.clone(),
             document: Some(page),
             waiting: JoinSet::new(),
+            arriving: None,
             stopwatch: PausableTimeout::start(config.timeout),
             sessions: HashMap::new(),
             main_session: None,
@@ -292,10 +316,18 @@ impl<'a> Rendering<'a> {
         let mut quiet = 0;
         while self.page_time < self.config.page_time && quiet < QUIET_SLICES {
             let slice = SLICE.min(self.config.page_time - self.page_time);
+            let is_first = self.page_time.is_zero();
+            let budget = slice
+                + if is_first {
+                    CHECK_DELAY
+                } else {
+                    Duration::ZERO
+                };
+            let passed_on = self.passed_on;
             self.is_slice_over = false;
             let policy = json!({
                 "policy": "pauseIfNetworkFetchesPending",
-                "budget": slice.as_secs_f64() * 1000.0,
+                "budget": budget.as_secs_f64() * 1000.0,
                 "maxVirtualTimeTaskStarvationCount": MAX_TASKS_AT_A_TIME,
             });
             self.command("Emulation.setVirtualTimePolicy", policy)
@@ -304,12 +336,12 @@ impl<'a> Rendering<'a> {
                 self.turn().await?;
             }
             self.page_time += slice;
-            // Virtual time doesn't stop for workers. The page isn't idle while they wait for an
-            // answer, and uses the answer only later.
-            let has_waited = self.wait_for_answers().await?;
+            // Virtual time doesn't stop for workers.
+            self.wait_for_answers().await?;
             self.wait_for_workers().await?;
             let is_quiet = self.evaluate(world, "isQuiet()").await? == true;
-            let is_idle = is_quiet && !has_waited && self.waiting.is_empty();
+            // A page may use an answer only later.
+            let is_idle = is_quiet && self.passed_on == passed_on;
             quiet = if is_idle { quiet + 1 } else { 0 };
         }
         self.is_time_over = true;
@@ -317,13 +349,12 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Waits until the caller has answered all requests. Returns whether there were any.
-    async fn wait_for_answers(&mut self) -> Result<bool, RenderError> {
-        let has_waited = !self.waiting.is_empty();
+    /// Waits until the caller has answered all requests.
+    async fn wait_for_answers(&mut self) -> Result<(), RenderError> {
         while !self.waiting.is_empty() {
             self.turn().await?;
         }
-        Ok(has_waited)
+        Ok(())
     }
 
     /// Waits until each worker has handled its current task. Workers that take too long are ignored
@@ -447,19 +478,24 @@ impl<'a> Rendering<'a> {
     /// nothing is awaited after an event or answer was received.
     async fn turn(&mut self) -> Result<(), RenderError> {
         let deadline = self.stopwatch.deadline();
+        let patience = self.arriving.as_ref().map(|answer| answer.patience);
         tokio::select! {
             event = self.events.recv() => {
                 let event = event.ok_or_else(|| crashed(DevtoolsCommandError::Closed))?;
                 self.take(event)?;
             }
-            Some(answered) = self.waiting.join_next() => {
-                if let Ok(((session, id), answer)) = answered {
+            Some(answered) = self.waiting.join_next(), if self.arriving.is_none() => {
+                if let Ok((PausedRequest { session, id, network_id }, answer)) = answered {
                     self.answer(&session, &id, answer);
+                    let patience = Instant::now() + ANSWER_PATIENCE;
+                    let is_reported = !network_id.is_empty();
+                    self.arriving = is_reported.then_some(ArrivingAnswer { network_id, patience });
                 }
                 if self.waiting.is_empty() {
                     self.stopwatch.resume();
                 }
             }
+            () = sleep_until(patience) => self.arriving = None,
             () = sleep_until(deadline) => return Err(RenderError::Timeout),
         }
         Ok(())
@@ -483,6 +519,9 @@ impl<'a> Rendering<'a> {
                 }
             }
             "Fetch.requestPaused" => self.paused(&session, &params),
+            "Network.loadingFinished" | "Network.loadingFailed" => {
+                self.arrived(&params["requestId"]);
+            }
             "Page.javascriptDialogOpening" => {
                 let dismiss = json!({"accept": params["type"] == "beforeunload"});
                 self.send(&session, "Page.handleJavaScriptDialog", dismiss);
@@ -525,6 +564,8 @@ impl<'a> Rendering<'a> {
             "Fetch.enable",
             json!({"patterns": [{"urlPattern": "*"}]}),
         );
+        let unbuffered = json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0});
+        self.send(session, "Network.enable", unbuffered);
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
@@ -554,6 +595,8 @@ impl<'a> Rendering<'a> {
     /// caller.
     fn paused(&mut self, session: &str, params: &Value) {
         let id = text(&params["requestId"]);
+        // The page follows a redirect.
+        self.arrived(&params["networkId"]);
         let is_document = params["resourceType"] == "Document";
         let is_main = is_document && params["frameId"].as_str() == self.main_frame.as_deref();
         if is_main {
@@ -563,8 +606,10 @@ impl<'a> Rendering<'a> {
                 return;
             }
             self.refused += 1;
-            if self.navigation.is_none() && params["request"]["method"] == "GET" {
-                self.navigation = params["request"]["url"].as_str().map(str::to_owned);
+            let request = &params["request"];
+            let is_page = text(&request["url"]).starts_with("http") && request["method"] == "GET";
+            if is_page {
+                self.navigation = request["url"].as_str().map(str::to_owned);
             }
             // Use `Aborted`. With any other reason, the browser would replace the document with an
             // error page.
@@ -584,9 +629,19 @@ impl<'a> Rendering<'a> {
         let answer = self
             .requests
             .request(devtools_request_conversion::wanted(params, is_document));
-        let paused = (session.to_owned(), id.to_owned());
+        let paused = PausedRequest {
+            session: session.to_owned(),
+            id: id.to_owned(),
+            network_id: text(&params["networkId"]).to_owned(),
+        };
         self.stopwatch.pause();
         self.waiting.spawn(async move { (paused, answer.await) });
+    }
+
+    /// Notes that the page has received the answer to a request.
+    fn arrived(&mut self, network_id: &Value) {
+        self.arriving
+            .take_if(|answer| *network_id == answer.network_id.as_str());
     }
 
     fn answer(&mut self, session: &str, id: &str, answer: PageRequestResult) {

@@ -28,7 +28,8 @@ pub type PageRequestFuture = Pin<Box<dyn Future<Output = PageRequestResult> + Se
 
 /// Answers the requests that a page makes while it is rendered.
 pub trait PageRequestHandler: Send + Sync {
-    /// Answers one request. The page's virtual clock is stopped until the future completes.
+    /// Answers one request. The page's virtual clock is stopped until the future completes. Pages
+    /// receive one answer at a time, in the order in which the futures complete.
     fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture;
 }
 
@@ -120,7 +121,7 @@ pub struct RenderingResult {
     /// Number of requests that were refused because the page exceeded
     /// [`BrowserConfig::max_requests`](crate::BrowserConfig::max_requests).
     pub withheld: u32,
-    /// The first URL that the page tried to navigate to, by a script, a refresh or a click. All
+    /// The HTTP URL that a browser would have navigated to, by a script, a refresh or a click. All
     /// navigations are refused.
     pub navigation: Option<String>,
     /// Number of connections that reached the refusing proxy while the page was rendered: requests

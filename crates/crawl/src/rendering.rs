@@ -207,18 +207,19 @@ struct PageResources(ResourceRequestSender);
 
 impl PageRequestHandler for PageResources {
     fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
-        let requests = self.0.clone();
+        if wanted.kind == RequestKind::Preflight {
+            return Box::pin(async move { allowed_by_cors(&wanted.headers) });
+        }
+        let request = ResourceRequest {
+            post: post(&wanted),
+            kind: kind(wanted.kind),
+            url: wanted.url,
+            method: wanted.method,
+        };
+        // Not in the future, so that the crawl gets the requests in the page's order.
+        let answer = self.0.request(request);
         Box::pin(async move {
-            if wanted.kind == RequestKind::Preflight {
-                return allowed_by_cors(&wanted.headers);
-            }
-            let request = ResourceRequest {
-                post: post(&wanted),
-                kind: kind(wanted.kind),
-                url: wanted.url,
-                method: wanted.method,
-            };
-            match requests.request(request).await {
+            match answer.await {
                 ResourceAnswer::Answered {
                     status,
                     headers,

@@ -73,8 +73,8 @@ pub use driver::run;
 pub use error::EngineError;
 pub use field_extraction::{ReextractionSummary, extract_again, extract_rows};
 pub use forget::{
-    ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, count_forgotten, find_tombstone,
-    finish_forget, forget, undo_forget, why_index_is_removed,
+    ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, add_page_resources, count_forgotten,
+    find_tombstone, finish_forget, forget, undo_forget, why_index_is_removed,
 };
 pub use free_space::FreeSpaceMeter;
 #[cfg(feature = "search")]

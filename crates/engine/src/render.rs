@@ -301,15 +301,20 @@ impl fmt::Debug for ResourceRequestSender {
 }
 
 impl ResourceRequestSender {
-    /// Requests a resource, and waits until the crawl has judged and fetched it. This may take
-    /// long, because the resource's host has its own gap.
-    pub async fn request(&self, request: ResourceRequest) -> ResourceAnswer {
+    /// Requests a resource at once. The future completes when the crawl has judged and fetched the
+    /// resource. This may take long, because the resource's host has its own gap.
+    pub fn request(
+        &self,
+        request: ResourceRequest,
+    ) -> impl Future<Output = ResourceAnswer> + Send + use<> {
         let (answer, answered) = oneshot::channel();
         (self.0)(request, answer);
-        // An error means that the run has ended, which drops the sender.
-        match answered.await {
-            Ok(Some(stored)) => stored.decoded().await,
-            Ok(None) | Err(_) => ResourceAnswer::Refused,
+        async move {
+            // An error means that the run has ended, which drops the sender.
+            match answered.await {
+                Ok(Some(stored)) => stored.decoded().await,
+                Ok(None) | Err(_) => ResourceAnswer::Refused,
+            }
         }
     }
 }

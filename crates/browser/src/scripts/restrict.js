@@ -31,12 +31,24 @@
 
   self.open = function open() { return null; };
 
-  // Serialize closed shadow roots too, without opening them to the page.
-  const { attachShadow } = Element.prototype;
+  // Pass closed shadow roots to `stay.js`, without opening them to the page: the marker is in the
+  // root while the second event is dispatched.
+  const { attachShadow, remove } = Element.prototype;
   const { apply } = Reflect;
+  const { dispatchEvent } = EventTarget.prototype;
+  const { appendChild } = Node.prototype;
+  const { createElement } = Document.prototype;
+  const [Message, MessageWithNode] = [Event, FocusEvent];
   Element.prototype.attachShadow = function (init) {
-    if (init?.mode === 'closed') init = { ...init, serializable: true };
-    return apply(attachShadow, this, [init]);
+    const root = apply(attachShadow, this, [init]);
+    if (root.mode === 'closed') {
+      const marker = apply(createElement, document, ['i']);
+      apply(dispatchEvent, self, [new MessageWithNode('crawl-root', { relatedTarget: marker })]);
+      apply(appendChild, root, [marker]);
+      apply(dispatchEvent, marker, [new Message('crawl-root')]);
+      apply(remove, marker, []);
+    }
+    return root;
   };
 
   // Speculation rules make the browser fetch pages by itself. A script that isn't prepared yet is

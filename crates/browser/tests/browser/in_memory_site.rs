@@ -1,6 +1,6 @@
 //! A site in memory, and the browser that renders its pages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -162,6 +162,33 @@ impl PageRequestHandler for LateScriptSite {
                 Box::pin(std::future::pending())
             }
         }
+    }
+}
+
+/// A site that holds back its answers until nine requests have arrived, then answers them in
+/// descending order of their URLs. Each URL ends with a digit, which the answer, a script, passes to
+/// `note`.
+#[derive(Default)]
+pub(crate) struct HoldingSite(Arc<Mutex<BTreeMap<String, oneshot::Sender<()>>>>);
+
+impl PageRequestHandler for HoldingSite {
+    fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
+        let held = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (sender, released) = oneshot::channel();
+            {
+                let mut held = held.lock().unwrap();
+                held.insert(wanted.url.clone(), sender);
+                if held.len() == 9 {
+                    let held = std::mem::take(&mut *held).into_values().rev();
+                    held.for_each(|sender| sender.send(()).unwrap());
+                }
+            }
+            released.await.unwrap();
+            let headers = [("Content-Type", "text/javascript")];
+            let digit = wanted.url.replace(PAGE, "");
+            answer(200, &headers, &format!("note({digit})"))
+        })
     }
 }
 

@@ -135,7 +135,7 @@ async fn a_nasty_page_reaches_only_the_caller() {
     assert_eq!(rendered.final_url, "https://site.test/");
     assert_eq!(
         rendered.navigation.as_deref(),
-        Some("https://site.test/file.zip")
+        Some("https://site.test/moved")
     );
 }
 
@@ -277,6 +277,125 @@ async fn shadow_roots_are_serialized() {
     assert!(dom.contains("<title>null</title>"), "{dom}");
 }
 
+/// A page that contains a link in many places where a browser doesn't see it.
+const PLANTED: &str = r#"<!doctype html><title>T</title><body><div id="host"></div><script>
+const link = '<a href=/planted>x</a>';
+const add = (name, content, parent = document.body, space = 'http://www.w3.org/1999/xhtml') => {
+  const element = document.createElementNS(space, name);
+  element.append(content);
+  return parent.appendChild(element);
+};
+const svg = 'http://www.w3.org/2000/svg';
+add('script', JSON.stringify({ a: '</scr' + 'ipt>' + link })).type = 'application/ld+json';
+add('script', JSON.stringify(['<!-- <scr' + 'ipt>', link])).type = 'application/json';
+for (const name of ['style', 'iframe', 'noembed', 'noframes', 'xmp', 'textarea', 'title']) {
+  add(name, `</${name} >${link}`);
+}
+add('title', document.createComment('</title>' + link));
+add('noscript', '</noscript>' + link);
+for (const data of ['-->', '--!>', '>', '->']) add('p', document.createComment(data + link));
+add('p', document.createProcessingInstruction('a', '>' + link));
+add('p', 'x').setAttribute('title', '">' + link);
+add('style', link, add('svg', '', document.body, svg));
+add('style', document.createComment('</style>' + link), document.body, svg);
+add('meta', '', add('svg', '', document.body, svg), svg).setAttribute('name', 'robots');
+add('link', 'http://feed.test/', document.body, null);
+add('_a', 'x');
+const template = add('template', '');
+template.content.append(document.createComment('--></template>' + link));
+template.setAttribute('shadowrootmode', 'open');
+const root = host.attachShadow({ mode: 'open' });
+add('style', '</style>' + link, root);
+add('plaintext', link);
+add('p', 'end');
+document.currentScript.remove();
+</script>"#;
+
+#[tokio::test]
+async fn a_document_is_serialized_so_that_it_parses_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    let dom = async |page| browser.render(page, Arc::new(Site::default())).await;
+    let first = dom(page(PLANTED)).await.unwrap().dom;
+    let link = "<a href=/planted>x</a>";
+    let escaped = "&lt;a href=/planted&gt;x&lt;/a&gt;";
+    for part in [
+        format!(r#"<script type="application/ld+json">{{"a":"<\/script>{link}"}}</script>"#),
+        format!(r#"<script type="application/json">["\u003c!-- <script>","{link}"]</script>"#),
+        format!(r"<style><\/style >{link}</style>"),
+        format!("<pre>&lt;/xmp &gt;{escaped}</pre>"),
+        format!("<textarea>&lt;/textarea &gt;{escaped}</textarea>"),
+        "<title></title>".to_owned(),
+        format!("<p><!----&gt;{link}--></p><p><!----!&gt;{link}--></p>"),
+        format!("<p><!--&gt;{link}--></p><p><!---&gt;{link}--></p>"),
+        format!("<p><?a &gt;{escaped}?></p>").replace("&lt;", "<"),
+        format!(r#"<p title="&quot;&gt;{escaped}">x</p>"#),
+        format!("<svg><style>{escaped}</style></svg>"),
+        format!("<x-style><!--</style>{link}--></x-style>"),
+        r#"<svg><x-meta name="robots"></x-meta></svg>"#.to_owned(),
+        "<x-link>http://feed.test/</x-link><x-_a>x</x-_a>".to_owned(),
+        format!("<template><!----&gt;</template>{link}--></template>"),
+        format!(r#"<template shadowrootmode="open"><style><\/style>{link}</style></template>"#),
+        format!("<pre>{escaped}</pre><p>end</p></body></html>"),
+    ] {
+        assert!(first.contains(&part), "no {part} in {first}");
+    }
+    let without_scripts = [("Content-Security-Policy", "script-src 'none'")];
+    let second = dom(page_with(&first, &without_scripts)).await.unwrap().dom;
+    assert_eq!(second, first);
+    let xhtml = PageToRender {
+        headers: vec![(
+            "Content-Type".to_owned(),
+            "application/xhtml+xml".to_owned(),
+        )],
+        ..page(
+            "<html xmlns=\"http://www.w3.org/1999/xhtml\"><head><title>T</title></head><body>\
+            <p><![CDATA[1 < 2]]></p><script>//<![CDATA[\nlet a = 1 && 2;\n//]]></script></body></html>",
+        )
+    };
+    let dom = dom(xhtml).await.unwrap().dom;
+    let body = "<p>1 &lt; 2</p><script>//\nlet a = 1 && 2;\n//</script>";
+    assert!(dom.contains(body), "{dom}");
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn the_last_navigation_before_the_page_would_be_left_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    for (script, expected) in [
+        ("location = '/de/'; location = '/en/'", "/en/"),
+        (
+            "location = 'myapp://open/1'; setTimeout(() => { location = '/web' }, 500)",
+            "/web",
+        ),
+        (
+            "location = 'mailto:a@b.example'; setTimeout(() => { location = '/web' }, 50)",
+            "/web",
+        ),
+        (
+            "location = '/left'; setTimeout(() => { location = '/late' }, 500)",
+            "/left",
+        ),
+        ("location = '/app'; location = 'myapp://open/1'", "/app"),
+        (
+            "save.click(); setTimeout(() => { location = '/thanks' }, 500)",
+            "/thanks",
+        ),
+        (
+            "location.reload(); setTimeout(() => { location = '/next' }, 500)",
+            "/next",
+        ),
+    ] {
+        let html = format!("<a id=save href=/file.zip download>f</a><script>{script}</script>");
+        let site = Arc::new(Site::default());
+        let rendered = browser.render(page(&html), site).await.unwrap();
+        let expected = format!("https://site.test{expected}");
+        assert_eq!(rendered.navigation, Some(expected), "{script}");
+    }
+    browser.close().await;
+}
+
 #[tokio::test]
 async fn elements_for_browsers_without_scripts_are_not_serialized() {
     let html = "<!doctype html><html class='a\"b'><head><noscript><meta http-equiv=refresh \
@@ -286,7 +405,8 @@ async fn elements_for_browsers_without_scripts_are_not_serialized() {
         <x-closed><i>child</i></x-closed><script>const text = '<noscript>in a script</noscript>';\
         document.querySelector('#open').attachShadow({mode: 'open'}).innerHTML =\
         '<noscript>zebra</noscript><slot></slot>';\
-        document.querySelector('x-closed').attachShadow({mode: 'closed'}).innerHTML = '<s>x</s>';\
+        document.querySelector('x-closed').attachShadow({mode: 'closed'}).innerHTML =\
+        '<s>x</s><noscript>zebra</noscript>';\
         </script></body></html>";
     let dom = render(html, &Arc::default()).await.dom;
     let start = "<!DOCTYPE html><html class=\"a&quot;b\"><head><title>T</title></head><body>\

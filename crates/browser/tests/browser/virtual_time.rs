@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::in_memory_site::{Site, render, text_of, try_render};
+use crawl_browser::Browser;
+
+use crate::in_memory_site::{HoldingSite, Site, config, page, render, text_of, try_render};
 
 /// A page that aborts its first fetch after 1 s and its second fetch after 2 s.
 const IMPATIENT: &str = r#"<!doctype html><p id="a">-</p><p id="b">-</p><p id="clock">-</p>
@@ -40,6 +42,27 @@ async fn gaps_between_requests_do_not_change_the_dom() {
     let (none, short, long) = tokio::join!(dom_with_gap(0), dom_with_gap(1200), dom_with_gap(2500));
     assert_eq!(none, short);
     assert_eq!(none, long);
+}
+
+#[tokio::test]
+async fn a_page_receives_answers_in_their_order() {
+    let html = "<p id=\"a\"></p><script>const note = number => { a.append(number) };
+        for (let i = 0; i < 9; i += 3) {
+            fetch(i).then(r => r.text()).then(eval);
+            const script = document.createElement('script');
+            script.src = i + 1;
+            document.body.append(script);
+            const request = new XMLHttpRequest();
+            request.open('GET', i + 2);
+            request.onload = () => eval(request.responseText);
+            request.send();
+        }</script>";
+    let site = HoldingSite::default();
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Browser::launch(config(folder.path())).await.unwrap();
+    let rendered = browser.render(page(html), Arc::new(site)).await.unwrap();
+    browser.close().await;
+    assert_eq!(text_of(&rendered.dom, "a"), "876543210");
 }
 
 #[tokio::test]
@@ -82,6 +105,22 @@ async fn a_page_is_read_without_a_busy_worker() {
 async fn an_idle_page_ends_before_its_time() {
     let rendered = render("<p id=a>still</p>", &Arc::default()).await;
     assert_eq!(rendered.page_time, Duration::from_secs(4));
+}
+
+#[tokio::test]
+async fn a_request_keeps_the_page_from_being_idle() {
+    let site = Site::default().add("/news", "text/plain", "news");
+    let site = Arc::new(site);
+    // The first request is made just when the page would be idle.
+    for (request, text, time) in [(4000, 0, 8), (2000, 2500, 8)] {
+        let html = format!(
+            "<p id=\"a\">-</p><script>setTimeout(() => fetch('/news').then(r => r.text()).then(\
+            t => setTimeout(() => {{ a.textContent = t }}, {text})), {request})</script>"
+        );
+        let rendered = render(&html, &site).await;
+        assert_eq!(text_of(&rendered.dom, "a"), "news");
+        assert_eq!(rendered.page_time, Duration::from_secs(time));
+    }
 }
 
 #[tokio::test]

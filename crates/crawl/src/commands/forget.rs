@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crawl_archive::{FilesToRehash, RemovalSelection, Timestamp};
 use crawl_engine::{
-    ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, count_forgotten, finish_forget, forget,
-    undo_forget, why_index_is_removed,
+    ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, add_page_resources, count_forgotten,
+    finish_forget, forget, undo_forget, why_index_is_removed,
 };
 use crawl_records::{counted, is_ended, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return finish(dir);
     }
     finish_interrupted_and_rebuild(dir)?;
-    let (removal, reason) = match &args.what {
+    let (mut removal, reason) = match &args.what {
         Some(what) => {
             let reason = args.reason.clone();
             (named(what)?, reason.unwrap_or_else(|| ASKED.to_owned()))
@@ -50,13 +50,14 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         note("nothing to forget: the last recheck excludes no page");
         return Ok(FINISHED);
     }
+    let of_dir = |error| of_engine(&error, dir);
+    let remaining_resources = add_page_resources(dir, &mut removal).map_err(of_dir)?;
     if removal.is_named_in(&reason) {
         return Err(CommandError::usage(
             "--reason contains what is to be forgotten, and would be kept in the tombstone",
         )
         .hint("leave the URL and the host out of the reason"));
     }
-    let of_dir = |error| of_engine(&error, dir);
     let would_go = count_forgotten(dir, &removal).map_err(of_dir)?;
     if would_go.is_nothing() && would_go.tombstones > 0 {
         return Err(nothing_there(args));
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         }
         return show(&would_go, "forgotten", args.json);
     }
+    note_remaining_resources(dir, &remaining_resources);
     if args.dry_run {
         if let Some(why) = why_index_is_removed(dir).map_err(of_dir)? {
             note(&index_fate(dir, &why));
@@ -282,6 +284,23 @@ fn config_text(dir: &Path, removal: &RemovalSelection) -> Result<Option<String>,
     let is_out = |url: &CanonicalUrl| removal.holds(url);
     let is_host_out = |host: &HostKey| removal.holds_host(host);
     stored_without(dir, &is_out, &is_host_out, &UserFolders::of_process())
+}
+
+/// Lists resources that remain although erased pages requested them, with the commands that erase
+/// them.
+fn note_remaining_resources(dir: &Path, resources: &[CanonicalUrl]) {
+    if resources.is_empty() {
+        return;
+    }
+    let commands = resources.iter().map(|url| {
+        let words = ["crawl", "forget", &dir.to_string_lossy(), url.as_str()].map(quoted);
+        format!("\n  {}", words.join(" "))
+    });
+    note(&format!(
+        "other pages may use {} of the erased pages too, so these are kept; to erase them:{}",
+        counted(resources.len() as u64, "resource", "resources"),
+        commands.collect::<String>()
+    ));
 }
 
 fn nothing_there(args: &ForgetArgs) -> CommandError {

@@ -148,7 +148,8 @@ fn a_screenshot_is_archived_after_its_page_and_removed_with_it() {
     let index = dir.read("c/archive/index.cdxj");
     assert_eq!(index.matches("urn:view:").count(), 2 * rows.len());
     let (gone, kept) = (&rows[0], &rows[1..]);
-    cmd.run(&["forget", "c", &gone.url]).ok();
+    let forgotten = cmd.run(&["forget", "c", &gone.url]);
+    assert_eq!(forgotten.code, 0, "{}", forgotten.stderr);
     let rows = dir.rows("c/pages.jsonl").into_iter();
     let rows: Vec<PageRow> = rows
         .map(|row| serde_json::from_value(row).unwrap())
@@ -166,13 +167,25 @@ fn a_screenshot_is_archived_after_its_page_and_removed_with_it() {
         "{index}"
     );
     cmd.run(&["verify", "c"]).ok();
-    // The requests that the page caused remain, but don't name the page.
+    // The data that only this page requested is erased. The script that others use remains.
+    let (data, script) = (format!("{}api/", gone.url), format!("{}app.js", gone.url));
     let requests = dir.rows("c/requests.jsonl");
-    let script = requests
-        .iter()
-        .find(|row| row["url"].as_str().unwrap().ends_with("/app.js"));
-    assert_eq!(script.unwrap()["purpose"], "render");
     assert!(requests.iter().all(|row| row["via"] != gone.url.as_str()));
+    let is_left = |url: &str| {
+        let is_requested = requests.iter().any(|row| row["url"] == url);
+        assert_eq!(
+            index.contains(&format!("\"{url}\"")),
+            is_requested,
+            "{index}"
+        );
+        is_requested
+    };
+    assert_eq!((is_left(&data), is_left(&script)), (false, true));
+    let message = format!(
+        "other pages may use 1 resource of the erased pages too, so these are kept; to erase \
+         them:\n  crawl forget c {script}\n"
+    );
+    assert_eq!(forgotten.stderr, message);
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl Coordinator {
         if let Some(url) = self.renders.page_url(id) {
             let step = RenderEventRow {
                 page: Some(id.0),
+                url: self.loggable(url),
                 result: Some(self.render_result(url, &result)),
                 ..self.render_step(now, "rendered")
             };

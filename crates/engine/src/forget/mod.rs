@@ -7,6 +7,7 @@
 //! All changes are written to new files in the folder of [`file_swap`], which then replaces all
 //! files at once. After a crash, either the crawl is unchanged, or everything to be erased is gone.
 
+mod page_resources;
 #[cfg_attr(not(feature = "search"), path = "rewrite_index_left_out.rs")]
 mod rewrite_index;
 mod rewrite_row_files;
@@ -28,6 +29,7 @@ use crawl_frontier::{Frontier as _, RemovalFilter};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
+pub use self::page_resources::add_page_resources;
 use self::rewrite_index::{RewrittenIndex, rewrite_index, why_not};
 use self::rewrite_row_files::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
