@@ -293,8 +293,8 @@ fn note_remaining_resources(dir: &Path, resources: &[CanonicalUrl]) {
         return;
     }
     let commands = resources.iter().map(|url| {
-        let words = ["crawl", "forget", &dir.to_string_lossy(), url.as_str()].map(quoted);
-        format!("\n  {}", words.join(" "))
+        let url = quoted(Path::new(url.as_str()));
+        format!("\n  crawl forget {} {url}", quoted(dir))
     });
     note(&format!(
         "other pages may use {} of the erased pages too, so these are kept; to erase them:{}",

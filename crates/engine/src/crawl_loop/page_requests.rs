@@ -20,6 +20,7 @@ use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, Unanswere
 use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess, is_undecided_guess};
+use crate::revisit::unread_links::UnreadLinks;
 use crate::revisit::visit::PreviousVisit;
 
 /// The next step for the loop over an origin's URLs, after a leased URL was judged.
@@ -118,7 +119,8 @@ impl Coordinator {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseStep::Next);
         }
-        let past = self.previous_visit(&lease)?;
+        let unread_links = UnreadLinks::of(&lease, self.scope.current(), &self.config);
+        let past = self.previous_visit(&lease, unread_links)?;
         let judgement = match self.scope.out_of_scope(&lease) {
             Some(exclusion) if exclusion.reason == Reason::Depth => {
                 self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
@@ -133,6 +135,7 @@ impl Coordinator {
                 let label = self.scope.label(&lease.url);
                 let context = FetchContext {
                     past,
+                    unread_links,
                     label,
                     is_only_checked: self.is_only_checked(&lease),
                     session: self.logins.page_session(&lease.url),
@@ -279,9 +282,14 @@ impl Coordinator {
         Job::Page { lease, context }
     }
 
-    /// Returns the previous visit of a URL; `None` in the first round. If the page may be rendered
-    /// now, but was not rendered then, the visit has no validators.
-    fn previous_visit(&self, lease: &Lease) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
+    /// Returns the previous visit of a URL; `None` in the first round. If a page may be rendered now
+    /// that was not rendered then, or if other links of it are read now, the visit has no
+    /// validators.
+    fn previous_visit(
+        &self,
+        lease: &Lease,
+        unread_links: UnreadLinks,
+    ) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
         match self.report.round().number {
             ..=1 => Ok(None),
             _ => {
@@ -289,7 +297,7 @@ impl Coordinator {
                 let mut past = visit.as_ref().and_then(PreviousVisit::read).map(Box::new);
                 if let Some(past) = &mut past
                     && lease.kind == UrlKind::Page
-                    && self.renders.needs_body(past)
+                    && (self.renders.needs_body(past) || past.has_left_links(unread_links))
                 {
                     past.fetch_in_full();
                 }

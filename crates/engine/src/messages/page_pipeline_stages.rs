@@ -19,6 +19,7 @@ use super::HostState;
 use super::login::PageLoginSession;
 use super::render::PageSourceToRead;
 use crate::crawl_totals::PageChange;
+use crate::revisit::unread_links::UnreadLinks;
 use crate::revisit::visit::{PreviousVisit, RevisitRules, VisitResult};
 use crate::time_conversions::{millis, seconds};
 
@@ -31,6 +32,8 @@ pub(crate) struct FetchContext {
     pub(crate) rules: Arc<CompiledRobots>,
     /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
+    /// The links that this visit leaves unread.
+    pub(crate) unread_links: UnreadLinks,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
     /// Whether only the URL's status matters. True if the URL's links are not followed, because it

@@ -130,6 +130,7 @@ fn answer<'a>(page: &'a ReadPage, indexing_fields: Option<&'a str>) -> ChangeDet
             _ => IncomparableAnswer::None,
         },
         render_need: page.render_need,
+        unread_links: page.unread_links,
         is_guess: is_guess(&page.lease),
         is_list: page.is_list,
     }
