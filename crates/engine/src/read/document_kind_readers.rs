@@ -122,9 +122,8 @@ impl PageReader {
         }
         let is_scripted = in_place.is_none() && self.is_scripted(fetched, (&page, text), links);
         if is_scripted && matches!(fetched.rendering, PageSourceToRead::IfScripted) {
-            return Ok(ReadDocument::scripted(UnrenderedPageSummary::of_page(
-                &page,
-            )));
+            let summary = UnrenderedPageSummary::of_page(&page);
+            return Ok(ReadDocument::scripted(summary));
         }
         let echoes_secret = self.complete_dom(fetched, &mut page) || echoes_secret;
         let directives = self.directives(exchange, &page.metas);
@@ -153,9 +152,7 @@ impl PageReader {
         if unwanted.is_some() {
             links.forget_found();
         }
-        if is_scripted {
-            document.render_need = RenderNeed::IfScripted;
-        }
+        document.render_need = RenderNeed::of_html(is_scripted);
         document.unwanted = unwanted;
         document.echoes_secret = echoes_secret;
         document.language = language;

@@ -157,6 +157,13 @@ pub(crate) enum RenderNeed {
 }
 
 impl RenderNeed {
+    pub(crate) fn of_html(is_scripted: bool) -> RenderNeed {
+        match is_scripted {
+            true => RenderNeed::IfScripted,
+            false => RenderNeed::IfAll,
+        }
+    }
+
     fn is_default(&self) -> bool {
         *self == RenderNeed::default()
     }

@@ -19,9 +19,9 @@ use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::other_spellings::{OtherSpelling, WaitingLinks};
 use super::own_or_shared_transaction::OwnOrSharedTransaction;
 use super::redirect_loops::SettledRedirects;
+use super::waiting_links::{OtherSpelling, WaitingLinks};
 use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
 use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};

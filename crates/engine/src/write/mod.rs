@@ -14,6 +14,7 @@ mod redirect_loops;
 pub(crate) mod run_end;
 mod sample_draw;
 mod trap_learning;
+mod waiting_links;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
-use self::other_spellings::WaitingLinks;
 use self::readmit_deferred::DeferralJudge;
+use self::waiting_links::WaitingLinks;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;

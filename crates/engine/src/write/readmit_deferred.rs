@@ -10,7 +10,7 @@ use crawl_scope::{Scope, ScopeVerdict};
 use crawl_traps::{TrapKind, UrlDisposition, fetched_instead, mirrored_page};
 use crawl_weburl::CanonicalUrl;
 
-use super::other_spellings::{OtherSpelling, WaitingLinks};
+use super::waiting_links::{OtherSpelling, WaitingLinks};
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_trap_detector::SharedTrapDetector;

@@ -1,0 +1,74 @@
+//! Links that wait for the answer of another spelling of their URL.
+
+use std::collections::HashMap;
+
+use crawl_frontier::{KnownState, UrlToAdmit};
+use crawl_weburl::CanonicalUrl;
+
+/// Maximum number of links that wait for another spelling of their URL.
+/// Beyond the limit: fetched as they are.
+const MAX_WAITING: usize = 10_000;
+
+/// What is known of another spelling of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherSpelling {
+    /// Requested, and answered with a page.
+    Works,
+    /// Requested, but without a page in the answer.
+    Fails,
+    /// Pending, or being fetched.
+    Awaited,
+    /// Excluded, deferred or unknown.
+    NotFetched,
+}
+
+impl OtherSpelling {
+    pub(super) fn of(state: Option<&KnownState>) -> OtherSpelling {
+        match state {
+            Some(KnownState::Fetched { status }) => OtherSpelling::of_status(Some(*status)),
+            Some(KnownState::Failed { .. }) => OtherSpelling::Fails,
+            Some(KnownState::Pending { .. } | KnownState::Leased { .. }) => OtherSpelling::Awaited,
+            Some(KnownState::Deferred(_) | KnownState::Excluded(_)) | None => {
+                OtherSpelling::NotFetched
+            }
+        }
+    }
+
+    pub(super) fn of_status(status: Option<u16>) -> OtherSpelling {
+        match status {
+            Some(200..=299 | 304) => OtherSpelling::Works,
+            _ => OtherSpelling::Fails,
+        }
+    }
+}
+
+/// The links that wait for the answer of another spelling of their URL, by that spelling.
+///
+/// The links are deferred in the frontier. After a restart,
+/// [`readmit_deferred`](super::readmit_deferred) finds them there.
+#[derive(Debug, Default)]
+pub(super) struct WaitingLinks {
+    by_other: HashMap<CanonicalUrl, Vec<UrlToAdmit>>,
+    count: usize,
+}
+
+impl WaitingLinks {
+    /// Adds a link that waits for the answer of `other`. Returns false if too many links wait.
+    pub(super) fn add(&mut self, other: &CanonicalUrl, link: UrlToAdmit) -> bool {
+        if self.count >= MAX_WAITING {
+            return false;
+        }
+        let links = self.by_other.entry(other.clone()).or_default();
+        if links.iter().all(|known| known.url != link.url) {
+            links.push(link);
+            self.count += 1;
+        }
+        true
+    }
+
+    pub(super) fn take(&mut self, other: &CanonicalUrl) -> Vec<UrlToAdmit> {
+        let links = self.by_other.remove(other).unwrap_or_default();
+        self.count -= links.len();
+        links
+    }
+}
