@@ -115,8 +115,8 @@ impl MirrorFileMap {
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<LinkedFile<'_>> {
         self.after_redirects(url.as_str()).or_else(|| {
             let is_known = |url: &str| self.after_redirects(url).is_some();
-            let other = self.spellings.fetched_as(url, is_known)?;
-            self.after_redirects(other.as_str())
+            let spelling = self.spellings.fetched_as(url, is_known)?;
+            self.after_redirects(spelling.as_str())
         })
     }
 

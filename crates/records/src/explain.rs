@@ -297,10 +297,10 @@ pub fn explain(
     explanation.read_rule_since(dir)?;
     if !explanation.is_known() {
         let latest = LatestRows::read(dir)?;
-        let other = LinkSpellings::read(dir)?.fetched_as(url, |url| latest.knows(url));
-        explanation.taken_for = other.map(|other| TakenForUrl {
-            is_fetched: latest.knows(other.as_str()),
-            url: other.to_string(),
+        let replacement = LinkSpellings::read(dir)?.fetched_as(url, |url| latest.knows(url));
+        explanation.taken_for = replacement.map(|replacement| TakenForUrl {
+            is_fetched: latest.knows(replacement.as_str()),
+            url: replacement.to_string(),
         });
         let search = url_mentions::search(dir, url)?;
         explanation.named_by = search.named_by;

@@ -390,8 +390,8 @@ impl Search<'_> {
                 ..fault(FaultKind::Mixed, element)
             });
         }
-        let other = self.spellings.fetched_as(to, |url| self.latest.knows(url));
-        let first = other.as_ref().unwrap_or(to).as_str();
+        let replacement = self.spellings.fetched_as(to, |url| self.latest.knows(url));
+        let first = replacement.as_ref().unwrap_or(to).as_str();
         if text.is_none() {
             self.unnamed.found(page.as_str(), first, link);
         }

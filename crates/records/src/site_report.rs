@@ -414,8 +414,8 @@ impl Site {
                 || self.barred.contains_key(url)
         };
         let spellings = self.spellings.as_ref();
-        let other = spellings.and_then(|spellings| spellings.fetched_as(to, is_known));
-        other.as_ref().unwrap_or(to).to_string()
+        let replacement = spellings.and_then(|spellings| spellings.fetched_as(to, is_known));
+        replacement.as_ref().unwrap_or(to).to_string()
     }
 
     /// Returns the URL at the end of the redirect chain that starts at `url`, or `url` itself if it

@@ -267,9 +267,9 @@ impl LearnedSpellings {
         if !self.has_rules() {
             return None;
         }
-        let other = same_as(&self.rules, naming, url)?;
+        let replacement = same_as(&self.rules, naming, url)?;
         let is_kept = self.kept.get(stable_hash::of(url.as_str().as_bytes()));
-        is_kept.is_none().then_some(other)
+        is_kept.is_none().then_some(replacement)
     }
 }
 

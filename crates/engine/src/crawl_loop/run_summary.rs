@@ -123,8 +123,8 @@ fn redirect_chain(
 /// or redirect to a pending URL.
 fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
     let is_pending = |url: CanonicalUrl| {
-        let known = frontier.known(&url).ok().flatten();
-        known.is_some_and(|known| {
+        let details = frontier.known(&url).ok().flatten();
+        details.is_some_and(|known| {
             matches!(
                 known.state,
                 KnownState::Pending { .. } | KnownState::Leased { .. }

@@ -125,8 +125,9 @@ impl CommitGroup<'_> {
         if let Some(state) = self.spellings.get(url) {
             return Ok(*state);
         }
-        let known = self.frontier.known(url)?;
-        Ok(OtherSpelling::of(known.as_ref().map(|known| &known.state)))
+        let details = self.frontier.known(url)?;
+        let state = details.as_ref().map(|details| &details.state);
+        Ok(OtherSpelling::of(state))
     }
 
     fn keep_spelling(&self, url: &CanonicalUrl, has_other_failed: bool) {

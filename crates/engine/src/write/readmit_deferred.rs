@@ -95,12 +95,12 @@ pub(super) fn judge(
         return Ok(Some(Priority::LINK));
     }
     let priority = traps.and_then(|traps| place(waiting, traps));
-    let other = waiting.exclusion.and_then(other_spelling);
-    let (None, Some(other)) = (priority, other) else {
+    let spelling = waiting.exclusion.and_then(other_spelling);
+    let (None, Some(spelling)) = (priority, spelling) else {
         return Ok(priority);
     };
     let link = admission(waiting, Priority::LINK);
-    let is_answered = is_answered_elsewhere(frontier, &other, &link, waiting_links)?;
+    let is_answered = is_answered_elsewhere(frontier, &spelling, &link, waiting_links)?;
     Ok((!is_answered).then_some(Priority::LINK))
 }
 
@@ -177,14 +177,13 @@ fn is_answered_elsewhere(
     link: &UrlToAdmit,
     waiting_links: &mut WaitingLinks,
 ) -> Result<bool, FrontierError> {
-    let known = frontier.known(other)?;
-    Ok(
-        match OtherSpelling::of(known.as_ref().map(|known| &known.state)) {
-            OtherSpelling::Works => true,
-            OtherSpelling::Awaited => waiting_links.add(other, link.clone()),
-            OtherSpelling::Fails | OtherSpelling::NotFetched => false,
-        },
-    )
+    let details = frontier.known(other)?;
+    let state = details.as_ref().map(|details| &details.state);
+    Ok(match OtherSpelling::of(state) {
+        OtherSpelling::Works => true,
+        OtherSpelling::Awaited => waiting_links.add(other, link.clone()),
+        OtherSpelling::Fails | OtherSpelling::NotFetched => false,
+    })
 }
 
 #[cfg(test)]

@@ -79,8 +79,8 @@ impl<'a> BrokenLinkSearch<'a> {
             Some(goal) => goal,
             None => {
                 let is_known = |url: &str| self.latest.knows(url) || self.goals.contains_key(url);
-                let other = self.spellings.fetched_as(to, is_known);
-                match other.and_then(|other| self.goals.get(other.as_str())) {
+                let replacement = self.spellings.fetched_as(to, is_known);
+                match replacement.and_then(|url| self.goals.get(url.as_str())) {
                     Some(goal) => goal,
                     None => return,
                 }
