@@ -10,8 +10,8 @@ use crate::css::CssAddress;
 use crate::query_encoding::encode_query;
 use crate::text_edits::TextEdit;
 
-/// A function that returns the file for a URL as a relative URL without fragment, or `None` if the
-/// URL has no file.
+/// A function that returns the file for a URL as a relative URL, or `None` if the URL has no file. A
+/// fragment in the relative URL replaces that of the link.
 pub(crate) type UrlToFileFunction<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
 
 /// Rewrites the addresses of one document.

@@ -22,9 +22,9 @@ const MAX_CHARSET_BYTES: usize = 1024;
 ///
 /// `file` returns the file for a URL, as a relative URL, or `None` if there is no such file. A
 /// reference to a URL that has a file becomes a reference to the file, with the same fragment unless
-/// `file` returns another. Other relative references become absolute. This covers attributes that are links or
-/// load resources, `srcset`, `meta` refresh, `srcdoc`, and CSS in `style` elements and attributes.
-/// The address of a form and `rel=canonical` become absolute even if there is a file.
+/// `file` returns another. Other relative references become absolute. This covers attributes that
+/// are links or load resources, `srcset`, `meta` refresh, `srcdoc`, and CSS in `style` elements and
+/// attributes. The address of a form and `rel=canonical` become absolute even if there is a file.
 ///
 /// The `href` of `base` is removed. Attributes that would keep a browser from loading a file are
 /// removed too: `integrity` and `crossorigin` of rewritten references, and a

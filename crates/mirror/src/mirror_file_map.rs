@@ -114,7 +114,8 @@ impl MirrorFileMap {
     /// no such file, looks up the URL that the crawl fetched for the link.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<LinkedFile<'_>> {
         self.after_redirects(url.as_str()).or_else(|| {
-            let is_known = |url: &str| self.after_redirects(url).is_some();
+            let is_known =
+                |url: &str| self.names.get(url).is_some() || self.redirects.contains_key(url);
             let spelling = self.spellings.fetched_as(url, is_known)?;
             self.after_redirects(spelling.as_str())
         })

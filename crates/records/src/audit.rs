@@ -40,6 +40,7 @@ use host_pace::HostRequestTrackers;
 use operator_delays::OperatorDelayLog;
 pub(crate) use robots_exchanges::{RobotsExchangeLocator, key as exchange_key};
 use robots_responses::RobotsResponses;
+pub(crate) use robots_responses::{MAX_HOPS, target as redirect_target};
 use settings_history::SettingsHistory;
 use shared_limits::SharedLimitTracker;
 

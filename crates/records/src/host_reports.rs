@@ -14,7 +14,7 @@ use crate::audit::CLOCKS_APART_MS;
 use crate::histograms::GapHistograms;
 use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
 
-pub use self::last_row_line_set::LastRowLineSet;
+pub(crate) use self::last_row_line_set::LastRowLineSet;
 
 /// Tolerance when a delay or wait is compared with its requirement, in milliseconds. Recorded
 /// starts and ends of requests are rounded to whole milliseconds.
@@ -237,7 +237,7 @@ impl HostReportCollector {
     }
 
     /// Adds a row of `excluded.jsonl` that is still in force; see
-    /// [`ExclusionsInForce`](crate::round_row_filter::ExclusionsInForce).
+    /// [`ExclusionsInForce`](crate::ExclusionsInForce).
     pub fn excluded(&mut self, row: &ExcludedRow) {
         let host = self.host_of(&row.url);
         host.report.excluded += 1;

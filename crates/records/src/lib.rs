@@ -88,7 +88,7 @@ pub use host_coverage::{
     HostCoverage, HostOutcomeCounts, MissingReason, MissingUrlCounts, coverage,
 };
 pub use host_reports::{
-    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, LastRowLineSet, RequestGaps,
+    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
 pub use link_spellings::LinkSpellings;
 pub use number_format::{counted, grouped, size};
@@ -109,7 +109,7 @@ pub use report_page::broken_table;
 pub use report_text::in_words;
 pub use reported_crawl::ReportedCrawlSummary;
 pub use round_changes::{RoundChanges, changes};
-pub use round_row_filter::{RoundRowFilter, RoundSelection};
+pub use round_row_filter::{ExclusionsInForce, RoundRowFilter, RoundSelection};
 pub use row_file_reader::{
     GATHERED_DELAYS, RowFileReader, WORKERS, delays, excluded, extracts, links, pages, requests,
     round_of_last_run, waiting, walk,

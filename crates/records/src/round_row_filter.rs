@@ -24,7 +24,8 @@ pub enum RoundSelection {
 
 /// Iterates over the rows of `excluded.jsonl` that are still in force: those of URLs that no later
 /// round visited or excluded. Takes memory like [`RoundRowFilter`].
-pub(crate) struct ExclusionsInForce {
+#[derive(Debug)]
+pub struct ExclusionsInForce {
     rows: RowFileReader<ExcludedRow>,
     /// `None` if the crawl has one round.
     view: Option<RoundRowFilter>,
@@ -33,7 +34,10 @@ pub(crate) struct ExclusionsInForce {
 impl ExclusionsInForce {
     /// Opens `excluded.jsonl` in `dir`. If the crawl may have several rounds, first reads
     /// `pages.jsonl` and `excluded.jsonl`.
-    pub(crate) fn open(dir: &Path) -> Result<ExclusionsInForce, RecordsError> {
+    ///
+    /// # Errors
+    /// File system errors. Malformed lines are skipped.
+    pub fn open(dir: &Path) -> Result<ExclusionsInForce, RecordsError> {
         let view = match round_of_last_run(dir)? {
             Some(1) => None,
             _ => Some(RoundRowFilter::read(dir, RoundSelection::Last)?),

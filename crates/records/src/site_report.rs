@@ -20,7 +20,8 @@ use crate::error::RecordsError;
 use crate::link_spellings::LinkSpellings;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
-use crate::row_file_reader::{excluded, pages, round_of_last_run};
+use crate::round_row_filter::ExclusionsInForce;
+use crate::row_file_reader::{pages, round_of_last_run};
 use element_problems::ElementProblemCollector;
 pub use element_problems::{ImageOccurrences, NoindexPage, VagueLinkText};
 use page_resources::PageResourceCollector;
@@ -298,7 +299,7 @@ impl Site {
         (report.slow, report.median_ms) = extremes(slow);
         (report.large, report.median_bytes) = extremes(large);
         report.files = files.into_files();
-        for row in excluded(dir)? {
+        for row in ExclusionsInForce::open(dir)? {
             let row = row?;
             if row.reason == "robots" && !self.ids.contains_key(&row.url) {
                 let barred = RobotsExcludedUrl {

@@ -111,10 +111,10 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Applies the record of a request of an earlier run: the gap after the request, and the end of
-    /// and reason for the wait that the answer caused. May be called before or after [`Scheduler::restore`]. If the same
-    /// request is applied twice to a host with several slots, a second slot stays closed for one
-    /// gap.
+    /// Applies the record of a request of an earlier run: the gap after the request, and the wait
+    /// that the answer caused, with its end and reason. May be called before or after
+    /// [`Scheduler::restore`]. If the same request is applied twice to a host with several slots, a
+    /// second slot stays closed for one gap.
     pub fn note_past_request(
         &mut self,
         now: Tick,

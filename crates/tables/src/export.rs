@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, replace_file};
 use crawl_records::{
-    CrawlSettings, HostReport, HostReportCollector, LastRowLineSet, RecordsError, RoundRowFilter,
-    RoundSelection, RowFileReader,
+    CrawlSettings, ExclusionsInForce, HostReport, HostReportCollector, RecordsError,
+    RoundRowFilter, RoundSelection, RowFileReader,
 };
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
@@ -86,7 +86,7 @@ pub enum TablesError {
 /// are written only if the crawl has a `links.jsonl` or `walk.jsonl`.
 ///
 /// Memory is bounded except for about 600 bytes per host. With several rounds, 32 bytes per row of
-/// `pages.jsonl` are added.
+/// `pages.jsonl` and 16 per row of `excluded.jsonl` are added.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and I/O errors. Malformed lines
@@ -133,13 +133,16 @@ fn export_to(
         hosts.waiting(&row);
         Ok(())
     })?;
-    let last_excluded = LastRowLineSet::of_excluded(dir)?;
-    let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
-        let is_held = view.holds_excluded(line, &row);
-        if is_held && last_excluded.holds(line) {
-            hosts.excluded(&row);
+    for row in ExclusionsInForce::open(dir)? {
+        match row {
+            Ok(row) => hosts.excluded(&row),
+            // The copy below counts malformed rows.
+            Err(RecordsError::Row { .. }) => {}
+            Err(why) => return Err(why.into()),
         }
-        Ok(is_held.then_some(row))
+    }
+    let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
+        Ok(view.holds_excluded(line, &row).then_some(row))
     })?;
     let links = match dir.join("links.jsonl").exists() {
         true => Some(folder.copy(&LINKS, links(dir)?, |_, row| {

@@ -386,7 +386,7 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
                 "excluded",
                 Long,
                 "URLs",
-                "the number of URLs in `excluded.jsonl`",
+                "the number of URLs whose row in `excluded.jsonl` is still in force",
                 "`excluded`",
                 |row| row.excluded.into(),
             ),

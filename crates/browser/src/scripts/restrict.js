@@ -31,8 +31,8 @@
 
   self.open = function open() { return null; };
 
-  // Pass closed shadow roots to `stay.js`, without opening them to the page: the marker is in the
-  // root while the second event is dispatched.
+  // Pass closed shadow roots to `stay.js`: a marker is in the root while the second event is
+  // dispatched. Only a page that listens to these events sees the root.
   const { attachShadow, remove } = Element.prototype;
   const { apply } = Reflect;
   const { dispatchEvent } = EventTarget.prototype;

@@ -9,6 +9,8 @@
   // Names with which a parser finds an HTML element even within SVG and MathML, and that can be
   // links or directives.
   const NEVER_FOREIGN = ['embed', 'img', 'meta'];
+  // SVG elements whose content a parser reads as HTML.
+  const HTML_WITHIN_SVG = ['foreignObject', 'desc', 'title'];
   // The charsets whose documents have queries in UTF-8 (URL Standard, "get an output encoding").
   const UTF = /^(utf-|replacement$)/i;
 
@@ -29,7 +31,7 @@
       return !isForeign(node);
     }
     while (node && !isForeign(node)) node = node.parentNode;
-    return node !== null;
+    return node !== null && !HTML_WITHIN_SVG.includes(node.localName);
   };
 
   // Returns the name under which a parser finds an element that means the same. The prefix `x-`

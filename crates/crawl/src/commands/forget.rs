@@ -51,7 +51,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return Ok(FINISHED);
     }
     let of_dir = |error| of_engine(&error, dir);
-    let remaining_resources = add_page_resources(dir, &mut removal).map_err(of_dir)?;
+    let has_ended = is_ended(dir).map_err(of_records)?;
+    let remaining_resources = add_page_resources(dir, &mut removal, has_ended).map_err(of_dir)?;
     if removal.is_named_in(&reason) {
         return Err(CommandError::usage(
             "--reason contains what is to be forgotten, and would be kept in the tombstone",

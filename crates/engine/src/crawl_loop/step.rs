@@ -144,7 +144,8 @@ impl Coordinator {
 
     /// Ends a run that can issue no more permits, with nothing in flight or uncommitted. The run
     /// continues if a crash suspect must be read, if pages of mirrors must be judged again, if the
-    /// sample must be drawn, or if another worker may find more URLs. Returns true if a crash suspect is fetched next.
+    /// sample must be drawn, or if another worker may find more URLs. Returns true if a crash
+    /// suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.lease_judge.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);

@@ -15,13 +15,15 @@ use crate::state::order_log::ORDER;
 
 /// Adds to a removal the resources that only its pages requested while they were rendered. Returns
 /// the other resources that its pages were the first to request: those that another page requested
-/// too, or may have requested, and those that are pages themselves.
+/// too, or may have requested, and those that are pages themselves. `has_ended` is false if the last
+/// run was killed.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, or rows can't be read.
 pub fn add_page_resources(
     dir: &Path,
     removal: &mut RemovalSelection,
+    has_ended: bool,
 ) -> Result<Vec<CanonicalUrl>, EngineError> {
     let mut resources = BTreeSet::new();
     for row in readable_rows::<RequestRow>(&dir.join("requests.jsonl"))? {
@@ -42,7 +44,7 @@ pub fn add_page_resources(
         let Ok(url) = canonicalize(None, text) else {
             continue;
         };
-        match unshared.contains(text) && frontier.known(&url)?.is_none() {
+        match has_ended && unshared.contains(text) && frontier.known(&url)?.is_none() {
             true => removal.add_page(&url),
             false => remaining.push(url),
         }
@@ -104,7 +106,9 @@ fn unshared(
 /// runs that they have.
 fn is_gap(start: &RunStartEvent, earlier: u32) -> bool {
     let is_first = (start.requests, start.settled) == (0, 0);
-    !start.has_render_steps || (earlier == 0 && !is_first)
+    // The log of a killed run may lack its end, because the log is not synced.
+    let was_killed = earlier > 0 && start.before.is_none();
+    !start.has_render_steps || (earlier == 0 && !is_first) || was_killed
 }
 
 #[cfg(test)]
@@ -121,6 +125,7 @@ mod tests {
         let run = RunStartEvent {
             requests,
             has_render_steps: true,
+            before: Some("finished".to_owned()),
             ..RunStartEvent::default()
         };
         ReplayOrderRow {
@@ -180,6 +185,10 @@ mod tests {
         // The run was killed while it rendered a page.
         order.push(wanted(2, "/own"));
         assert_eq!(unshared_paths(&order), ["/both"]);
+        // The first run was killed.
+        let before = std::mem::take(&mut order[9].run.as_mut().unwrap().before);
+        assert_eq!(unshared_paths(&order), Vec::<String>::new());
+        order[9].run.as_mut().unwrap().before = before;
         // The rows of the first run are missing.
         assert_eq!(unshared_paths(&order[9..]), Vec::<String>::new());
         assert_eq!(unshared_paths(&order[1..]), Vec::<String>::new());

@@ -124,7 +124,7 @@ mod tests {
         });
         let forms = unread(0, |config, _| config.forms = true);
         assert!(first.are_wanted(own) && own.are_wanted(all) && first.are_wanted(forms));
-        assert!(!own.are_wanted(first) && !own.are_wanted(forms.of_both(first)));
+        assert!(!own.are_wanted(first));
         let everything = unread(0, |config, _| {
             config.resources = EmbeddedResourcePolicy::All;
             config.forms = true;

@@ -342,9 +342,8 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError>
 }
 
 /// Returns whether `dir` contains a crawl. Refuses an empty path, a path that is not a directory and
-/// can't become one, and a directory that was gathered
-/// from several workers, contains files that don't belong to a crawl, or contains links in place of
-/// files.
+/// can't become one, and a directory that was gathered from several workers, contains files that
+/// don't belong to a crawl, or contains links in place of files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     // `read_dir` finds no directory with an empty path, but its files would be created in the
     // current directory.

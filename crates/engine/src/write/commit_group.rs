@@ -327,7 +327,7 @@ impl CommitGroup<'_> {
         // other seeds.
         for seed in &seeds {
             if !self.scope_seeds.contains(&seed.url) {
-                self.visit_again_if_seed(&seed.url)?;
+                self.visit_excluded_again(seed)?;
             }
             self.scope_seeds.add(&seed.url);
             if let RequestedState::Excluded(exclusion) = &seed.state {
@@ -346,18 +346,19 @@ impl CommitGroup<'_> {
         self.move_walkers(None)
     }
 
-    /// Makes a URL pending again if it was excluded for its address, which a seed may have.
-    fn visit_again_if_seed(&mut self, url: &CanonicalUrl) -> Result<(), EngineError> {
-        let state = self.frontier.known(url)?.map(|known| known.state);
-        if let Some(KnownState::Excluded(why)) = state
-            && why.reason == Reason::Address
-        {
-            self.transaction.visit_again(url, u32::MAX)?;
+    /// Makes a new seed pending again that was excluded when it was due as a link, for example for its
+    /// address, which a seed may have.
+    fn visit_excluded_again(&mut self, seed: &UrlToAdmit) -> Result<(), EngineError> {
+        let is_wanted = seed.state == RequestedState::Pending && !self.tombstones.holds(&seed.url);
+        let state = self.frontier.known(&seed.url)?.map(|known| known.state);
+        if is_wanted && matches!(state, Some(KnownState::Excluded(_))) {
+            self.transaction.visit_again(&seed.url, u32::MAX)?;
         }
         Ok(())
     }
 
-    /// Admits seeds again that were excluded as links, for example because they were out of scope.
+    /// Admits seeds again that were excluded when they were found as links, for example because they
+    /// were out of scope.
     fn readmit(&mut self, seeds: &[UrlToAdmit]) -> Result<(), EngineError> {
         let sampled = self.sampling.and_then(|sampling| sampling.outside(seeds));
         for seed in sampled.as_deref().unwrap_or(seeds) {

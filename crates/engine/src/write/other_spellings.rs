@@ -39,6 +39,7 @@ impl CommitGroup<'_> {
                 self.keep_spelling(&lease.url, true);
                 false
             }
+            OtherSpelling::Unclear => false,
             OtherSpelling::NotFetched if !is_fetched_unlinked => false,
             OtherSpelling::NotFetched | OtherSpelling::Awaited => {
                 let link = admission_of(&lease, lease.url.clone(), priority);
@@ -58,23 +59,29 @@ impl CommitGroup<'_> {
         self.admit(&[target]).map(drop)
     }
 
-    /// Admits a page's links, some of which were replaced by another spelling. A link that led to a
-    /// new URL waits for the answer of that URL.
+    /// Admits a page's links, some of which were replaced by another spelling. If that URL is new, the
+    /// link waits for its answer. If it failed before, the link is admitted as it is.
     pub(super) fn admit_with_replaced(
         &mut self,
         links: &[UrlToAdmit],
         replaced: Vec<ReplacedLink>,
     ) -> Result<Vec<AdmissionResult>, EngineError> {
         let admitted = self.admit(links)?;
-        let mut waiting = Vec::new();
+        let (mut waiting, mut again) = (Vec::new(), Vec::new());
         for ReplacedLink {
             at,
             link,
             exclusion,
         } in replaced
         {
-            let is_new = admitted[at] != AdmissionResult::Known;
-            if is_new && self.waiting_links.add(&links[at].url, link.clone()) {
+            if admitted[at] == AdmissionResult::Known {
+                if self.other_spelling(&links[at].url)? == OtherSpelling::Fails {
+                    self.keep_spelling(&link.url, true);
+                    again.push(link);
+                }
+                continue;
+            }
+            if self.waiting_links.add(&links[at].url, link.clone()) {
                 waiting.push(UrlToAdmit {
                     state: RequestedState::Deferred(exclusion),
                     ..link
@@ -82,6 +89,7 @@ impl CommitGroup<'_> {
             }
         }
         self.admit(&waiting)?;
+        self.admit(&again)?;
         Ok(admitted)
     }
 

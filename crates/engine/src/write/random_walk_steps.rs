@@ -197,19 +197,19 @@ impl CommitGroup<'_> {
     }
 
     /// Defers a leased URL. If a walker waits for the URL, admits it again at once, or restarts the
-    /// walker if the URL is too deep.
+    /// walker if the URL is too deep or looks like an action.
     pub(super) fn put_aside(
         &mut self,
         lease: Lease,
         exclusion: NotFetchedReason,
     ) -> Result<(), EngineError> {
         let is_awaited = self.walk().is_some_and(|walk| walk.awaits(&lease.url));
-        let is_too_deep = exclusion.reason == Reason::Depth;
+        let is_dead_end = matches!(exclusion.reason, Reason::Depth | Reason::Action);
         let again = admission_of(&lease, lease.url.clone(), Priority::LINK);
         self.transaction
             .settle(lease, LeaseOutcome::Deferred(exclusion))?;
         self.note_not_fetched(&again.url)?;
-        match (is_awaited, is_too_deep) {
+        match (is_awaited, is_dead_end) {
             (false, _) => Ok(()),
             (true, true) => self.walked(&again.url, WalkerChoices::dead_end("excluded")),
             (true, false) => self.admit(&[again]).map(drop),

@@ -99,6 +99,9 @@ pub(super) fn judge(
     let (None, Some(spelling)) = (priority, spelling) else {
         return Ok(priority);
     };
+    if traps.is_none_or(|traps| !traps.rules().naming.learns()) {
+        return Ok(Some(Priority::LINK));
+    }
     let link = admission(waiting, Priority::LINK);
     let is_answered = is_answered_elsewhere(frontier, &spelling, &link, waiting_links)?;
     Ok((!is_answered).then_some(Priority::LINK))
@@ -182,7 +185,7 @@ fn is_answered_elsewhere(
     Ok(match OtherSpelling::of(state) {
         OtherSpelling::Works => true,
         OtherSpelling::Awaited => waiting_links.add(other, link.clone()),
-        OtherSpelling::Fails | OtherSpelling::NotFetched => false,
+        OtherSpelling::Fails | OtherSpelling::Unclear | OtherSpelling::NotFetched => false,
     })
 }
 
@@ -199,8 +202,9 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{MAX_BATCH, WaitingLinks, each_batch, judge, judge_mirrored};
+    use crate::config::TrapAvoidance;
     use crate::priority::Priority;
-    use crate::shared_trap_detector::put_aside;
+    use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 
     #[test]
     fn a_scan_admits_in_batches_and_stops_when_abandoned() {
@@ -302,6 +306,7 @@ mod tests {
             };
             admit(&frontier, [link]);
         }
+        let traps = SharedTrapDetector::new(&TrapAvoidance::default(), None);
         let mut waiting_links = WaitingLinks::default();
         let mut readmitted = Vec::new();
         let mut admit = |batch: &[UrlToAdmit]| {
@@ -309,7 +314,7 @@ mod tests {
             Ok(())
         };
         let mut judge = |waiting: &UnsettledUrl<'_>| {
-            judge(waiting, &frontier, (None, None), &mut waiting_links)
+            judge(waiting, &frontier, (Some(&traps), None), &mut waiting_links)
         };
         each_batch(&frontier, &mut judge, &AtomicBool::new(false), &mut admit).unwrap();
         readmitted.sort();

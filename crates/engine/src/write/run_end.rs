@@ -201,7 +201,8 @@ fn count_by_reason(
     frontier: Option<&dyn Frontier>,
 ) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
-    let mut reasons: HashMap<u64, String> = HashMap::new();
+    // Many URLs have the same few reasons, so the map has their indexes.
+    let (mut names, mut reasons) = (Vec::new(), HashMap::<u64, u8>::new());
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
         let row = match row {
             Ok(row) => row,
@@ -213,11 +214,19 @@ fn count_by_reason(
             continue;
         };
         if !is_fetched(frontier, &row.url)? {
-            reasons.insert(FixedState::default().hash_one(&row.url), row.reason);
+            let number = names.iter().position(|name| *name == row.reason);
+            let number = number.unwrap_or_else(|| {
+                names.push(row.reason);
+                names.len() - 1
+            });
+            let number = u8::try_from(number).unwrap_or(u8::MAX);
+            reasons.insert(FixedState::default().hash_one(&row.url), number);
         }
     }
-    for reason in reasons.into_values() {
-        *counts.entry(reason).or_default() += 1;
+    for number in reasons.into_values() {
+        if let Some(reason) = names.get(usize::from(number)) {
+            *counts.entry(reason.clone()).or_default() += 1;
+        }
     }
     Ok(counts)
 }

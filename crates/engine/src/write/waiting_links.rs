@@ -14,11 +14,13 @@ const MAX_WAITING: usize = 10_000;
 pub(super) enum OtherSpelling {
     /// Requested, and answered with a page.
     Works,
-    /// Requested, but without a page in the answer.
+    /// Requested, but the answer says that there is no page.
     Fails,
+    /// Excluded, or requested without an answer that says whether there is a page.
+    Unclear,
     /// Pending, or being fetched.
     Awaited,
-    /// Excluded, deferred or unknown.
+    /// Deferred or unknown.
     NotFetched,
 }
 
@@ -26,18 +28,18 @@ impl OtherSpelling {
     pub(super) fn of(state: Option<&KnownState>) -> OtherSpelling {
         match state {
             Some(KnownState::Fetched { status }) => OtherSpelling::of_status(Some(*status)),
-            Some(KnownState::Failed { .. }) => OtherSpelling::Fails,
+            Some(KnownState::Failed { .. } | KnownState::Excluded(_)) => OtherSpelling::Unclear,
             Some(KnownState::Pending { .. } | KnownState::Leased { .. }) => OtherSpelling::Awaited,
-            Some(KnownState::Deferred(_) | KnownState::Excluded(_)) | None => {
-                OtherSpelling::NotFetched
-            }
+            Some(KnownState::Deferred(_)) | None => OtherSpelling::NotFetched,
         }
     }
 
     pub(super) fn of_status(status: Option<u16>) -> OtherSpelling {
         match status {
             Some(200..=299 | 304) => OtherSpelling::Works,
-            _ => OtherSpelling::Fails,
+            Some(429) => OtherSpelling::Unclear,
+            Some(300..=499) => OtherSpelling::Fails,
+            _ => OtherSpelling::Unclear,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::robots_freshness::{life, retry_after, says_life};
 use crate::error::RecordsError;
 
 /// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
-pub(super) const MAX_HOPS: u8 = 5;
+pub(crate) const MAX_HOPS: u8 = 5;
 
 /// The robots.txt responses of all origins. Memory: about 150 bytes per robots.txt request, and 64
 /// MiB of compiled rules.
@@ -533,7 +533,7 @@ fn meaning(
 }
 
 /// Returns the target of a redirect. `None` if the response isn't a redirect.
-pub(super) fn target(
+pub(crate) fn target(
     status: u16,
     exchange: &RobotsExchange,
     url: &CanonicalUrl,

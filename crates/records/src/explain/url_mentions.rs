@@ -28,8 +28,8 @@ pub struct UrlMention {
     /// The setting that keeps such URLs from being fetched, such as `--resources off`. `None` if
     /// there is no such setting.
     pub setting: Option<String>,
-    /// The filter by which the page is unwanted, such as `language de`, so that its links are not
-    /// followed. `None` for any other page.
+    /// The filter that keeps the page's links from being followed, such as `language de`. `None` if
+    /// there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unwanted: Option<String>,
 }
@@ -70,14 +70,18 @@ fn search_archive(
     archived: &ArchivedPageReader,
     result: &mut UrlMentionSearchResult,
 ) -> Result<(), RecordsError> {
+    let has_link_rows = dir.join("links.jsonl").exists();
     let mut read = 0;
     for row in pages(dir)? {
         let Ok(row) = row else { continue };
         if !archived.may_be_read(&row) {
             continue;
         }
+        if row.is_only_checked() {
+            continue;
+        }
         if row.unwanted.is_some() || row.withheld.is_some() {
-            result.unread_pages += 1;
+            result.unread_pages += u64::from(!has_link_rows);
             continue;
         }
         if read == MAX_PAGES {
@@ -124,7 +128,7 @@ fn search_link_rows(
     let mut unwanted = None;
     while let Some(row) = rows.next_with(&needle) {
         if let Some(row) = row.ok().filter(|row| row.url == page) {
-            unwanted = row.unwanted;
+            unwanted = row.unwanted.filter(|filter| drops_links(filter));
         }
     }
     result.named_by = Some(UrlMention {
@@ -135,6 +139,14 @@ fn search_link_rows(
         unwanted,
     });
     Ok(())
+}
+
+/// Returns whether the links of a page that this filter makes unwanted are not followed. The links of
+/// HTML of an unwanted type or below `min-size` are.
+fn drops_links(filter: &str) -> bool {
+    ["language ", "max-size ", "off-scope-method "]
+        .iter()
+        .any(|name| filter.starts_with(name))
 }
 
 fn name(kind: LinkKind) -> &'static str {

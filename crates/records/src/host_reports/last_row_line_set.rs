@@ -8,7 +8,7 @@ use super::HostReportCollector;
 use crate::broken::key;
 use crate::error::RecordsError;
 use crate::host_coverage::HostOutcomeCounts;
-use crate::row_file_reader::{excluded, pages};
+use crate::row_file_reader::pages;
 
 impl HostReportCollector {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
@@ -50,25 +50,12 @@ impl HostReportCollector {
 /// A set of line numbers: the lines of a row file that contain the last row of their URL. Takes one
 /// bit per line.
 #[derive(Debug)]
-pub struct LastRowLineSet(Vec<u64>);
+pub(crate) struct LastRowLineSet(Vec<u64>);
 
 impl LastRowLineSet {
     fn read(dir: &Path, rows: usize) -> Result<LastRowLineSet, RecordsError> {
         let mut lines = Vec::with_capacity(rows);
         let mut rows = pages(dir)?;
-        while let Some(row) = rows.next_sound() {
-            lines.push((key(&row?.url), rows.line()));
-        }
-        Ok(LastRowLineSet::of(lines))
-    }
-
-    /// Reads `excluded.jsonl` of the crawl in `dir`, which may have several rows for a URL. Takes 16
-    /// bytes of memory per row.
-    ///
-    /// # Errors
-    /// File system errors. Malformed lines are skipped.
-    pub fn of_excluded(dir: &Path) -> Result<LastRowLineSet, RecordsError> {
-        let (mut lines, mut rows) = (Vec::new(), excluded(dir)?);
         while let Some(row) = rows.next_sound() {
             lines.push((key(&row?.url), rows.line()));
         }

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::FOLDER;
-use crawl_policy::AgentRules;
+use crawl_policy::{AgentRules, RobotsStatus};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use crate::audit::{RobotsExchangeLocator, RobotsInterpretation, exchange_key};
+use crate::audit::{
+    MAX_HOPS, RobotsExchangeLocator, RobotsInterpretation, exchange_key, redirect_target,
+};
 use crate::error::RecordsError;
 use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::requests;
@@ -27,8 +29,9 @@ pub(super) struct CleanParamRules {
 /// The last robots.txt of each origin. Takes about 150 bytes per origin.
 #[derive(Debug)]
 struct RobotsCopies {
-    /// The start of the request for each robots.txt, in milliseconds since 1970.
-    requested: HashMap<String, u64>,
+    /// The start of the last request for each robots.txt and each target of its redirects, in
+    /// milliseconds since 1970, and the status of the answer.
+    requested: HashMap<String, (u64, u16)>,
     exchanges: RobotsExchangeLocator,
 }
 
@@ -69,14 +72,24 @@ impl CleanParamRules {
             Some(copies) => copies,
             copies => copies.insert(RobotsCopies::find(&self.dir)?),
         };
-        let robots = origin.robots_url();
-        let Some(start) = copies.requested.get(robots.as_str()) else {
-            return Ok(None);
-        };
-        let exchange = copies.exchanges.read(robots.as_str(), *start)?;
-        let body = exchange.and_then(|exchange| exchange.body);
         let (agent, profile) = (&self.reader.agent, self.reader.profile);
-        Ok(body.map(|body| AgentRules::parse(&body, agent, profile)))
+        let mut url = origin.robots_url();
+        for _ in 0..=MAX_HOPS {
+            let Some(&(start, status)) = copies.requested.get(url.as_str()) else {
+                break;
+            };
+            let Some(exchange) = copies.exchanges.read(url.as_str(), start)? else {
+                break;
+            };
+            match redirect_target(status, &exchange, &url) {
+                Some(to) => url = to,
+                None => {
+                    let body = exchange.body;
+                    return Ok(body.map(|body| AgentRules::parse(&body, agent, profile)));
+                }
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -85,26 +98,29 @@ impl RobotsCopies {
     fn find(dir: &Path) -> Result<RobotsCopies, RecordsError> {
         let mut requested = HashMap::new();
         let mut rows = requests(dir)?;
-        while let Some(row) = rows.next_with(b"\"robots\"") {
+        while let Some(row) = rows.next() {
             let row = match row {
-                Ok(row) if row.purpose == "robots" => row,
+                Ok(row) if matches!(row.purpose.as_str(), "robots" | "hop") => row,
                 Ok(_) | Err(RecordsError::Row { .. }) => continue,
                 Err(why) => return Err(why),
             };
-            match row.status {
-                Some(200..=299) => {
-                    requested.insert(row.url, row.start);
+            // A 304 confirms the file, and without an answer the last file stays in force.
+            let Some(status) = row.status.filter(|status| *status != 304) else {
+                continue;
+            };
+            match RobotsStatus::of(status) {
+                RobotsStatus::Successful | RobotsStatus::Redirect => {
+                    requested.insert(row.url, (row.start, status));
                 }
-                Some(400..=499) => {
+                RobotsStatus::Unavailable => {
                     requested.remove(&row.url);
                 }
-                // The previous file stays in force.
-                _ => {}
+                RobotsStatus::Unreachable => {}
             }
         }
         let wanted = requested
             .iter()
-            .map(|(url, start)| exchange_key(url, *start));
+            .map(|(url, (start, _))| exchange_key(url, *start));
         let exchanges = RobotsExchangeLocator::find(dir, &wanted.collect())?;
         Ok(RobotsCopies {
             requested,

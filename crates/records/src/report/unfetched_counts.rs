@@ -13,7 +13,7 @@ use crate::number_format::grouped;
 /// may be very many.
 const MAX_RULES: usize = 1000;
 
-/// Counts of the URLs in `excluded.jsonl`, each by its last row.
+/// Counts of the URLs whose row in `excluded.jsonl` is still in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedCounts {
     /// Number of URLs.
