@@ -454,6 +454,17 @@ fn hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
     rows(dir.path(), "pages.jsonl", &pages, "");
     let end = json!({"origin": null, "urls": 0, "reason": "finished", "detail": null});
     rows(dir.path(), "waiting.jsonl", &[end], "");
+    // An exclusion counts only until a later round fetches the URL.
+    let excluded = json!({"url": "http://e.example/b", "reason": "budget", "rule": "max-pages",
+        "line": null, "found_on": null, "round": 1});
+    let revisited = row("http://e.example/b", 200, 2);
+    rows(
+        dir.path(),
+        "pages.jsonl",
+        &[&pages[..], &[revisited]].concat(),
+        "",
+    );
+    rows(dir.path(), "excluded.jsonl", &[excluded], "");
     let (out, _) = exported(dir.path(), TableFormat::Csv);
     let (header, hosts) = csv_cells(&out, "hosts");
     let place = |name: &str| header.iter().position(|column| column == name).unwrap();

@@ -42,8 +42,13 @@ fn number(url: &CanonicalUrl) -> Option<u64> {
     url.path().strip_prefix("/p")?.parse().ok()
 }
 
+/// The query of URLs that look like actions.
+const ACTION: &str = "?action=delete";
+
 fn at(host: &str, number: u64) -> String {
-    format!("http://{host}/p{}", number % PAGES)
+    let number = number % PAGES;
+    let query = if number % 20 == 18 { ACTION } else { "" };
+    format!("http://{host}/p{number}{query}")
 }
 
 fn leads(url: &str) -> Leads {
@@ -323,4 +328,22 @@ fn a_walk_ends_if_all_its_seeds_are_excluded() {
     assert_eq!(steps.len(), 3 * 60);
     let is_restart = |row: &&RandomWalkStep| row.why.as_deref() == Some("excluded");
     assert_eq!(steps.iter().filter(is_restart).count(), 3 * 59);
+}
+
+#[test]
+fn a_resumed_walk_that_skips_actions_ends() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut frontier = Arc::new(MemoryFrontier::new());
+    let played = run(&frontier, first.path(), 1, |config| {
+        config.budgets.max_time = Some(Duration::from_secs(60));
+    });
+    assert_eq!(played.ended, EndReason::Budget("max-time"));
+    frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
+    let again = run(&frontier, second.path(), 2, |config| {
+        config.traps.skip_actions = true;
+    });
+    assert_eq!(again.ended, EndReason::Finished);
+    let is_action = |url: &String| url.ends_with(ACTION);
+    assert!(requested_urls(&played).iter().any(is_action));
+    assert!(!requested_urls(&again).iter().any(is_action));
 }

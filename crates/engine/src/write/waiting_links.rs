@@ -74,3 +74,23 @@ impl WaitingLinks {
         links
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::OtherSpelling;
+
+    #[test]
+    fn only_an_answer_about_the_page_shows_whether_a_spelling_works() {
+        for (status, expected) in [
+            (Some(200), OtherSpelling::Works),
+            (Some(304), OtherSpelling::Works),
+            (Some(301), OtherSpelling::Fails),
+            (Some(404), OtherSpelling::Fails),
+            (Some(429), OtherSpelling::Unclear),
+            (Some(503), OtherSpelling::Unclear),
+            (None, OtherSpelling::Unclear),
+        ] {
+            assert_eq!(OtherSpelling::of_status(status), expected, "{status:?}");
+        }
+    }
+}

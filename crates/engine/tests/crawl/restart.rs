@@ -368,4 +368,18 @@ fn an_excluded_link_may_join_the_crawl_as_a_seed() {
         assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
         assert_eq!(crawl.statuses()[linked.as_str()], Some(200), "{mode:?}");
     }
+    // The second run's scope excludes the pending link.
+    let mut crawl = Crawl::of(&web);
+    crawl.config.sitemaps = false;
+    crawl.config.scope.mode = ScopeMode::Any;
+    crawl.config.fetch.typed.push(linked.clone());
+    crawl.config.budgets.max_pages = Some(1);
+    crawl.run().unwrap();
+    crawl.config.scope.mode = ScopeMode::Host;
+    crawl.config.budgets.max_pages = None;
+    crawl.run().unwrap();
+    assert_eq!(crawl.excluded()[linked.as_str()], "scope");
+    crawl.config.seeds.push(linked.clone());
+    crawl.run().unwrap();
+    assert_eq!(crawl.statuses()[linked.as_str()], Some(200));
 }

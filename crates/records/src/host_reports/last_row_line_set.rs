@@ -78,7 +78,7 @@ impl LastRowLineSet {
 
     /// Returns whether the line, counted from 1, contains the last row of its URL.
     #[must_use]
-    pub fn holds(&self, line: u64) -> bool {
+    pub(crate) fn holds(&self, line: u64) -> bool {
         let (word, bit) = place(line);
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }

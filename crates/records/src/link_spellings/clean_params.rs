@@ -97,8 +97,8 @@ impl RobotsCopies {
     /// Reads `requests.jsonl` and the capture log of the archive. Malformed lines are skipped.
     fn find(dir: &Path) -> Result<RobotsCopies, RecordsError> {
         let mut requested = HashMap::new();
-        let mut rows = requests(dir)?;
-        while let Some(row) = rows.next() {
+        let rows = requests(dir)?;
+        for row in rows {
             let row = match row {
                 Ok(row) if matches!(row.purpose.as_str(), "robots" | "hop") => row,
                 Ok(_) | Err(RecordsError::Row { .. }) => continue,
