@@ -101,8 +101,12 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         .as_ref()
         .map(CrawlSubcommand::outputs)
         .unwrap_or_default();
+    let is_report = matches!(cli.command, Some(CrawlSubcommand::Report(_)));
     for place in places {
-        output_file::refuse_inside(place, dirs.iter().copied())?;
+        let is_own = |dir: &&Path| is_report && output_file::is_report_of(place, dir);
+        if !dirs.iter().any(is_own) {
+            output_file::refuse_inside(place, dirs.iter().copied())?;
+        }
     }
     match &cli.command {
         Some(

@@ -57,6 +57,11 @@ pub(crate) fn is_inside(path: &Path, dir: &Path) -> bool {
     !dir.as_os_str().is_empty() && real_path(path).starts_with(real_path(dir))
 }
 
+/// Returns whether `path` is the report of the crawl in `dir`, which `crawl report` may write again.
+pub(crate) fn is_report_of(path: &Path, dir: &Path) -> bool {
+    real_path(path) == real_path(dir).join("report.html")
+}
+
 /// Returns the absolute path that `path` leads to, without links and `..`. Nothing need exist there.
 fn real_path(path: &Path) -> PathBuf {
     let path = end_of_links(path);
@@ -93,7 +98,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::Path;
 
-    use super::{refuse_inside, write_file};
+    use super::{is_report_of, refuse_inside, write_file};
 
     #[test]
     fn nothing_is_written_into_a_crawl_directory() {
@@ -126,6 +131,11 @@ mod tests {
         ] {
             assert!(!is_refused(out, "crawl"), "{out}");
         }
+        assert!(is_report_of(&at("link/report.html"), &at("crawl")));
+        assert!(!is_report_of(
+            &at("crawl/archive/report.html"),
+            &at("crawl")
+        ));
         refuse_inside(Path::new("-"), [Path::new(".")]).unwrap();
         refuse_inside(Path::new("page.html"), [Path::new(".")]).unwrap_err();
         refuse_inside(Path::new("page.html"), [Path::new("")]).unwrap();

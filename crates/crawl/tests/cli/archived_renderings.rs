@@ -258,7 +258,8 @@ fn replay_tools_show_pages_that_scripts_build_and_their_screenshots() {
     let answers: Vec<String> = digests.map(|digest| format!("200 {digest}")).collect();
     assert_eq!(shown.lines().collect::<Vec<_>>(), answers);
 
-    export(&cmd, &["--out", "c/archive/whole.wacz"]);
+    export(&cmd, &["--out", "whole.wacz"]);
+    fs::rename(dir.file("whole.wacz"), archive.join("whole.wacz")).unwrap();
     let sources = ["whole.wacz", "index.cdxj"];
     let captures: Vec<Value> = (sources.iter())
         .flat_map(|source| rows.iter().map(move |row| (source, row)))

@@ -209,10 +209,13 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
             .step_by(step)
             .map(move |capture| asked_of(source, capture))
     };
-    export(&cmd, &["--out", "c/archive/whole.wacz"]);
-    let (first, second) = ("c/archive/round-1.wacz", "c/archive/round-2.wacz");
+    export(&cmd, &["--out", "whole.wacz"]);
+    let (first, second) = ("round-1.wacz", "round-2.wacz");
     export(&cmd, &["--round", "1", "--out", first]);
     export(&cmd, &["--round", "2", "--earlier", first, "--out", second]);
+    for name in ["whole.wacz", first, second] {
+        fs::rename(dir.file(name), archive.join(name)).unwrap();
+    }
     // The second file refers to the first one by name, so list both in one collection.
     let files = ["round-1.wacz", "round-2.wacz"].map(|name| json!({ "name": name, "path": name }));
     let both = json!({ "profile": "multi-wacz-package", "resources": files });
