@@ -197,6 +197,15 @@ impl Drop for AtomicFolder {
     }
 }
 
+/// Returns whether `path`, or a folder on the way to it, is a symbolic link that leads nowhere.
+#[must_use]
+pub fn is_behind_dangling_link(path: &Path) -> bool {
+    // Without a slash at the end, which would lead through a link.
+    let path: PathBuf = path.components().collect();
+    path.ancestors()
+        .any(|part| part.is_symlink() && !part.exists())
+}
+
 /// Returns the path that `path` leads to through symbolic links. Nothing need exist there.
 #[must_use]
 pub fn end_of_links(path: &Path) -> PathBuf {

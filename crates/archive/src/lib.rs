@@ -99,7 +99,9 @@ mod zstd_frame;
 pub use archive_layout::{CAPTURES, FOLDER, INDEX};
 pub use archive_removal::{RewrittenArchive, rewrite_archive};
 pub use archive_writer::{ArchiveOptions, ArchiveWriter, CaptureLocation, marks_at_rest};
-pub use atomic_file::{AtomicFile, AtomicFileError, AtomicFolder, end_of_links};
+pub use atomic_file::{
+    AtomicFile, AtomicFileError, AtomicFolder, end_of_links, is_behind_dangling_link,
+};
 pub use bounded_read::{
     BadLineReason, BoundedLineResult, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
 };

@@ -1,6 +1,7 @@
 //! Explains what became of a URL, from the records of a crawl, its state and its tombstones.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
@@ -14,6 +15,9 @@ use crate::error::records::of_records;
 
 /// Explains a URL of the crawl in `dir`.
 pub(crate) fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, CommandError> {
+    // The state opens only once at a time, and clients of `crawl mcp` send requests in parallel.
+    static IS_STATE_OPEN: Mutex<()> = Mutex::new(());
+    let _guard = IS_STATE_OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let now = clock::now().as_microsecond();
     let now = Timestamp::from_micros(u64::try_from(now).unwrap_or_default());
     let mut explanation = crawl_records::explain(dir, url, now).map_err(of_records)?;

@@ -345,6 +345,8 @@ fn in_folders(
     mut folders: Vec<(String, u64)>,
     pages_in: impl Fn(&str) -> tantivy::Result<u64>,
 ) -> tantivy::Result<Vec<(String, u64)>> {
+    // No filter finds only the pages below a path that ends with two slashes.
+    folders.retain(|(folder, _)| !folder.ends_with('/'));
     folders.truncate(MAX_VALUES);
     for (folder, count) in &mut folders {
         *count = pages_in(folder)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::{AtomicFolder, relative_path};
 use crawl_extractor::{ContentKind, document_kind, rewrite_css, rewrite_html};
 use crawl_records::{
-    ArchivedPageBody, CurrentRow, CurrentRowSelector, PageRow, read_archived, seeds_of,
+    ArchivedPageBody, CurrentRow, CurrentRowSelector, PageRow, read_as_sent, seeds_of,
     stored_settings,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -158,7 +158,7 @@ impl Writer<'_> {
         let Some(path) = self.files.own(url.as_str()) else {
             return Ok(());
         };
-        let Some(archived) = read_archived(self.dir, row) else {
+        let Some(archived) = read_as_sent(self.dir, row) else {
             self.failed.push(url.as_str().to_owned());
             return Ok(());
         };

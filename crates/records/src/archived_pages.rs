@@ -170,10 +170,17 @@ impl ArchivedPageLocator {
 /// or the body is not archived, contains a secret ([`PageRow::may_show_body`]), or can't be read.
 #[must_use]
 pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPageBody> {
-    let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;
-    let mut page = read_record(dir, &row.url, warc, row.bytes)?;
+    let mut page = read_as_sent(dir, row)?;
     page.show(read_dom(dir, row));
     Some(page)
+}
+
+/// Reads the body of a page like [`read_archived`], but as the server sent it if the page was
+/// rendered.
+#[must_use]
+pub fn read_as_sent(dir: &Path, row: &PageRow) -> Option<ArchivedPageBody> {
+    let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;
+    read_record(dir, &row.url, warc, row.bytes)
 }
 
 fn read_record(

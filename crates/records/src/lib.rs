@@ -63,7 +63,9 @@ mod site_report;
 mod test_crawl_builder;
 mod walk_report;
 
-pub use archived_pages::{ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived};
+pub use archived_pages::{
+    ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived, read_as_sent,
+};
 pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_message};
 pub use bot_page::CrawlerDescription;
 pub use broken::{

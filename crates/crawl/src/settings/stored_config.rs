@@ -9,7 +9,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{MAX_CONFIG_BYTES, read_text};
+use crawl_archive::{MAX_CONFIG_BYTES, is_behind_dangling_link, read_text};
 use crawl_engine::EngineError;
 use crawl_fields::RuleConfig;
 use crawl_records::WORKERS;
@@ -98,8 +98,8 @@ impl StoredConfig {
     fn read_any(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         let path = dir.join("crawl.toml");
         match path.symlink_metadata().map_err(|why| why.kind()) {
-            // A link that leads nowhere has no crawl.toml either.
-            Err(ErrorKind::NotFound) if !dir.is_symlink() || dir.exists() => return Ok(None),
+            // A directory behind a link that leads nowhere has no crawl.toml either.
+            Err(ErrorKind::NotFound) if !is_behind_dangling_link(dir) => return Ok(None),
             Err(ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 let dir = dir.to_owned();
                 return Err(of_crawl(

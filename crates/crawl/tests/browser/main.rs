@@ -220,9 +220,10 @@ fn pages_to_fix() -> (TestWeb, Site) {
         assert!(ran.status.success(), "{args:?}: {ran:?}");
         ran.stdout
     };
-    succeeds(&[&["--seed", &seed, "--output", "."][..], &quick[..]].concat());
-    succeeds(&["report", ".", "--site", "--html", "site.html"]);
-    let faults = succeeds(&["report", ".", "--faults", "--format", "html"]);
+    succeeds(&[&["--seed", &seed, "--output", "crawl"][..], &quick[..]].concat());
+    succeeds(&["report", "crawl", "--html", "report.html"]);
+    succeeds(&["report", "crawl", "--site", "--html", "site.html"]);
+    let faults = succeeds(&["report", "crawl", "--faults", "--format", "html"]);
     std::fs::write(site.file("faults.html"), faults).unwrap();
     succeeds(&[&["plan", &seed, "--html", "plan.html"][..], &quick[..]].concat());
     let page = [
@@ -241,7 +242,7 @@ fn pages_to_fix() -> (TestWeb, Site) {
     ];
     succeeds(&[&page[..], &signature].concat());
     let host = web.authority(0);
-    let audit = ["audit", ".", "--host", host, "--html", "host.html"];
+    let audit = ["audit", "crawl", "--host", host, "--html", "host.html"];
     succeeds(&audit);
     (web, site)
 }

@@ -463,6 +463,16 @@ fn a_crawl_without_an_archive_forgets_and_goes_on() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
+#[test]
+fn a_dry_run_counts_the_rows_of_a_pending_page() {
+    let (_dir, cmd) = setup("forget-pending");
+    let web = web(1);
+    crawled(&cmd, &[&web.url(0, "/")], &["--max-pages", "1"]);
+    let gone = web.url(0, "/gone-page");
+    let would_go = cmd.run(&["forget", "c", &gone, "--json", "--dry-run"]).ok();
+    assert_eq!(cmd.run(&["forget", "c", &gone, "--json"]).ok(), would_go);
+}
+
 /// A killed run leaves the rows of deferred URLs in `state/excluded.jsonl`.
 #[test]
 fn other_excluded_urls_keep_their_round_if_a_page_is_forgotten_after_a_killed_run() {

@@ -199,16 +199,23 @@ pub fn count_forgotten(
     let marks = frontier.marks()?;
     let archive = rewrite_archive(dir, None, removal, &marks)?;
     let mut counts = Counts::new(&archive);
+    let mut waiting = 0;
+    frontier.each_pending(&mut |found| {
+        if removal.holds(found.url) {
+            waiting += 1;
+            let origin = found.url.origin().to_string();
+            *counts.pending.entry(origin).or_default() += 1;
+        }
+        ControlFlow::Continue(())
+    })?;
+    frontier.each_deferred(&mut |found| {
+        waiting += u64::from(removal.holds(found.url));
+        ControlFlow::Continue(())
+    })?;
+    // The rows of `waiting.jsonl` have the number of pending URLs.
     for file in ROW_FILES {
         rewrite_file(file, dir, None, removal, &archive, &marks, &mut counts)?;
     }
-    let mut waiting = 0;
-    let mut count = |url: &CanonicalUrl| {
-        waiting += u64::from(removal.holds(url));
-        ControlFlow::Continue(())
-    };
-    frontier.each_pending(&mut |found| count(found.url))?;
-    frontier.each_deferred(&mut |found| count(found.url))?;
     let stored_key = frontier.meta(META_TOMBSTONE_KEY)?;
     let older = Tombstones::read(dir, stored_key.clone())?;
     let key = TombstoneHmacKey::of(stored_key)?;

@@ -12,7 +12,7 @@ use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, LogSyncer, RowFileWriter,
     RowLogWriter, RowReader, StateDigestGuard, TEMPORARY_DIGESTS, Warcinfo, check_entries,
-    keep_archive_digests,
+    is_behind_dangling_link, keep_archive_digests,
 };
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{
@@ -358,8 +358,9 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) => match error.kind() {
-            // A link that leads nowhere.
-            ErrorKind::NotFound if dir.is_symlink() => return Err(not_a_directory(dir)),
+            ErrorKind::NotFound if is_behind_dangling_link(dir) => {
+                return Err(not_a_directory(dir));
+            }
             ErrorKind::NotFound => return Ok(false),
             ErrorKind::NotADirectory => return Err(not_a_directory(dir)),
             _ => return Err(EngineError::disk(dir)(error)),

@@ -108,7 +108,13 @@ fn a_file_and_a_link_that_leads_nowhere_are_not_directories() {
     let (file, link) = (crawl.output("file"), crawl.output("link"));
     std::fs::write(&file, "precious").unwrap();
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
-    for output in [file.clone(), file.join("below"), link] {
+    for output in [
+        file.clone(),
+        file.join("below"),
+        link.join(""),
+        link.join("below"),
+        link,
+    ] {
         crawl.config.output = output.clone();
         let error = crawl.run().unwrap_err();
         let is_refused = matches!(&error, EngineError::NotADirectory { dir } if *dir == output);

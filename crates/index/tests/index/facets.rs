@@ -228,6 +228,7 @@ fn a_folder_counts_the_pages_that_its_filter_finds() {
         "docs/b",
         "docs?page=2",
         "docs/b?x=/docs",
+        "docs//z",
         "docs-old",
         "blog/",
         "blog/x",
@@ -252,11 +253,17 @@ fn a_folder_counts_the_pages_that_its_filter_finds() {
     let (total, all) = folders(None);
     assert_eq!(
         (total, &*all),
-        (9, &[folder("docs", 5), folder("blog", 3)][..])
+        (10, &[folder("docs", 6), folder("blog", 3)][..])
     );
     for (value, count) in &all {
         assert_eq!(folders(Some(value)).0, *count, "{value}");
     }
+    // No folder `docs/` is below `docs`, since its filter would find all pages of `docs`.
+    let below: Vec<_> = folders(Some("a.example/docs")).1;
+    assert!(
+        below.iter().all(|(value, _)| !value.ends_with('/')),
+        "{below:?}"
+    );
     // The page `blog/` isn't in `blog/x`.
     assert_eq!(folders(Some("a.example/blog")).1, [folder("blog/x", 2)]);
 }
