@@ -212,10 +212,10 @@ fn unknown_formats_and_places_are_refused() {
             hint: choose a place outside that directory"#]],
     );
     refused(
-        &["report", "c", "--html", "letters/../c/report.html"],
+        &["report", "c", "--html", "letters/../c/links.html"],
         expect![[r#"
             2
-            error: letters/../c/report.html is inside the crawl's directory c, which may contain only the crawl's own files
+            error: letters/../c/links.html is inside the crawl's directory c, which may contain only the crawl's own files
             hint: choose a place outside that directory"#]],
     );
 }

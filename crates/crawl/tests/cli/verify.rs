@@ -189,9 +189,14 @@ fn check_changed_bytes(compression: &str, suffix: &str) {
         .find(|name| name.ends_with(suffix))
         .unwrap();
     let file = format!("archive/{name}");
-    let length = fs::metadata(dir.file("c").join(&file)).unwrap().len() as usize;
+    let bytes = fs::read(dir.file("c").join(&file)).unwrap();
     for step in 0..12 {
-        let at = step * length / 12 + 40;
+        let at = step * bytes.len() / 12 + 40;
+        // A checksum covers no byte of a gzip header but the first three, so pass a header over.
+        let is_in_header = bytes[at - 9..at]
+            .windows(3)
+            .any(|part| part == [0x1f, 0x8b, 8]);
+        let at = if is_in_header { at + 10 } else { at };
         let findings = doctored(&dir, &cmd, &format!("c/{file}"), |bytes| {
             bytes[at] ^= 1 << (step % 8);
         });
