@@ -319,8 +319,8 @@ fn mirror(site: &Site) -> PathBuf {
         .start();
     let seed = web.url(0, "/");
     let fast = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
-    let crawl = ["--seed", &seed, "--output", ".", "--resources", "all"];
-    let export = ["export", ".", "--to", "mirror", "--out", "mirror"];
+    let crawl = ["--seed", &seed, "--output", "crawl", "--resources", "all"];
+    let export = ["export", "crawl", "--to", "mirror", "--out", "mirror"];
     for args in [&[&crawl[..], &fast[..]].concat()[..], &export[..]] {
         assert!(program(site.path(), args).status().unwrap().success());
     }
