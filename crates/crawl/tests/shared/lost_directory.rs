@@ -65,14 +65,13 @@ impl Crawl {
 fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     let crawl = crawl(41);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
-    crawl.wait_for_requests(600);
+    crawl.wait_for_pages("w1", 60);
     let stderr = Ended::of(&crawl.frontier(&["reopen", "w2"])).expect(2);
     assert!(
         stderr.contains("is still running") && stderr.contains("hint: "),
         "{stderr}"
     );
     first.kill();
-    assert!(crawl.pages(&["w1"]).len() > 20, "it had done something");
     crawl.lose("w1");
     assert!(crawl.reopen("w1") > 20);
     second.wait().expect(0);

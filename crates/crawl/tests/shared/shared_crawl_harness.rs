@@ -286,6 +286,17 @@ impl Crawl {
         assert!(has_come, "{} requests, not {count}", self.web.log().len());
     }
 
+    /// Waits until a worker has written this many rows of `pages.jsonl`. Looks after each request.
+    pub(crate) fn wait_for_pages(&self, worker: &str, count: usize) {
+        let file = self.output(worker).join("pages.jsonl");
+        let rows = || {
+            let text = fs::read(&file).unwrap_or_default();
+            text.iter().filter(|byte| **byte == b'\n').count()
+        };
+        let has_come = self.web.wait_for(MAX_WAIT, |_| rows() >= count);
+        assert!(has_come, "{} pages, not {count}", rows());
+    }
+
     /// Waits until a host of the web has received a request.
     pub(crate) fn wait_for_requests_to(&self, host: u32) {
         let has_come = |log: &[LogEntry]| log.iter().any(|entry| entry.host == host);
