@@ -28,8 +28,8 @@ pub type PageRequestFuture = Pin<Box<dyn Future<Output = PageRequestResult> + Se
 
 /// Answers the requests that a page makes while it is rendered.
 pub trait PageRequestHandler: Send + Sync {
-    /// Answers one request. The page's virtual clock is stopped until the future completes. Pages
-    /// receive one answer at a time, in the order in which the futures complete.
+    /// Answers one request. The page's virtual clock is stopped until the future completes. A page
+    /// receives one answer at a time, in the order in which they are ready.
     fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture;
 }
 

@@ -21,8 +21,7 @@ pub(crate) fn explain(dir: &Path, url: &CanonicalUrl) -> Result<Explanation, Com
     let now = clock::now().as_microsecond();
     let now = Timestamp::from_micros(u64::try_from(now).unwrap_or_default());
     let mut explanation = crawl_records::explain(dir, url, now).map_err(of_records)?;
-    // Look for a tombstone only if the crawl's state could be read. It can't be read while a crawl
-    // runs, and the explanation reports that.
+    // While a crawl runs, its state can't be read, and the explanation says so.
     if explanation.state_read == StateAvailability::Read {
         let tombstone = find_tombstone(dir, url);
         if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, dir))? {

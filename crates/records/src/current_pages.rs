@@ -66,7 +66,7 @@ impl CurrentRowSelector {
         Ok(())
     }
 
-    /// Returns the rules by which the crawl fetched links under another spelling of their URL.
+    /// Returns the rules that replaced links of this crawl by other spellings of their URLs.
     ///
     /// # Errors
     /// [`RecordsError`] if a row file can't be read.

@@ -13,8 +13,8 @@ use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::excluded;
 use clean_params::CleanParamRules;
 
-/// The rules by which a crawl fetched links under another spelling of their URL: the settings of
-/// the crawl, the `Clean-param` lines of the sites, and the rules that the crawl learned.
+/// The rules that replaced a crawl's links by other spellings of their URLs: the settings of the
+/// crawl, the `Clean-param` lines of the sites, and the rules that the crawl learned.
 #[derive(Debug)]
 pub struct LinkSpellings {
     naming: SpellingStepPolicies,
@@ -159,9 +159,9 @@ mod tests {
         ] {
             let url = canonicalize(None, &format!("http://e.example{link}")).unwrap();
             let is_known = |url: &str| known.contains(&&url["http://e.example".len()..]);
-            let other = spellings.fetched_as(&url, is_known);
-            let other = other.as_ref().map(CanonicalUrl::path_and_query);
-            assert_eq!(other, expected, "{link}");
+            let replacement = spellings.fetched_as(&url, is_known);
+            let path = replacement.as_ref().map(CanonicalUrl::path_and_query);
+            assert_eq!(path, expected, "{link}");
         }
     }
 

@@ -381,14 +381,14 @@ impl Rule {
 
     /// Reads the text of [`Rule::evidence`].
     fn of_evidence(text: &str) -> Option<Rule> {
-        let (evidence, other) = text.split_once(ASKED_FOR_AS)?;
+        let (evidence, url) = text.split_once(ASKED_FOR_AS)?;
         let (subject, _) = evidence.split_once(": ")?;
         let (name, about) = subject.split_once(' ').unwrap_or((subject, ""));
         let step = SpellingStep::ALL
             .into_iter()
             .find(|step| step.name() == name)?;
-        let other = canonicalize(None, other).ok();
-        let id = other.and_then(|other| SessionId::find(&other));
+        let url = canonicalize(None, url).ok();
+        let id = url.and_then(|url| SessionId::find(&url));
         let form = match id.filter(|id| step == SpellingStep::SessionId && id.name == about) {
             Some(session_id) => Form::OneId(session_id.id),
             None => Form::Plain,

@@ -981,15 +981,15 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_conflicts_with_what_excludes_a_flag_that_it_requires() {
+    fn a_flag_conflicts_with_all_that_its_required_flags_conflict_with() {
         // Otherwise clap drops the requirement, and the flag is ignored.
         let (command, mut tried) = (super::super::preprocess::built(), 0);
         for command in command.get_subcommands() {
             let flags = || command.get_arguments().filter(|arg| !arg.is_positional());
             for flag in flags() {
                 for required in required_flags(command, flag) {
-                    let others = flags().filter(|other| are_in_conflict(command, required, other));
-                    for other in others.filter(|other| other.get_id() != flag.get_id()) {
+                    let conflicts = flags().filter(|arg| are_in_conflict(command, required, arg));
+                    for other in conflicts.filter(|arg| arg.get_id() != flag.get_id()) {
                         let name = command.get_name();
                         let is_refused = are_in_conflict(command, flag, other);
                         assert!(is_refused, "crawl {name}: {flag} with {other}");

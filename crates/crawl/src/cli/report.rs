@@ -8,8 +8,8 @@ use crawl_records::FaultKind;
 use crate::error::nearest;
 
 /// Flags that can't be used with `--faults`: flags for other lists, and flags that require these.
-/// Flags that require `--faults` conflict with all of them too. Otherwise clap would drop the
-/// requirement and ignore the flag. The same holds for the other three constants.
+/// A flag that requires `--faults` must conflict with each of them too, or else clap drops the
+/// requirement and ignores the flag. The same holds for the other three constants.
 const NOT_WITH_FAULTS: [&str; 9] = [
     "json",
     "html",

@@ -49,16 +49,16 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
 
 /// Removes clap's suggestions, each with the blank line before it.
 fn without_tips(text: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
     for line in text.lines() {
         match line.starts_with("  tip: ") {
             true => {
-                kept.pop_if(|last| last.is_empty());
+                lines.pop_if(|last| last.is_empty());
             }
-            false => kept.push(line),
+            false => lines.push(line),
         }
     }
-    kept.join("\n")
+    lines.join("\n")
 }
 
 /// Returns the word that clap rejected as an unknown command or argument. `None` if the error has

@@ -25,8 +25,7 @@ const INSTRUCTIONS: &str = "The pages of a web crawl, as they were fetched. Use 
 
 /// The only protocol version with batches, which rmcp can't read.
 const VERSION_WITH_BATCHES: ProtocolVersion = ProtocolVersion::V_2025_03_26;
-/// The version offered to a client that requests [`VERSION_WITH_BATCHES`], since the client may not
-/// know a newer version.
+/// The answer to a client that requests [`VERSION_WITH_BATCHES`]: it may not know a newer version.
 const VERSION_BEFORE_BATCHES: ProtocolVersion = ProtocolVersion::V_2024_11_05;
 
 /// The methods that this server answers after the handshake.

@@ -20,7 +20,7 @@ use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, Unanswere
 use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess, is_undecided_guess};
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_links::{UnreadLinks, is_last_hop};
 use crate::revisit::visit::PreviousVisit;
 
 /// The next step for the loop over an origin's URLs, after a leased URL was judged.
@@ -164,12 +164,9 @@ impl Coordinator {
     /// Returns whether only a URL's status matters: it is a page outside the scope whose links are
     /// not followed.
     fn is_only_checked(&self, lease: &Lease) -> bool {
-        let scope = self.scope.current();
         self.config.off_scope_method == OffScopeMethod::Head
             && lease.kind == UrlKind::Page
-            && lease.hops_off > 0
-            && lease.hops_off >= scope.hops_off()
-            && !scope.holds(&lease.url)
+            && is_last_hop(lease, self.scope.current())
     }
 
     /// Carries out what `LeaseJudge::disposition` decides about a URL that scope and robots.txt

@@ -670,9 +670,9 @@ impl RenderTracker {
                 || by_scripts.is_some_and(|vain| vain.is_some_and(|vain| vain >= MAX_VAIN_SCRIPTS)))
     }
 
-    /// Records whether a rendered page showed more than the page as sent. If it showed no more, the
-    /// `worst` result of its requests matters: the page is no evidence if a server failed, and less
-    /// evidence if requests were denied.
+    /// Records whether a rendered page showed more than the page as sent. If it didn't, the `worst`
+    /// result of its requests decides: a failed server proves nothing, and a denied request proves
+    /// less than an answer.
     fn learn(&mut self, url: &CanonicalUrl, scripts: u64, is_more: bool, worst: ResourceOutcome) {
         if !is_more && worst == ResourceOutcome::Failed {
             return;

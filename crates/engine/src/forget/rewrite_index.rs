@@ -32,8 +32,8 @@ impl RewrittenIndex {
 }
 
 /// Writes the index and the unread part of its log into the folder `staging`. `follows` is the
-/// stored number of the log, and `marks` has the committed lengths of the files. `None` if there is
-/// no index, or it can't be rewritten: see [`why_not`].
+/// stored number of the log, and `marks` has the committed lengths of the files. Returns `None` if
+/// there is no index to rewrite; [`why_not`] gives the reason.
 pub(super) fn rewrite_index(
     dir: &Path,
     staging: &Path,
@@ -176,7 +176,7 @@ fn kept_entry(mut entry: IndexLogEntry, removal: &RemovalSelection) -> Option<In
     is_kept.then_some(entry)
 }
 
-/// Returns whether to keep a page. If so, clears what the page says about erased pages.
+/// Returns whether to keep a page, after clearing what a kept page says about erased ones.
 fn is_kept(page: &mut IndexedPage, removal: &RemovalSelection) -> bool {
     if removal.holds_text(&page.url) {
         return false;
@@ -206,7 +206,7 @@ mod tests {
         let gone = "http://a.test/gone";
         let mut removal = RemovalSelection::default();
         removal.add_page(&canonicalize(None, gone).unwrap());
-        let kept = |entry: &IndexLogEntry| kept_entry(entry.clone(), &removal);
+        let rewritten = |entry: &IndexLogEntry| kept_entry(entry.clone(), &removal);
         let link = |url: &str| OutgoingLink {
             url: url.to_owned(),
             text: "there".to_owned(),
@@ -226,19 +226,22 @@ mod tests {
             ..IndexedPage::default()
         };
         let put = |page: &IndexedPage| IndexLogEntry::Put(Box::new(page.clone()));
-        assert_eq!(kept(&put(&page)), Some(put(&expected)));
+        assert_eq!(rewritten(&put(&page)), Some(put(&expected)));
         let page = IndexedPage {
             url: gone.to_owned(),
             ..page
         };
-        assert_eq!(kept(&put(&page)), None);
+        assert_eq!(rewritten(&put(&page)), None);
         let drop = |url: &str, why: &str| IndexLogEntry::Drop {
             url: url.to_owned(),
             why: why.to_owned(),
         };
-        assert_eq!(kept(&drop(gone, "noindex")), None);
+        assert_eq!(rewritten(&drop(gone, "noindex")), None);
         let moved = drop("http://a.test/old", &format!("redirect: {gone}"));
-        assert_eq!(kept(&moved), Some(drop("http://a.test/old", "redirect")));
+        assert_eq!(
+            rewritten(&moved),
+            Some(drop("http://a.test/old", "redirect"))
+        );
     }
 
     #[test]

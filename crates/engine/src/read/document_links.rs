@@ -554,7 +554,7 @@ impl<'a> DocumentLinkCollector<'a> {
             }
         );
         // The frontier replaces a deferred URL only by a nearer path. Links that are too deep
-        // usually have the same depth, so let barred ones count as farther. Then a permitted link
+        // usually have the same depth, so let barred ones count as farther: a permitted link
         // replaces a barred one, and a higher depth limit readmits the URL.
         let redirects = match is_too_deep && barred.is_some() {
             true => u8::MAX,

@@ -7,7 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, EmbeddedResourcePolicy};
 
-/// The kinds of links that a visit leaves unread, one bit each.
+/// Returns whether a leased page is the last allowed hop out of the scope, so that its links to pages
+/// are not followed.
+pub(crate) fn is_last_hop(lease: &Lease, scope: &Scope) -> bool {
+    lease.hops_off > 0 && lease.hops_off >= scope.hops_off() && !scope.holds(&lease.url)
+}
+
+/// The kinds of links that a visit leaves unread, one bit each. `DocumentLinkCollector` in `read`
+/// follows the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct UnreadLinks(u8);
@@ -23,7 +30,7 @@ impl UnreadLinks {
     /// force.
     pub(crate) fn of(lease: &Lease, scope: &Scope, config: &Config) -> UnreadLinks {
         let is_outside = lease.hops_off > 0 && !scope.holds(&lease.url);
-        let is_last = is_outside && lease.hops_off >= scope.hops_off();
+        let is_last = is_last_hop(lease, scope);
         let resources = config.resources;
         let no_own = match is_outside {
             true => resources != EmbeddedResourcePolicy::All,

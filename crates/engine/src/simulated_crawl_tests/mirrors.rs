@@ -19,7 +19,7 @@ use crate::summary::EndReason;
 
 /// The number of pages that show that one host mirrors the other.
 const PAGES: u64 = 12;
-/// The number of pages that one of the hosts may not serve.
+/// The number of further pages, which one of the hosts doesn't serve in some tests.
 const DOCS: usize = 9;
 
 /// Two hosts with the same pages. The host `a.example` answers later, so it counts as the mirror.

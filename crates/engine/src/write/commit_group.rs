@@ -74,7 +74,7 @@ pub(super) struct CommitGroup<'a> {
     newest_parked: &'a mut u64,
     pub(super) traps: Option<&'a SharedTrapDetector>,
     pub(super) waiting_links: &'a mut WaitingLinks,
-    /// What this group learned of URLs that may be other spellings of links.
+    /// The answers in this group, by URL. Links may wait for them under another spelling.
     pub(super) spellings: HashMap<CanonicalUrl, OtherSpelling>,
     pub(super) sampling: Option<&'a SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.

@@ -59,8 +59,8 @@ impl CommitGroup<'_> {
         self.admit(&[target]).map(drop)
     }
 
-    /// Admits a page's links, some of which were replaced by another spelling. If that URL is new, the
-    /// link waits for its answer. If it failed before, the link is admitted as it is.
+    /// Admits a page's links, some of them under another spelling. If that URL is new, the link waits
+    /// for its answer. If it failed before, the link is admitted as it is.
     pub(super) fn admit_with_replaced(
         &mut self,
         links: &[UrlToAdmit],

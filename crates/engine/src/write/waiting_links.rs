@@ -9,14 +9,14 @@ use crawl_weburl::CanonicalUrl;
 /// Beyond the limit: fetched as they are.
 const MAX_WAITING: usize = 10_000;
 
-/// What is known of another spelling of a URL.
+/// The state of another spelling of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherSpelling {
     /// Requested, and answered with a page.
     Works,
-    /// Requested, but the answer says that there is no page.
+    /// Requested, and answered with a redirect or an error of the client, so without a page.
     Fails,
-    /// Excluded, or requested without an answer that says whether there is a page.
+    /// Excluded, or requested without a clear answer: a server error, 429, or none.
     Unclear,
     /// Pending, or being fetched.
     Awaited,

@@ -73,12 +73,12 @@ impl Hosts {
             _ => self.own_delay(&host),
         };
         // Rows don't record whether a 429 or 503 had a Retry-After.
-        let why = match row.status {
+        let reason = match row.status {
             Some(429 | 503) => GapReason::Wait,
             _ => GapReason::RetryAfter,
         };
         let wait = row.wait_asked.map(Duration::from_millis);
-        let wait = wait.map(|wait| (end + wait.min(politeness.max_retry_after), why));
+        let wait = wait.map(|wait| (end + wait.min(politeness.max_retry_after), reason));
         self.scheduler.note_past_request(now, &host, end, gap, wait);
         Ok(())
     }
