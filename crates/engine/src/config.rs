@@ -109,8 +109,8 @@ pub struct Config {
     /// The number of hosts in memory above which idle hosts are evicted. The state of evicted hosts
     /// is on disk.
     pub hosts_in_memory: usize,
-    /// The lock file that keeps all crawls of a user from using the same host at once. `None`
-    /// ignores other crawls.
+    /// The lock file through which the user's crawls keep each other from using the same host at
+    /// once. If `None`, other crawls are ignored.
     pub host_locks: Option<PathBuf>,
     /// How long the run may wait for the next host, if all remaining hosts are paused or
     /// unreachable. If the wait would be longer, the run ends.
@@ -278,23 +278,23 @@ impl fmt::Debug for SharedCrawlSettings {
 /// Which embedded resources of pages (such as images and style sheets) are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmbeddedResourcePolicy {
-    /// Fetch no parts of pages.
+    /// Fetch no embedded resources.
     #[default]
     Off,
-    /// Fetch a part only if its own URL is in scope.
+    /// Fetch a resource only if its own URL is in scope.
     Own,
-    /// Fetch all parts of pages on any host, so that archived pages can be displayed completely.
-    /// Requests to another host follow that host's robots.txt and pace.
+    /// Fetch all embedded resources, on any host, so that archived pages can be displayed
+    /// completely. Requests to another host follow that host's robots.txt and pace.
     All,
 }
 
 /// How to request pages that are outside the scope and whose links are not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OffScopeMethod {
-    /// Fetch and keep them like other pages.
+    /// Fetch and keep these pages like pages in scope.
     #[default]
     Get,
-    /// Request only their status with HEAD, and with GET if the answer to HEAD is an error.
+    /// Send HEAD, because only the status matters. If the answer is an error, send GET.
     Head,
 }
 
@@ -304,8 +304,8 @@ pub enum ForbiddenRobotsPolicy {
     /// Fetch as if robots.txt had no rules (RFC 9309 section 2.3.1.3).
     #[default]
     Allow,
-    /// Fetch nothing, as if robots.txt disallowed the whole site. This is the rule in the draft of
-    /// 1996.
+    /// Fetch nothing, as if robots.txt disallowed the whole site. The robots.txt draft of 1996
+    /// specifies this.
     Deny,
 }
 
@@ -345,7 +345,7 @@ pub struct CrawlBudgets {
     pub max_time: Option<Duration>,
     /// Limits of each single host.
     pub per_host: HostBudget,
-    /// Limits of single hosts. These replace `per_host`.
+    /// Limits of particular hosts, which replace `per_host` for these hosts.
     pub per_site: HostPatternMap<HostBudget>,
     /// Groups of hosts with a shared budget. Each host's own limits apply too.
     pub groups: HostPatternMap<Arc<HostGroupBudget>>,
@@ -394,8 +394,8 @@ impl HostBudget {
     }
 }
 
-/// Settings against URLs that bring nothing new: whether to defer URLs in traps, exclude actions,
-/// and merge spellings of a page.
+/// Rules that keep the crawl away from URLs that bring nothing new: whether to defer URLs in traps,
+/// exclude links that look like actions, and merge URLs of the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapAvoidance {
     /// Whether to defer URLs in traps. A trap is an endless set of URLs that bring nothing new.
@@ -404,7 +404,8 @@ pub struct TrapAvoidance {
     pub skip_actions: bool,
     /// Whether to remove parameters that robots.txt declares irrelevant (`Clean-param`).
     pub clean_params: bool,
-    /// Which spellings denote the same page.
+    /// When two URLs that differ only slightly, for example by a session id, count as the same
+    /// page.
     pub naming: SpellingStepPolicies,
 }
 

@@ -269,8 +269,8 @@ impl PendingAnswer {
 }
 
 impl Commander {
-    /// Sends a command without waiting for its answer. A command sent before the start is carried
-    /// out even if the run is over at once.
+    /// Sends a command without waiting for its answer. A command sent before the crawl starts is
+    /// carried out even if the crawl has nothing to fetch.
     ///
     /// # Errors
     /// [`CommandRefusal::Ending`] if the crawl is over, or too many commands are waiting.

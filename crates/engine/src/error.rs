@@ -68,7 +68,8 @@ pub enum EngineError {
         /// The output directory.
         dir: PathBuf,
     },
-    /// The directory contains a list of files to replace, but this user did not write it.
+    /// The directory contains a list of files that an interrupted erasure still has to replace, but
+    /// this user did not write the list.
     #[error("`{}` lists files to replace, but the list was not written by you: {why}", dir.join("forget.json").display())]
     ForeignForget {
         /// The output directory.
@@ -143,7 +144,7 @@ pub enum EngineError {
     /// The shared frontier could not be opened.
     #[error(transparent)]
     Shared(BoxError),
-    /// The directory contains a crawl with its own frontier.
+    /// A shared frontier was requested, but the directory contains a crawl with its own frontier.
     #[error("`{}` holds a crawl with its own frontier, which is not shared with other workers", dir.display())]
     OwnFrontier {
         /// The output directory.

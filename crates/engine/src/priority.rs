@@ -37,7 +37,7 @@ impl Priority {
     /// Parts of pages, such as images and style sheets. A part of a style sheet comes after the style
     /// sheets.
     pub(crate) const RESOURCE: Priority = Priority(192);
-    /// The first resources that are not fetched, because too many other resources led to them.
+    /// The position of the first resources that are nested too deeply to be fetched.
     const TOO_NESTED_RESOURCE: Priority = Priority(Priority::RESOURCE.0 + MAX_RESOURCE_LEVELS);
     /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);

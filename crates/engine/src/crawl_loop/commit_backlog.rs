@@ -39,9 +39,10 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 /// reported with [`written`](Self::written), and committed as well.
 ///
 /// A document that waits for a reading process is reported with `document_waits` and
-/// `document_ended`. Waiting documents do not count as unsettled, and have their own limit of
-/// bytes, so they hold up only requests to their own host until that limit is reached. The same
-/// goes for pages that are rendered ([`note_rendering`](Self::note_rendering)).
+/// `document_ended`. Waiting documents don't count towards the limit on unsettled items, and have
+/// their own limit of bytes. So they hold up only requests to their own host until that limit is
+/// reached. Pages that are rendered ([`note_rendering`](Self::note_rendering)) don't count towards
+/// the limit on unsettled items either.
 ///
 /// Emits no effects. Some methods return origins to wake. The caller asks
 /// [`has_room`](Self::has_room) before each permit.
@@ -205,8 +206,8 @@ impl CommitBacklogTracker {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Sets the number of pages that are being rendered or wait for it. Such pages have a limit of
-    /// their own, and may wait for long.
+    /// Sets the number of pages that are being rendered or wait to be rendered. They have their own
+    /// limit, and may wait for a long time.
     pub(super) fn note_rendering(&mut self, now: Tick, pages: u64) {
         let had_more = self.rendering > pages;
         self.rendering = pages;

@@ -170,8 +170,8 @@ impl Shared {
 }
 
 /// Returns the number under which crawls list a host: 62 bits of FNV-1a, the same in every version
-/// of the program. If two hosts had the same number, a crawl of one would only have to wait for a
-/// crawl of the other.
+/// of the program. If two hosts have the same number, a crawl of one only waits for a crawl of the
+/// other.
 fn place(host: &HostKey) -> u64 {
     let bytes = host.as_str().bytes();
     let hash = bytes.fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {

@@ -95,10 +95,10 @@ impl TurnTracker {
         self.current = CurrentTurn::default();
     }
 
-    /// Gives a lease its commit number, and returns whether the lease belongs to the current turn
-    /// (the use of a permit). All leases of a turn must come after the same commit, so that all are
-    /// judged by the same state. If this returns false, the turn is over, and the caller releases
-    /// the lease.
+    /// Records in a lease which commit came before it, and returns whether the lease belongs to the
+    /// current turn (the use of a permit). All leases of a turn must come after the same commit, so
+    /// that the same state decides about all of them. If this returns false, the turn is over, and
+    /// the caller releases the lease.
     pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
         lease.after = lease.after.max(self.before_this_run);
         let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;

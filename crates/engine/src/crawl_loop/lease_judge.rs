@@ -47,7 +47,7 @@ use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 /// Emits no effects.
 pub(crate) struct LeaseJudge {
     rules: TrapAvoidance,
-    /// Whether URLs in traps are requested with HEAD, or deferred (`Get`).
+    /// `Head` if only the status of URLs in traps is checked; `Get` if these URLs are deferred.
     of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTrapDetector,
@@ -72,8 +72,8 @@ pub(crate) enum LeaseDisposition {
     /// Release the URL until the current commit is done, since that commit changes the trap
     /// detector's state.
     WaitForCommit(Lease),
-    /// Release this lease and lease from its queue again. A commit came after the lease, and may
-    /// have put another URL first.
+    /// Release this lease, and lease from its queue again. A commit came after the lease, and
+    /// another URL may be first in the queue now.
     Again(Lease),
     /// Put the URL behind the other URLs of its queue.
     Later(Lease, Priority),
@@ -245,8 +245,8 @@ impl LeaseJudge {
         per_host: u32,
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
-        // A URL without a stored page may have been found in a trap, so that only its status was
-        // checked.
+        // If the last visit of a URL stored no page, the URL may have been in a trap, so that only
+        // its status was checked. Judge such a URL again.
         let is_known =
             |past: &PreviousVisit| self.of_traps == OffScopeMethod::Get || past.page().is_some();
         if lease.kind != UrlKind::Page || context.past.as_deref().is_some_and(is_known) {
@@ -309,9 +309,9 @@ impl LeaseJudge {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // Limit the uncommitted pages of an origin that were found behind pages with nothing
-            // new, because the results of these pages decide about later ones. The limit must keep
-            // the host busy: during one commit, a fast host can answer several rounds of requests.
+            // Pages with nothing new led to this URL. Limit the origin's uncommitted pages, because
+            // their results decide whether such URLs are fetched. The limit must still keep a fast
+            // host busy, which can answer several rounds of requests during one commit.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {
@@ -321,8 +321,8 @@ impl LeaseJudge {
         drop(traps);
         Ok(match disposition {
             UrlDisposition::Fetch => LeaseDisposition::Fetch(lease),
-            // The URL is already behind others in the queue. A retry also must not be queued anew,
-            // because its attempts would be counted from 1 again.
+            // The URL is behind the other URLs of its queue already. A retry must not be put behind
+            // them either, because its attempts would be counted from 1 again.
             UrlDisposition::Later(_) if at.is_late() || lease.attempt > 1 => {
                 LeaseDisposition::Fetch(lease)
             }
@@ -356,10 +356,10 @@ impl LeaseJudge {
     }
 }
 
-/// Returns whether a page of a mirror is deferred in favour of its copy on the mirrored origin,
-/// which is the case if the copy was fetched with a 2xx status, or is pending or leased. If the copy
-/// is then not fetched, the page is pending again with the priority [`Priority::COPY_MISSING`], and
-/// no longer waits for the copy.
+/// Returns whether a page of a mirror is deferred in favour of its copy on the mirrored origin.
+/// True if the copy was fetched with a 2xx status, is pending, or is leased. If the copy is then
+/// not fetched, the page becomes pending again with the priority [`Priority::COPY_MISSING`], and no
+/// longer waits for a pending or leased copy.
 fn yields_to(
     copy: &CanonicalUrl,
     at: Priority,

@@ -42,8 +42,8 @@ impl Coordinator {
         };
         after.budgets = rules.budgets;
         after.politeness = Politeness {
-            // The concurrency was chosen by the number of file descriptors at the start, so it
-            // stays.
+            // The concurrency depends on the number of file descriptors at the start, so it can't
+            // change during a run.
             concurrency: before.politeness.concurrency,
             look_ups: before.politeness.look_ups,
             ..rules.politeness

@@ -127,9 +127,10 @@ impl Coordinator {
         self.react_to_login(now, reaction, out);
     }
 
-    /// Records whether a page looks logged in or logged out. Returns true if the page looks logged
-    /// out and this attempt to fetch it counts. The attempt doesn't count if the page is fetched
-    /// again after a login. If the page is set aside, adds the reason to the failure.
+    /// Records whether a page looks logged in or logged out. Returns true if it looks logged out
+    /// and this attempt counts towards the maximum number of retries. An attempt doesn't count if
+    /// the page is fetched again after a login. If the page is set aside, adds the reason to the
+    /// failure.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,
@@ -163,12 +164,12 @@ impl Coordinator {
         logins.any(|login| login.skips_actions && site == Some(&login.site))
     }
 
-    /// Returns the exclusion of a leased URL that looks like an action. `None` for other URLs, and
-    /// if actions may be requested:
+    /// Returns the exclusion of a leased URL that looks like an action and must not be requested.
+    /// `None` for other URLs, and for seeds. There are two reasons for an exclusion:
     ///
-    /// - On a site with a login they are not, because a log-out would end the session.
-    /// - If the crawl skips actions, links to them are not followed. A URL that was found by a run
-    ///   that did not skip them may still be pending.
+    /// - The site's login excludes actions, because a log-out would end the session.
+    /// - The crawl skips links that look like actions. Such a link may still be pending if an
+    ///   earlier run did not skip actions.
     pub(super) fn skipped_action(&self, lease: &Lease) -> Option<NotFetchedReason> {
         let is_link = lease.kind == UrlKind::Page && lease.redirects == 0;
         let is_skipped =

@@ -281,7 +281,8 @@ impl Coordinator {
         }
         for (host, bytes) in &committed.guesses {
             self.undecided_ended(now, host, *bytes);
-            // The state that was committed with the sitemap doesn't count it.
+            // The state of the host that was committed with the sitemap doesn't count the sitemap
+            // as a page.
             if bytes.is_some() {
                 self.write_state(host, out);
             }

@@ -279,9 +279,9 @@ impl Coordinator {
         Job::Page { lease, context }
     }
 
-    /// Returns the previous visit of a URL; `None` in the first round. If a page may be rendered now
-    /// that was not rendered then, or if other links of it are read now, the visit has no
-    /// validators.
+    /// Returns the previous visit of a URL; `None` in the first round. The visit has no validators
+    /// if the page must be fetched in full: because it may be rendered now but was not rendered
+    /// then, or because links that were not read then are read now.
     fn previous_visit(
         &self,
         lease: &Lease,

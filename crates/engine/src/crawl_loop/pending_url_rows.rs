@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A host may be paused for longer than its robots.txt is waited for.
+    /// The pause of a host may be longer than the wait for its robots.txt.
     #[test]
     fn the_robots_txt_of_a_paused_host_is_named_after_its_wait_too() {
         let mut coordinator = coordinator(|_| {});

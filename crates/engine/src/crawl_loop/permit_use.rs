@@ -48,7 +48,8 @@ impl Coordinator {
     /// Uses the oldest permit whose address look-up ended.
     ///
     /// # Errors
-    /// No permit is ready, or there is no room for its request before the tick in the error.
+    /// No request may be sent now: no permit is ready, or the request must wait for room. The error
+    /// is the time at which there is room, if known.
     pub(super) fn use_found(
         &mut self,
         now: Tick,

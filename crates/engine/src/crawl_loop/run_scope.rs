@@ -129,7 +129,8 @@ impl RunScope {
             && self.current.excluded(&lease.url).is_none();
         match (self.current).judge_at(&lease.url, lease.depth, lease.hops_off) {
             _ if is_exempt => None,
-            // A deferred URL is readmitted as a page. So a resource that is too deep stays pending.
+            // A resource that is too deep stays pending. If it were deferred, it would be admitted
+            // again as a page.
             ScopeVerdict::Out {
                 reason: OutOfScopeReason::Depth,
                 ..

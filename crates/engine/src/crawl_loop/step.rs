@@ -129,7 +129,8 @@ impl Coordinator {
     /// budget kept no URL from being fetched. It continues while requests in flight may find URLs.
     fn end_by_budget(&mut self, budget: &'static str) {
         let counts = self.frontier.counts();
-        // Other workers may still find URLs. Crash suspects stay leased until they are read.
+        // Leased URLs count as unsettled, because crash suspects stay leased until they are read.
+        // In a shared crawl, other workers may still find URLs.
         let is_all_settled = !self.shared.is_shared() && counts.pending + counts.leased == 0;
         if is_all_settled && !self.is_drained() {
             return;
@@ -184,8 +185,8 @@ impl Coordinator {
         false
     }
 
-    /// Has the deferred pages of mirrors judged again, if there may be any. Returns whether there
-    /// may be. A replay calls this when the recorded crawl did it.
+    /// Has the writer admit the deferred pages of mirrors again, if there may be any. Returns
+    /// whether there may be any. A replay calls this when the recorded crawl did.
     pub(crate) fn take_back_mirrored(&mut self, out: &mut Vec<Effect>) -> bool {
         let is_due = self.lease_judge.takes_back_mirrored();
         if is_due {

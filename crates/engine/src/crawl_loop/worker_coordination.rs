@@ -56,8 +56,8 @@ pub(crate) struct WorkerCoordination {
     /// Whether this worker has requested permission for more pages and got no answer yet.
     asks_for_pages: bool,
     /// The number of pages and leases at the last request for permission. `None` if there was no
-    /// request since the last rest. While this number stays the same, the worker sends no further
-    /// request. Otherwise it would call the frontier without pause when grants are small.
+    /// request since the last rest. Another request is sent only once this number has changed.
+    /// Otherwise small grants would cause requests without pause.
     asked_at: Option<u64>,
     /// Whether no worker may fetch any more pages.
     are_pages_spent: bool,
@@ -198,8 +198,8 @@ impl WorkerCoordination {
         NewsReaction::Nothing
     }
 
-    /// Records that links found by other workers were admitted. Returns whether to admit more,
-    /// since some are left.
+    /// Records that the writer admitted links that other workers found. Returns whether to admit
+    /// more; `are_left` tells whether more are waiting.
     pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
         self.takes_links = are_left;
         are_left

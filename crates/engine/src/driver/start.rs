@@ -43,8 +43,8 @@ use crate::state::order_log::OrderLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::Writer;
-/// Maximum rows to read from the end of `requests.jsonl` at a start. No more requests than that can
-/// have been in flight or uncommitted when the last run ended.
+/// Maximum rows to read from the end of `requests.jsonl` at a start. At most this many requests
+/// were in flight or uncommitted when the last run ended.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// The crawl directory and its state at the start of a run.

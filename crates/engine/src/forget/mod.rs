@@ -130,9 +130,9 @@ pub struct RemovedDerivedFiles {
     pub index: bool,
 }
 
-/// Finishes an erasure that a crash interrupted. Returns the derived files that the erasure removed;
-/// `None` if there was none. `is_ours` gets the list's signed bytes and its signature, and returns
-/// whether this user's key signed them.
+/// Finishes an erasure that a crash interrupted. Returns the derived files that the erasure
+/// removed; `None` if no erasure was interrupted. The list of files to replace is signed: `is_ours`
+/// gets the signed bytes and the signature, and returns whether this user's key signed them.
 ///
 /// # Errors
 /// [`EngineError::ForeignForget`] if the list is not this user's or names a file that [`forget`]
@@ -156,7 +156,7 @@ pub fn finish_forget(
 }
 
 /// Removes the new files of an erasure that was interrupted before it changed the crawl. Returns
-/// false if there was none.
+/// false if there are no such files.
 ///
 /// # Errors
 /// [`EngineError::OutputInUse`] if another process uses the crawl; [`EngineError::UnfinishedForget`]
@@ -428,7 +428,7 @@ fn of_derived(dir: &Path, index: Option<&RewrittenIndex>, changes: &mut FileSwap
     changes.remove.extend(derived.map(str::to_owned));
     let journals = JOURNALS.map(|name| format!("state/{name}"));
     changes.remove.extend(journals);
-    // Exists only if a start was killed while it copied rows.
+    // This file exists only if a start was killed while it copied rows of `excluded.jsonl`.
     changes.remove.push(EARLIER_BESIDE.to_owned());
 }
 

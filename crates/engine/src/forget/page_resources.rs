@@ -13,10 +13,10 @@ use crate::error::EngineError;
 use crate::state::crawl_directory::open_at_rest;
 use crate::state::order_log::ORDER;
 
-/// Adds to a removal the resources that only its pages requested while they were rendered. Returns
-/// the other resources that its pages were the first to request: those that another page requested
-/// too, or may have requested, and those that are pages themselves. `has_ended` is false if the last
-/// run was killed.
+/// Adds resources to a removal: those that only its pages requested while they were rendered.
+/// Returns the other resources that its pages were the first to request. They stay because another
+/// page requested them too or may have, or because they are pages themselves. `has_ended` is false
+/// if the last run was killed.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, or rows can't be read.
@@ -67,7 +67,8 @@ fn unshared(
     order: impl Iterator<Item = Result<ReplayOrderRow, ReadError>>,
     removal: &RemovalSelection,
 ) -> Result<BTreeSet<String>, ReadError> {
-    // The pages of a run are numbered, so the number of the run identifies a page too.
+    // Pages are numbered within a run, so a page is identified by the number of its run and its own
+    // number.
     let mut pages_by_resource: BTreeMap<String, BTreeSet<(u32, u64)>> = BTreeMap::new();
     let mut removed_pages = HashSet::new();
     let mut run = 0;
@@ -102,8 +103,8 @@ fn unshared(
     Ok(pages_by_resource.into_keys().collect())
 }
 
-/// Returns whether the rows before the start of a run are incomplete. `earlier` is the number of
-/// runs that they have.
+/// Returns whether rows from before the start of this run are missing. `earlier` is the number of
+/// earlier runs in the log.
 fn is_gap(start: &RunStartEvent, earlier: u32) -> bool {
     let is_first = (start.requests, start.settled) == (0, 0);
     // The log of a killed run may lack its end, because the log is not synced.

@@ -92,8 +92,8 @@ pub(super) fn why_not(
     }
 }
 
-/// Returns the message of an error of an index that can't be read. Any other error is returned as
-/// an error.
+/// Returns the message of an error if it means that the index can't be read. Returns any other
+/// error unchanged.
 fn unusable(error: IndexError) -> Result<String, IndexError> {
     match error {
         IndexError::Missing { .. }

@@ -386,7 +386,8 @@ impl Build<'_> {
         for later in &kept.later_heads {
             if let Some(newer) = head_fields_at(self.dir, &later.place) {
                 let newer = header_map(&newer);
-                // A crawl indexes the page again at a 304 with other fields.
+                // If a later response has other fields, a crawl indexes the page again, with the
+                // time of that response. Use the same time here.
                 let fields = indexing_fields_digest(&newer);
                 if fields.is_some() && fields != indexing_fields_digest(&headers) {
                     at = at.max(later.at);

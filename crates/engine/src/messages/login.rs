@@ -46,7 +46,8 @@ impl LoginStepRequest {
         FetchRequest {
             max_body: Some(MAX_LOGIN_BODY),
             form: self.form.clone(),
-            // A failed login is not tried again soon.
+            // A kept connection may turn out to be closed, and a login that failed is not retried
+            // soon.
             needs_new_connection: true,
             ..FetchRequest::page(self.url.clone())
         }

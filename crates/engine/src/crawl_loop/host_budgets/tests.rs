@@ -292,8 +292,7 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         }
         assert_eq!(pages, most, "{host} {of_site:?}");
         assert_eq!(budgets.spent_by(&host).as_deref(), Some(name));
-        // Only a command-line option is given as the reason for the end. A `[site]` table's budget
-        // has no such option.
+        // `EndReason::Budget` names a command-line option, which a `[site]` table's budget lacks.
         assert_eq!(
             matches!(budgets.spent(), Some(EndReason::Budget(_))),
             name == "max-pages-per-host"

@@ -104,10 +104,10 @@ impl Hosts {
         Ok(())
     }
 
-    /// Extends the time until which hosts may wait because of requests that the log lacks, if the
-    /// gap of `host` requires that. Call this whenever a gap may have become longer. Gaps may grow
-    /// after [`note_unknown_requests`](Self::note_unknown_requests), because robots.txt is read
-    /// only then.
+    /// Makes [`waits_for_unknown_requests`](Self::waits_for_unknown_requests) return true at least
+    /// until `host` has waited for its longest gap. Call this whenever a gap may have become
+    /// longer. Gaps may grow after [`note_unknown_requests`](Self::note_unknown_requests), because
+    /// robots.txt is read only then.
     pub(super) fn extend_wait_for_unknown(&mut self, host: &HostKey) {
         if let Some(before) = self.unknown_before
             && let Some(gap) = self.scheduler.longest_gap(host)
@@ -116,8 +116,9 @@ impl Hosts {
         }
     }
 
-    /// Returns whether some host may still wait because of requests that the log lacks. Such a wait
-    /// is stored only with the host's next request, so the next start must repeat the wait.
+    /// Returns whether some host may still wait because the log may lack requests to it. Such a
+    /// wait is stored only with the host's next request. Until all waits are over, a new start must
+    /// begin them again.
     pub(crate) fn waits_for_unknown_requests(&self, now: Tick) -> bool {
         now < self.unknown_until
     }

@@ -76,14 +76,14 @@ pub(crate) struct Hosts {
     /// The start of this run, if the log may lack requests of an earlier run. The missing requests
     /// ended before this time. `None` if the log is complete.
     unknown_before: Option<Tick>,
-    /// The time until which hosts wait because of requests that the log lacks.
+    /// The time until which hosts may have to wait, because the log may lack requests to them.
     unknown_until: Tick,
     /// Hosts that an operator parked. They get no requests.
     parked: BTreeSet<HostKey>,
     /// Hosts that get no requests because the login to their site failed in this run, with the
     /// reason.
     without_login: HashMap<HostKey, String>,
-    /// The last failed request of each host in memory that has not answered since.
+    /// How the last request to a host failed, for each host in memory that has not answered since.
     last_failures: HashMap<HostKey, String>,
 }
 
@@ -128,8 +128,9 @@ impl Hosts {
         self.scheduler.set_pending(now, origin, urls);
     }
 
-    /// Returns whether the budgets of a host leave no room for another page. If only its leases
-    /// fill the budget, [`page_ended`](Self::page_ended) returns the origin once there may be room.
+    /// Returns whether the budgets of a host leave no room for another page. If so, and if a lease
+    /// of the host may still turn out not to count as a page, [`page_ended`](Self::page_ended)
+    /// returns the origin later.
     pub(super) fn turns_away(&mut self, now: Tick, host: &HostKey, origin: &Origin) -> bool {
         let is_full = self.budgets.is_full(now, host);
         if is_full {
@@ -161,8 +162,9 @@ impl Hosts {
         }
     }
 
-    /// Queues a request to `host`, ahead of its pages, that the rules of the origin `of` depend on.
-    /// For example, the robots.txt of `of` redirects to `host`.
+    /// Queues a request to `host` that the rules of the origin `of` depend on, for example because
+    /// the robots.txt of `of` redirects to `host`. The request comes before those for pages of
+    /// `host`.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
         let purpose = RequestPurpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);
@@ -213,7 +215,8 @@ impl Hosts {
     /// took that permit back, but another permit may be ready.
     ///
     /// # Errors
-    /// No permit is ready, or there is no room for its request before the tick in the error.
+    /// No request may be sent now: no permit is ready, or the request must wait for room. The error
+    /// is the time at which there is room, if known.
     pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
         let (permit, address) = self.requests.next_found().ok_or(None)?;
         match self.scheduler.admit(now, permit, address) {
@@ -251,8 +254,8 @@ impl Hosts {
         self.requests.sent();
     }
 
-    /// Records the end of a request, and its failure, if it failed. Returns when its host may get
-    /// the next one.
+    /// Records the end of a request, and the failure if the request failed. Returns when the host
+    /// may get its next request.
     pub(super) fn request_ended(
         &mut self,
         now: Tick,
@@ -296,7 +299,8 @@ impl Hosts {
         self.budgets.settled(host, bytes);
     }
 
-    /// Counts a page as leased again, until it is known whether it counts.
+    /// Counts a page as leased again, until a reader decides whether it counts as a page of its
+    /// host.
     pub(super) fn page_undecided(&mut self, host: &HostKey) {
         self.budgets.leased(host);
     }

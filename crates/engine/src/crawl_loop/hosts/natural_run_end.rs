@@ -65,7 +65,7 @@ impl Hosts {
         waiting.any(|waiting| waiting.until <= latest)
     }
 
-    /// Returns the paused hosts that a new start may try sooner.
+    /// Returns the paused hosts that the next run may try before their pauses end.
     pub(crate) fn tried_at_start(
         &self,
         now: Tick,
@@ -114,8 +114,8 @@ impl Hosts {
     }
 }
 
-/// Returns whether a new start may try a paused host sooner, because only its robots.txt is waited
-/// for, and the last request for it got no answer.
+/// Returns whether the next run may try a paused host before its pause ends. True if the host waits
+/// only for its robots.txt, and the last request for that file got no answer.
 fn is_tried_at_start(rest: &PausedHost, robots: &OriginRobotsTracker) -> bool {
     rest.why == PauseReason::Robots && robots.is_unanswered(&rest.host)
 }
@@ -141,7 +141,8 @@ fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
 }
 
 /// Describes why a host is paused. `last_failure` is how the host's last request failed, if known.
-/// `split_failure` in `crates/records` finds it by the words before it, so change both together.
+/// `split_failure` in `crates/records` finds the failure in this text by the words before it, so
+/// change both functions together.
 fn describe_pause(why: PauseReason, last_failure: Option<&str>) -> String {
     match why {
         PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),

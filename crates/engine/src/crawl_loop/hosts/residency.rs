@@ -223,8 +223,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Makes a host wait for a gap, counted from its take-over from another worker, which happened
-    /// this long `ago`. The other worker may have sent requests until then.
+    /// Makes a host wait for a gap after its take-over, which happened `ago`. The worker that owned
+    /// the host before may have sent it requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));

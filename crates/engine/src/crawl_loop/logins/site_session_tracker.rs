@@ -17,8 +17,8 @@ const MAX_SUSPECTS: usize = 256;
 pub(super) struct SiteSessionTracker {
     /// Whether a page has shown since the last login that the crawl is logged in.
     is_proven: bool,
-    /// Whether the page after the last login looked logged in: it had the sign of `logged-in`, or
-    /// lacked the sign of `logged-out`.
+    /// Whether the page after the last login looked logged in: it had the sign set by `logged-in`,
+    /// or lacked the sign set by `logged-out`.
     pub(super) is_landing_in: bool,
     /// Different pages that looked logged out since the last login, or since the last page that
     /// looked logged in.

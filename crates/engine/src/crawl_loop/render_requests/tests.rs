@@ -212,7 +212,7 @@ fn a_page_that_waits_for_resources_does_not_hold_up_other_pages() {
     coordinator.wake_pending(at(20), &origin());
     let open = open_to_all();
     coordinator.hosts.set_robots(at(20), &origin(), open);
-    // By second 600, the page has waited longer since its fetch than a page may wait for its
+    // At second 600, more time has passed since the fetch of the page than a page may wait for its
     // commit.
     let out = step(&mut coordinator, 600);
     assert_eq!(sent(&out), Some((&url("http://a.example/page"), false)));

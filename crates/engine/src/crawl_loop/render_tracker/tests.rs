@@ -193,7 +193,7 @@ fn only_whole_html_pages_are_rendered() {
         off.choice(&page("/a")),
         Some(PageSourceToRead::Unneeded)
     ));
-    // The first bytes of a page without a type decide whether it is HTML. A reader looks at them.
+    // If a page has no type, a reader decides from its first bytes whether it is HTML.
     let mut untyped = page("/a");
     untyped.exchange.headers.remove(CONTENT_TYPE);
     assert!(matches!(
@@ -460,8 +460,8 @@ fn scripts_that_once_added_something_are_judged_by_shape() {
     }
 }
 
-/// Renders a page that shows no more than as sent, and whose data has this status. Returns `false`
-/// if the page is read as sent instead.
+/// Renders a page that shows no more than as sent, and answers its request for data with this
+/// status. Returns `false` if the page is read as sent instead.
 fn render_with_data(renders: &mut RenderTracker, number: u32, status: u16) -> bool {
     renders.add(page(&format!("/item/{number}")), shell(1));
     let QueuedPageDestination::Render { page, .. } = renders.next().unwrap() else {
@@ -491,7 +491,7 @@ fn renderings_without_their_data_say_less_about_similar_pages() {
         let was_rendered = numbers.filter(|number| render_with_data(&mut renders, *number, status));
         assert_eq!(was_rendered.count() as u32, rendered_pages, "{status}");
     }
-    // The rules of the crawl refuse the data.
+    // The crawl's own rules refuse the pages' requests for data.
     let mut renders = renders(RenderMode::Auto);
     for number in 0..=MAX_VAIN {
         renders.add(page(&format!("/item/{number}")), shell(1));

@@ -113,7 +113,7 @@ struct MetOrigin {
     pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<NotFetchedReason>,
-    /// Whether robots.txt may be fetched although its wait of an earlier run is not over.
+    /// Whether robots.txt may be fetched although the wait that an earlier run began is not over.
     is_tried_at_start: bool,
 }
 
@@ -458,8 +458,8 @@ impl OriginRobotsTracker {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
-    /// Returns when this run fetches an origin's robots.txt again if it is unreachable and no older
-    /// copy is in force, so that no page may be fetched. `None` if pages may be fetched.
+    /// Returns when this run may fetch an origin's robots.txt again, if that file is unreachable
+    /// and no older copy is in force. Otherwise returns `None`.
     pub(super) fn retry_at(
         &self,
         now: Tick,

@@ -74,7 +74,8 @@ impl OriginRobotsTracker {
     pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
         let request = self.request(&of, url)?;
         let request = FetchRequest {
-            // If a hop fails, the host waits for minutes until robots.txt is fetched again.
+            // A kept connection may turn out to be closed. If a redirect's target can't be fetched,
+            // the host waits for minutes until robots.txt is fetched again.
             needs_new_connection: hop > 0,
             ..request
         };

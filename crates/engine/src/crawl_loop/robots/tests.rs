@@ -75,8 +75,8 @@ fn kept_paces_come_from_copies_of_origins_that_were_not_met() {
     transaction.commit().unwrap();
     let expected = [(https.clone(), Some(Duration::from_secs(5)))];
     assert_eq!(paces(&coordinator.robots, &http), expected);
-    // The result includes the pace of the origin itself. An origin may not be in memory although a
-    // request goes to it, because another host's robots.txt redirects there.
+    // The result includes the pace of `https` itself, because `https` is not in memory. A request
+    // may go to such an origin if the robots.txt of another host redirects there.
     assert_eq!(paces(&coordinator.robots, &https), expected);
     coordinator.robots.meet(at(20), &https).unwrap();
     assert_eq!(paces(&coordinator.robots, &http), []);

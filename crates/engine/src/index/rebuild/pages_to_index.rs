@@ -36,7 +36,8 @@ pub(super) struct PageToIndex {
     /// Later responses that repeated the body, in order: at most a 200 and then a 304. Their header
     /// fields apply to the page too.
     pub(super) later_heads: Vec<LaterHead>,
-    /// The target of a redirect that replaced the page. The page stays if it leads to a login.
+    /// The target of a redirect that replaced the page. The page stays in the index if the redirect
+    /// leads to a login.
     redirect: Option<String>,
     /// Whether the page is kept out of the index, as decided by the last row that states it.
     is_out: bool,
