@@ -64,7 +64,7 @@ pub struct Config {
     pub contact: Option<Contact>,
     /// The operator's study, for the `warcinfo` record of each WARC file.
     pub study: StudyDescription,
-    /// The standard for reading robots.txt.
+    /// Which robots.txt standard to follow.
     pub profile: RobotsProfile,
     /// How long a copy of robots.txt stays fresh, and when to retry an unreachable robots.txt.
     pub robots_times: RobotsTimeLimits,
@@ -82,7 +82,7 @@ pub struct Config {
     pub recrawl: bool,
     /// The intervals between visits of a page.
     pub revisits: RevisitIntervals,
-    /// Which URLs to treat as duplicates of others, and which allowed URLs to defer.
+    /// Which URLs to defer as traps, exclude as actions, or merge as URLs of the same page.
     pub traps: TrapAvoidance,
     /// Maximum length of a redirect chain.
     pub max_redirects: u8,
@@ -328,7 +328,7 @@ pub struct ScopeRules {
     pub max_depth: Option<u32>,
     /// Maximum consecutive links out of scope, counted from the last page in scope.
     pub hops_off: u8,
-    /// Settings of single seeds.
+    /// Seeds with settings of their own.
     pub seed_terms: Vec<(CanonicalUrl, SeedSettings)>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct CrawlTotals {
     /// Seeds that answered with a page, possibly after a redirect. In a crawl with a sample, also
     /// counts the pages of the sample.
     pub seeds_fetched: u64,
-    /// Messages that the writer has settled, except states of hosts.
+    /// Messages that the writer has committed, except states of hosts.
     #[serde(default)]
     pub messages: u64,
     /// How the pages of this round changed since their last visits.
@@ -84,7 +84,7 @@ impl CrawlTotals {
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
-    /// Messages settled in this run, except pages and states of hosts.
+    /// Messages committed in this run, except pages and states of hosts.
     pub(crate) others: u64,
 }
 

@@ -100,7 +100,7 @@ pub(crate) enum ConversionFailure {
 }
 
 impl ConversionFailure {
-    /// Returns the fault's name as written in rows.
+    /// Returns the failure's name as written in rows.
     pub(crate) fn name(&self) -> String {
         match self {
             ConversionFailure::Unreadable(why) => format!("document_unreadable: {why}"),

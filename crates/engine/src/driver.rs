@@ -202,7 +202,7 @@ struct Workers {
 }
 
 impl Workers {
-    /// Ends the run while this worker still owns its buckets (sets of hosts), and then releases the
+    /// Ends the run while this worker still owns its buckets (sets of hosts). Then releases the
     /// buckets, so that other workers can continue with the hosts at once. Call this when no
     /// request to these hosts is in flight.
     fn end_with(
@@ -312,7 +312,7 @@ impl Driver {
         }
     }
 
-    /// Returns the next event. `None` if the time to wake came first, or if rows were delivered to
+    /// Returns the next event. `None` if the wake-up time came first, or if rows were delivered to
     /// their consumer.
     async fn next_event(
         &mut self,

@@ -22,7 +22,7 @@ pub(crate) struct ScopeSeeds {
     /// Seeds with their own scope, and the targets of these seeds' redirects. They are not in
     /// `seeds`, because the configuration defines what they add to the scope.
     own: HashSet<CanonicalUrl>,
-    /// Redirects of seeds, and redirects of the targets of such redirects, in commit order.
+    /// Redirects of seeds, and further redirects of their targets, in the order of commits.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
     /// For seeds with their own settings, the parts of the web that the settings apply to. Set by

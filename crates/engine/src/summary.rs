@@ -45,7 +45,7 @@ impl EndReason {
         }
     }
 
-    /// Returns whether the run ended because none of the remaining URLs can be fetched in it.
+    /// Returns whether the run ended because none of the remaining URLs could be fetched.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
             EndReason::Finished | EndReason::Budget(_) | EndReason::TableBudget(_) => true,
@@ -73,8 +73,8 @@ pub struct UnreachableHost {
     pub why: String,
     /// When the host may next get a request. `None` if it is parked.
     pub next_try: Option<Tick>,
-    /// Whether a new start may try the host sooner, because only its robots.txt is waited for, and
-    /// the last request for it got no answer.
+    /// Whether the next start may try the host before `next_try`. True if the host waits only for
+    /// its robots.txt, and the last request for that file got no answer.
     pub is_tried_at_start: bool,
 }
 

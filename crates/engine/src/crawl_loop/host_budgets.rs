@@ -235,8 +235,8 @@ impl HostBudgetTracker {
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // Without a lease, no room can become free. Room becomes free only if a leased URL turns
-        // out not to count as a page.
+        // Room becomes free only if a leased URL turns out not to count as a page. Without a lease,
+        // the origin would wait forever.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -334,8 +334,8 @@ impl HostBudgetTracker {
         is_own.then(|| format!("{key} of [site.\"{pattern}\"]"))
     }
 
-    /// Returns the reason to end that names a spent budget of a host or a group; `None` if none has
-    /// spent a budget.
+    /// Returns a reason to end the run that names a spent budget of some host or group; `None` if
+    /// no budget is spent.
     pub(crate) fn spent(&self) -> Option<EndReason> {
         let mut of_all: Option<&'static str> = None;
         let mut of_site: Option<String> = None;

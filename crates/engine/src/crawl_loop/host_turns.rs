@@ -106,8 +106,9 @@ impl TurnTracker {
         is_admitted
     }
 
-    /// Begins the turn (use of a permit) again, unless it already settled or requeued a URL.
-    /// Returns whether the turn began again.
+    /// Begins the turn (use of a permit) again, so that its leases may come after a later commit.
+    /// No effect if the turn already settled or requeued a URL. Returns whether the turn began
+    /// again.
     pub(super) fn begin_again(&mut self) -> bool {
         let is_fresh = self.current.passed == 0;
         if is_fresh {

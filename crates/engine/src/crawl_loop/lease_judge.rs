@@ -53,7 +53,8 @@ pub(crate) struct LeaseJudge {
     shared: SharedTrapDetector,
     sampling: Option<SampleState>,
     suspects: CrashSuspects,
-    /// The number of uncommitted leases of each origin. Their pages are not in `shared` yet.
+    /// The number of uncommitted leases of each origin. The trap detector doesn't know their pages
+    /// yet.
     out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,

@@ -152,7 +152,7 @@ impl Coordinator {
         page != LoggedOutPageRetry::Again
     }
 
-    /// Returns whether URLs that look like actions are excluded on the URL's site, because a
+    /// Returns whether the login of a URL's site excludes URLs that look like actions, because a
     /// log-out would end the session.
     pub(super) fn skips_actions_at_login(&self, url: &CanonicalUrl) -> bool {
         if self.logins.is_empty() {

@@ -405,7 +405,7 @@ impl LoginTracker {
         self.sites.get(site)
     }
 
-    /// Changes the phase of a site, and returns the consequences of the change.
+    /// Changes the phase of a site's login, and returns the consequences of the change.
     fn change(
         &mut self,
         site: &str,

@@ -28,8 +28,8 @@ impl Coordinator {
         let tried_at_start = self.hosts.tried_at_start(now, &self.robots);
         let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
-        // Read the buckets before the origins, because another thread may take further buckets until
-        // the run ends. The rows would otherwise name a bucket without its pending URLs.
+        // Read the buckets (sets of hosts) before the origins. Until the run ends, another thread
+        // may take further buckets, and the rows must not name a bucket without its pending URLs.
         let buckets = self.shared.bucket_epochs();
         let mut rows = vec![WaitingRow {
             urls: self.frontier.counts().pending,

@@ -215,8 +215,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns how a page may request a URL that is not barred. Only pages of the same site use the
-    /// operator's fields and the site's session.
+    /// Returns how a page may request a URL that the crawl's rules allow. Only pages of the same
+    /// site use the operator's header fields and the site's session.
     fn access(&self, from: &CanonicalUrl, url: &CanonicalUrl) -> ResourceRequestPermission {
         let (asking, host) = (from.host_key(), url.host_key());
         let fetch = &self.config.fetch;

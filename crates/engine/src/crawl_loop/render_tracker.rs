@@ -143,8 +143,8 @@ struct OpenPage {
     deadline: Option<Tick>,
 }
 
-/// The result of a page's request for a resource. Later variants are worse. If a rendering showed
-/// no more than the page as sent, the worst result shows what to expect of similar pages.
+/// The result of a page's request for a resource. Later variants are worse. If a rendering shows no
+/// more than the page as sent, the worst result tells how likely the same is for similar pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum ResourceOutcome {
     /// The page got the resource, or no page may request such a resource.
@@ -170,9 +170,9 @@ impl ResourceOutcome {
 /// How a page may request a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResourceRequestPermission {
-    /// With the operator's fields and the site's session.
+    /// With the operator's header fields and the site's session.
     Own,
-    /// Without the operator's fields and the site's session.
+    /// Without the operator's header fields and the site's session.
     Anonymous,
     /// Not at all.
     Barred,
@@ -329,13 +329,13 @@ impl RenderTracker {
         }
     }
 
-    /// Returns the URL of a page in the browser. `None` if the page is not there any more.
+    /// Returns the URL of a page in the browser. `None` if the page is no longer in the browser.
     pub(super) fn page_url(&self, page: RenderId) -> Option<&CanonicalUrl> {
         self.open.get(&page).map(|open| &open.page.lease.url)
     }
 
-    /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is
-    /// not open.
+    /// Returns the URL of a resource that a page requests. `None` if the URL is unusable, or the
+    /// page is not open.
     pub(super) fn url_of(&self, wanted: &PostedResourceRequest) -> Option<CanonicalUrl> {
         let page = self.page_url(wanted.page)?;
         canonicalize(Some(page), &wanted.request.url).ok()

@@ -166,7 +166,8 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Slows an origin's host down to the pace that its kept robots.txt files request.
+    /// Slows down the host of an origin to the pace that the stored robots.txt files of the host
+    /// request.
     pub(super) fn slow_to_kept_paces(
         &mut self,
         now: Tick,

@@ -199,8 +199,8 @@ impl RunScope {
         (sitemaps, unusable)
     }
 
-    /// Adds a seed to the scope, unless its URL was already settled. Returns the order to add the
-    /// seed, for the writer to store.
+    /// Adds a seed to the scope, unless its URL was already settled. Returns the command to admit
+    /// the seed, for the writer to carry out.
     ///
     /// # Errors
     /// The exclusions exclude the seed.

@@ -28,7 +28,7 @@ impl Coordinator {
     ) -> RunSummary {
         let totals = self.totals();
         let of_round = self.report.of_round();
-        // Sitemaps don't show whether pages can be fetched.
+        // Leave out sitemaps, since they don't show whether pages can be fetched.
         let pages_of_round = of_round.pages.saturating_sub(of_round.sitemaps);
         let failed_of_round = of_round.failed.saturating_sub(of_round.failed_sitemaps);
         let round = *self.report.round();

@@ -104,7 +104,7 @@ impl RunningCrawlFile {
 
     /// Adds a host to the list of this crawl.
     pub(crate) fn hold(&mut self, host: u64) -> io::Result<()> {
-        // The list's length, since each index is either in use or free.
+        // This is the length of the list, since each index in the list is either in use or free.
         let end = (self.held.len() + self.free.len()) as u64;
         let place = self.free.pop().unwrap_or(end);
         if let Err(why) = self.write(place, host + 1) {

@@ -27,7 +27,8 @@ pub(super) enum RowFileKind {
     Pages,
     Requests,
     Excluded,
-    /// Rows of `excluded.jsonl` that a killed run did not list again.
+    /// Copied rows of `excluded.jsonl`, left by a run that was killed before it listed the URLs
+    /// again.
     EarlierExcluded,
     Links,
     Extracts,

@@ -31,9 +31,9 @@ impl AnswerRow {
     }
 }
 
-/// Returns the last answers of `urls` that are redirects or replace a page, as recorded in the first
-/// `committed` bytes of `pages.jsonl`, or in the whole file if `None`. Skips lines that are not
-/// rows.
+/// Returns the last answer of each URL in `urls`, if the answer is a redirect or replaces a page.
+/// Reads the first `committed` bytes of `pages.jsonl`, or the whole file if `None`. Skips lines
+/// that are not rows.
 pub(crate) fn answers_of(
     dir: &Path,
     committed: Option<u64>,

@@ -387,8 +387,8 @@ pub(crate) enum WriterMessage {
     },
     /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// Settle a URL, and admit another URL of the same page. If the other URL may have another page,
-    /// the URL is deferred or made pending again.
+    /// Settle a URL, and admit another spelling of it. If the other spelling is not known to lead
+    /// to the same page, the URL is deferred or made pending again.
     SameAs {
         lease: Lease,
         /// The URL to fetch instead.
@@ -544,8 +544,8 @@ pub(crate) struct GroupCommitResult {
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// The number of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// Whether more links from other workers must be admitted, or more URLs reopened. `None` if the
-    /// group did not check.
+    /// Whether more links from other workers must be admitted, or more settled URLs made pending
+    /// again. `None` if the group did not check.
     pub(crate) leaves_links: Option<bool>,
     /// Origins whose copy of robots.txt was removed, so it must be fetched again.
     pub(crate) without_robots: Vec<Origin>,

@@ -8,7 +8,7 @@ use crawl_weburl::{HostKey, Origin};
 /// Maximum number of links from other workers to admit in one transaction.
 pub(crate) const MAX_TAKEN_LINKS: usize = 4096;
 
-/// Maximum number of URLs to reopen in one transaction.
+/// Maximum number of settled URLs to make pending again in one transaction.
 pub(crate) const MAX_REOPENED_URLS: usize = 4096;
 
 /// Knows which hosts this worker owns.
@@ -45,8 +45,8 @@ pub(crate) enum SharedFrontierNews {
     Leave(Vec<i32>),
     /// The listed buckets (sets of hosts) were handed over.
     HandedOver(Vec<i32>),
-    /// Links to this worker's hosts wait to be admitted, or some of their URLs must be reopened, or
-    /// another worker found a redirect of a seed.
+    /// Links to this worker's hosts wait to be admitted, or settled URLs of these hosts must become
+    /// pending again, or another worker found a redirect of a seed.
     LinksWait,
     /// The answer to a request for more pages: the total number of pages that this worker may
     /// fetch. Ignore the answer if, since the request, this worker has been without work.

@@ -553,9 +553,9 @@ impl<'a> DocumentLinkCollector<'a> {
                 ..
             }
         );
-        // The frontier replaces a deferred URL only by a nearer path. Links that are too deep
-        // usually have the same depth, so let barred ones count as farther: a permitted link
-        // replaces a barred one, and a higher depth limit readmits the URL.
+        // The frontier replaces a link to a deferred URL only by a link on a shorter path. Links
+        // that are too deep usually have the same depth. So let a barred link count as longer: a
+        // permitted link then replaces it, and a higher depth limit readmits the URL.
         let redirects = match is_too_deep && barred.is_some() {
             true => u8::MAX,
             false => discovery.redirects,
@@ -616,8 +616,9 @@ impl<'a> DocumentLinkCollector<'a> {
                     rule: Some(rule),
                     ..NotFetchedReason::of(Reason::Scope)
                 };
-                // A later round readmits an excluded URL if its scope has the URL. A URL that must
-                // not be followed has to be found again first.
+                // A later round readmits an excluded URL if the URL is in its scope. A URL that
+                // must not be followed is deferred instead, so that it is readmitted only if
+                // another page links to it.
                 match barred {
                     None => RequestedState::Excluded(exclusion),
                     Some(_) => RequestedState::Deferred(exclusion),

@@ -50,8 +50,8 @@ pub(crate) struct LinkCache {
     /// The number of the current document. Increases when a document begins, and when the links of
     /// the current document are taken or dropped.
     document: u64,
-    /// How many times the frontier had reopened URLs when the document began. `None` if links to
-    /// settled targets must be kept.
+    /// How many times the frontier had reopened URLs (made settled URLs pending again) when the
+    /// document began. `None` if links to settled targets must be kept.
     settled_at: Option<u64>,
     /// The index into `addresses` for the document's origin.
     origin: usize,
@@ -155,8 +155,8 @@ struct TargetState {
     /// The number of the last document that linked to the target, and the index of the target
     /// among that document's links.
     found: (u64, usize),
-    /// How many times the frontier had reopened URLs when the target was found to be settled. If it
-    /// has reopened URLs since then, the target may be pending again.
+    /// How many times the frontier had reopened URLs (made settled URLs pending again) when the
+    /// target was found to be settled. If it has done so again, the target may be pending now.
     settled_at: Option<u64>,
     /// The number of the last document that linked to the target after the target was found to be
     /// settled.

@@ -19,8 +19,8 @@ use crate::revisit::change_detection::{
 };
 use crate::revisit::visit::{PreviousVisit, RevisitRules, fetch_in_full_next_time};
 
-/// Encodes each read page and side request into the message that the writer stores: rows, links and
-/// archive record.
+/// Encodes each page, and each result of a request that settles no URL, into the message that the
+/// writer stores: rows, links and archive record.
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
     visits: RevisitRules,
@@ -55,7 +55,7 @@ impl PageEncoder {
         });
         let detected = detector.finish(record);
         let (change, mut result) = (detected.change, detected.result);
-        // A guessed URL that has no list gets a row only to replace an earlier row.
+        // If a guessed sitemap does not exist, its row is written only to replace an earlier one.
         let has_row = |past: &PreviousVisit| past.page().is_some() || past.is_failed();
         let is_listed = match detected.is_absent {
             true => page.past.as_deref().is_some_and(has_row),
@@ -76,7 +76,7 @@ impl PageEncoder {
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexLogEntry::Drop { .. }));
-        // Also in a crawl without an index, since `crawl index` may build one later.
+        // Do this even in a crawl without an index, since `crawl index` may build one later.
         let has_new_fields = detected.has_new_indexing_fields;
         if is_out_of_index || detected.is_unreadable || has_new_fields {
             fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);

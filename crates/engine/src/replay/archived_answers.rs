@@ -164,8 +164,7 @@ impl ArchivedAnswers {
         self.difference = self.difference.take().or(difference);
     }
 
-    /// Returns the number of recorded requests minus those that the replay has sent in the recorded
-    /// order.
+    /// Returns how many recorded requests the replay has not sent in the recorded order.
     pub(super) fn unsent(&self) -> u64 {
         self.crawl.request_count().saturating_sub(self.sent) as u64
     }

@@ -37,7 +37,7 @@ impl HeldCommits {
         self.pages.is_empty() && self.others.is_empty()
     }
 
-    /// Takes a message that changes a queue. `is_page` is true for a page that has a row.
+    /// Holds a message that settles or admits URLs. `is_page` is true for a page that has a row.
     pub(super) fn take(&mut self, is_page: bool, message: WriterMessage) {
         self.came += 1;
         let queue = match is_page {

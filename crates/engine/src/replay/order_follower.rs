@@ -51,8 +51,8 @@ pub(super) struct InFlightRequest {
     pub(super) span: Span,
 }
 
-/// Why a replay stopped following the order in `state/order.jsonl`, at the latest at the end of a
-/// run.
+/// Why a replay stopped following the order in `state/order.jsonl`. It stops at the end of each
+/// run, if not earlier.
 pub(super) enum OrderFollowerEndReason {
     /// Another run of the crawl begins.
     Run(RunStartEvent),
@@ -357,8 +357,9 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Returns the message with this key, which must be committed now. `None` if it is missing. The
-    /// loop creates some messages only when it has nothing else to do: has it create them here.
+    /// Returns the message with this key, which must be committed now. `None` if it is missing.
+    /// Some messages are created only when the loop has nothing else to do. Makes the loop create
+    /// them now.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &OrderFollower| following.held.contains_key(&key);
         if !self.following.as_ref().is_some_and(is_held) {

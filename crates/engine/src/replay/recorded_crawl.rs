@@ -35,12 +35,12 @@ pub struct RecordedCrawl {
     hosts: HashMap<String, RecordedHost>,
     /// The times when the requests were sent, in milliseconds, sorted.
     starts: Vec<u64>,
-    /// For each page, by the hash of its URL, its index in the order of commits.
+    /// The index of each page in the order of commits. The key is the hash of the page's URL.
     commit_places: HashMap<u64, usize>,
     /// For each page request, how much the crawl had committed when it chose the page. Empty for a
     /// crawl by an older version of the program, which did not write this to rows.
     levels: Vec<CommitCountsBeforeRequest>,
-    /// How many times the replay has sent a request, by the hash of the URL.
+    /// How many times the replay has sent each request. The key is the hash of the URL.
     asked: HashMap<u64, usize>,
     /// The sum and number of the response times of all requests.
     all: ResponseTimes,

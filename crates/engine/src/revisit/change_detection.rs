@@ -85,10 +85,10 @@ pub(crate) struct DetectedChange {
     /// The part that differs from the page of the last visit, as named in rows.
     pub(crate) differs: Option<&'static str>,
     pub(crate) change: Option<PageChange>,
-    /// Whether the URL was guessed, and turned out to have no list.
+    /// Whether the URL is a guessed sitemap that does not exist.
     pub(crate) is_absent: bool,
-    /// Whether the URL was guessed, and the server refused it without saying whether it has a list,
-    /// for example with 403 or 429.
+    /// Whether the URL is a guessed sitemap that the server refused, for example with 403 or 429,
+    /// so that it may exist.
     pub(crate) is_refused: bool,
     /// Whether the page can't be decoded now, although an earlier visit could read it.
     pub(crate) is_unreadable: bool,
@@ -208,7 +208,8 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Returns whether the answer repeats the page with another payload than the last visit.
+    /// Returns whether the content is that of the last visit, but the payload differs, for example
+    /// because of another content coding.
     fn is_recoded(&self) -> bool {
         let sent = self.digest.as_deref();
         match self.repeat {
@@ -223,7 +224,7 @@ impl<'a> ChangeDetector<'a> {
         DigestAlgorithm::default().of(&[&self.answer.exchange.body])
     }
 
-    /// Returns whether the URL was guessed, and the answer shows that it has no list.
+    /// Returns whether the URL is a guessed sitemap, and the answer shows that it does not exist.
     fn is_absent(&self) -> bool {
         let answer = &self.answer;
         answer.is_guess

@@ -77,8 +77,9 @@ impl EarlierScopeExclusions<'_> {
         Ok(count)
     }
 
-    /// Returns the admission of a URL that is in scope now, as a seed, a sitemap or a link, like the
-    /// excluded admission. `None` if the URL is still excluded, or was admitted since.
+    /// Returns the admission of an excluded URL that is in scope now. The URL is admitted as a
+    /// seed, a sitemap or a link, as when it was excluded. `None` if the URL is still excluded, or
+    /// was admitted since.
     fn admission(
         &self,
         row: &ExcludedRow,
@@ -190,8 +191,8 @@ mod tests {
         rows
     }
 
-    /// Readmits the URLs of these rows. The scope has the host of `/`, a depth of 3 and `hops` links
-    /// off scope. Returns the text, depth and hops of each pending URL.
+    /// Readmits the URLs of these rows. The scope is the host of `/`, with a maximum depth of 3 and
+    /// at most `hops` links off scope. Returns the text, depth and hops of each pending URL.
     fn readmitted(frontier: &MemoryFrontier, rows: &str, hops: u8) -> Vec<(String, u32, u8)> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("excluded.jsonl");

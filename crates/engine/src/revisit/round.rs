@@ -14,9 +14,9 @@ use crate::time_conversions::seconds;
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
-/// Resumes the last round. If that round is over and the configuration asks for another one, begins
-/// a new round, and resets the changes in `totals`. Calls `readmit` for a new round, which admits the
-/// URLs whose exclusion no longer holds, and returns false if it was stopped.
+/// Resumes the last round. If that round is over and the configuration requests another one, begins
+/// a new round, and resets the changes in `totals`. In a new round, calls `readmit` to admit the
+/// URLs whose exclusion no longer holds. `readmit` returns false if it was stopped.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
@@ -26,7 +26,8 @@ pub(crate) fn take_up(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
-    // The longest interval between visits. `None` if pages with a date in the future are due now.
+    // The longest interval between visits, by which wrong due times are recognized. `None` if pages
+    // with a date in the future are due now.
     let mut longest = Some(config.revisits.longest());
     let mut round = match stored(frontier)? {
         Some(last) if config.recrawl && last.is_over => {

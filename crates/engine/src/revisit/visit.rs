@@ -562,9 +562,9 @@ impl RevisitRules {
         wanted.clamp(min, max)
     }
 
-    /// Returns the time before which a page's last visit must be for this round to visit the page
-    /// again, if its site states that the page changed at `modified`. `None` if no page was visited
-    /// that early.
+    /// Converts `modified`, the time of a change that a site states, to a limit for the page's last
+    /// visit. This round visits the page again if its last visit was before the limit. `None` if no
+    /// page was visited that early.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

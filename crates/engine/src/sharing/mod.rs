@@ -315,9 +315,9 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
     /// tries again. Without the report, the crawl might never end, or the other workers might end
     /// while this one has work.
     fn report_rest(&mut self) -> Result<(), FrontierError> {
-        // Hand over the buckets first. Otherwise the frontier would still count them as this
-        // worker's, and the crawl could end with pending URLs in them, because the pending URLs of
-        // a resting worker don't keep the crawl from ending.
+        // Hand over the buckets (sets of hosts) first. A resting worker's pending URLs don't keep
+        // the crawl from ending. So if the frontier still counted these buckets as this worker's,
+        // the crawl could end although their URLs are pending.
         self.hand_over()?;
         if let Some((rests, pages)) = self.unreported {
             self.frontier.rest(rests, pages)?;
@@ -400,8 +400,8 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         }
     }
 
-    /// Reports to the shared frontier that this worker has work. The coordinator reports when it
-    /// has none.
+    /// Reports to the shared frontier that this worker has work. When the worker has no work, the
+    /// coordinator reports that.
     fn note_work(&mut self) -> Result<(), FrontierError> {
         if self.rests.current.take().is_some() {
             let pages = self.unreported.and_then(|(_, pages)| pages);

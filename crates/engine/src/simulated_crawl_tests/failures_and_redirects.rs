@@ -269,7 +269,7 @@ fn a_retry_after_with_any_status_delays_the_next_request() {
     .assert_eq(&report);
 }
 
-/// The trap detector postpones pages behind pages with nothing new.
+/// The trap detector postpones URLs that were found on pages with nothing new.
 #[test]
 fn a_postponed_url_is_not_retried_more_often() {
     let names = "ant bee cat dog eel fox gnu hen ibis jay kite lark".split(' ');
@@ -531,7 +531,7 @@ fn a_host_budget_counts_both_schemes() {
 }
 
 /// Some servers answer any URL with a page. Such an answer for a guessed sitemap has no row, so it
-/// doesn't count as a page of its host. A sitemap counts.
+/// doesn't count as a page of its host. A guessed sitemap that exists counts.
 #[test]
 fn a_host_budget_counts_only_guessed_sitemaps_that_exist() {
     let list = "<urlset><url><loc>http://a.example/1</loc></url></urlset>";

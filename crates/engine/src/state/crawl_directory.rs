@@ -205,7 +205,8 @@ pub(crate) fn open_with(
     }
     let state = dir.join(STATE);
     let created = make_state(&state)?;
-    // Declared before the frontier, so that a refused run drops it after the frontier.
+    // Declare this guard before the frontier, so that it is dropped after the frontier if the run
+    // is refused.
     let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
     let (frontier, shared, lock) = open_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
@@ -341,12 +342,15 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError>
     Ok(Some(lock))
 }
 
-/// Returns whether `dir` contains a crawl. Refuses an empty path, a path that is not a directory and
-/// can't become one, and a directory that was gathered from several workers, contains files that
-/// don't belong to a crawl, or contains links in place of files.
+/// Returns whether `dir` contains a crawl.
+///
+/// # Errors
+/// The path is empty, or belongs to something other than a directory. The directory was gathered
+/// from several workers. It contains files that don't belong to a crawl, or links in place of
+/// files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
-    // `read_dir` finds no directory with an empty path, but its files would be created in the
-    // current directory.
+    // With an empty path, `read_dir` finds no directory, but files would be created in the current
+    // directory.
     if dir.as_os_str().is_empty() {
         return Err(EngineError::OutputUnnamed);
     }

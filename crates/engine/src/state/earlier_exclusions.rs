@@ -1,12 +1,14 @@
-//! Keeps the round of each row that is written to `excluded.jsonl` again at the end of every run.
+//! Remembers the round in which each URL was excluded. The rows of URLs that may still be fetched
+//! are written to `excluded.jsonl` again at the end of every run, and must keep their rounds.
 //!
 //! ```text
-//! excluded.jsonl           committed rows, then those of URLs that are still deferred or pending
-//! state/excluded.jsonl     the latter rows of the last finished run, while a run is in progress
+//! excluded.jsonl           committed rows, then uncommitted rows of deferred and pending URLs
+//! state/excluded.jsonl     uncommitted rows of the last finished run, while a run is in progress
 //! ```
 //!
-//! The rows at the end of `excluded.jsonl` are not committed: the next start cuts them off, and the
-//! end of its run lists the URLs that are still not fetched. Such a URL keeps its round.
+//! The next start cuts off the uncommitted rows. When its run ends, it lists the URLs that are
+//! still not fetched. If a URL was listed before for the same reason, its new row has the old
+//! round.
 
 use std::fs::{self, File};
 use std::hash::BuildHasher as _;
@@ -43,8 +45,8 @@ pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
         }
         rows.seek(SeekFrom::Start(committed))?;
         let mut file = replace_file(&beside)?;
-        // Copy by reading and writing. The trials of power cuts don't follow `copy_file_range`,
-        // which `io::copy` calls if it knows that both are files.
+        // Hide from `io::copy` that this is a file. Otherwise it may call `copy_file_range`, which
+        // simulated power cuts don't support.
         let rows: &mut dyn Read = &mut rows;
         io::copy(rows, &mut file)?;
         file.sync_all()?;

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! A replacement writes the new rows, rules and `crawl.toml` under temporary names. Then it renames
-//! the rows to `extracts.jsonl.new`, then `crawl.toml.new` to `crawl.toml`, commits the length of the
-//! rows, and renames the rows. If a crash happens while both `extracts.jsonl.new` and
-//! `crawl.toml.new` exist, the next start removes the new rows. If only `extracts.jsonl.new` exists,
-//! it finishes the replacement. So the rules in `crawl.toml`, which a start reads before it opens the
-//! state, are always those of the rows.
+//! the rows to `extracts.jsonl.new` and `crawl.toml.new` to `crawl.toml`, commits the length of the
+//! rows, and renames the rows to `extracts.jsonl`. If a crash happens while both
+//! `extracts.jsonl.new` and `crawl.toml.new` exist, the next start removes the new rows. If only
+//! `extracts.jsonl.new` exists, the next start finishes the replacement. So the rules in
+//! `crawl.toml`, which a start reads before it opens the state, are always those of the rows.
 
 use std::fs;
 use std::io::{self, ErrorKind};

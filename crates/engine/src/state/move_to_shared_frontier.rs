@@ -67,7 +67,8 @@ pub fn import(
     let state = dir.join(STATE);
     let begun = worker_state_folder::begun_import(dir, &state, target)?;
     file_swap::recover(dir)?;
-    // Declared before the frontier, so that a refused import drops it after the frontier.
+    // Declare this guard before the frontier, so that it is dropped after the frontier if the
+    // import is refused.
     let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
     let opened = FjallFrontier::open(&state, &FjallFrontierOptions::default());
     let frontier = opened.map_err(|error| crawl_directory::unopened(dir, &state, error))?;

@@ -19,7 +19,7 @@ pub(crate) const ORDER: &str = "state/order.jsonl";
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 
 /// The file of the log, and rows held in memory. Held rows are written together: before the next
-/// group is committed, or when a request ends that began after one of the rows.
+/// group is committed, or when a request ends that began after the oldest of these rows.
 struct OrderFile {
     file: RowLogWriter,
     /// The time of the oldest row in memory, in milliseconds since the Unix epoch.
@@ -44,9 +44,9 @@ impl OrderLog {
         }))))
     }
 
-    /// Appends facts in order. A command is written at once. Any other fact is written once
-    /// [`OrderLog::begin_rows`] is called for a later request, or a later group or command is
-    /// appended.
+    /// Appends facts in order. A command is written at once. Other facts are held in memory until
+    /// [`OrderLog::begin_rows`] is called for a request that began later, or until a group or a
+    /// command is appended.
     ///
     /// # Errors
     /// I/O errors, or a row that can't be serialized.

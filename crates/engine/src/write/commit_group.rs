@@ -74,7 +74,8 @@ pub(super) struct CommitGroup<'a> {
     newest_parked: &'a mut u64,
     pub(super) traps: Option<&'a SharedTrapDetector>,
     pub(super) waiting_links: &'a mut WaitingLinks,
-    /// The answers in this group, by URL. Links may wait for them under another spelling.
+    /// The state of each URL that was answered in this group. Links to other spellings of these
+    /// URLs may wait for the answers.
     pub(super) spellings: HashMap<CanonicalUrl, OtherSpelling>,
     pub(super) sampling: Option<&'a SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
@@ -219,7 +220,8 @@ impl CommitGroup<'_> {
                 url,
                 exclusion,
             } if exclusion.line.is_none() => self.replace_spelling(lease, url, exclusion),
-            // The site's own `Clean-param` line decides.
+            // A `Clean-param` line of the site states that both URLs lead to the same page, so
+            // admit the other URL without a check.
             WriterMessage::SameAs {
                 lease,
                 url,
@@ -346,8 +348,8 @@ impl CommitGroup<'_> {
         self.move_walkers(None)
     }
 
-    /// Makes a new seed pending again that was excluded when it was due as a link, for example for its
-    /// address, which a seed may have.
+    /// Makes a new seed pending again if it was excluded earlier, when it was leased as a link. For
+    /// example, a link must not lead to a private address, but a seed may.
     fn visit_excluded_again(&mut self, seed: &UrlToAdmit) -> Result<(), EngineError> {
         let is_wanted = seed.state == RequestedState::Pending && !self.tombstones.holds(&seed.url);
         let state = self.frontier.known(&seed.url)?.map(|known| known.state);

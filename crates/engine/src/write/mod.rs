@@ -274,7 +274,7 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Admits the deferred URLs again for which `judge` returns a priority. Returns the origins whose
+    /// Readmits the deferred URLs for which `judge` returns a priority. Returns the origins whose
     /// queues changed.
     fn take_back(
         &mut self,

@@ -1,6 +1,6 @@
-//! Replaces a link by another spelling of its URL, if a learned rule says that both lead to the same
-//! page. The rule may be wrong for this URL, so the link is fetched as it is if the other spelling
-//! gives no page, or if nothing links to the other spelling.
+//! Replaces a link by another spelling of its URL, if a learned rule says that both lead to the
+//! same page. The rule may be wrong for this URL. So the link is fetched as it is if the other
+//! spelling gives no page, or if nothing links to the other spelling.
 
 use crawl_frontier::{
     AdmissionResult, FrontierError, Lease, LeaseOutcome, NotFetchedReason, RequestedState,
@@ -59,8 +59,9 @@ impl CommitGroup<'_> {
         self.admit(&[target]).map(drop)
     }
 
-    /// Admits a page's links, some of them under another spelling. If that URL is new, the link waits
-    /// for its answer. If it failed before, the link is admitted as it is.
+    /// Admits a page's links. In some of them, another spelling replaced the URL. If the other
+    /// spelling is new, the original link waits for its answer. If the other spelling failed
+    /// before, the original link is admitted too.
     pub(super) fn admit_with_replaced(
         &mut self,
         links: &[UrlToAdmit],
@@ -129,7 +130,7 @@ impl CommitGroup<'_> {
     }
 
     fn other_spelling(&self, url: &CanonicalUrl) -> Result<OtherSpelling, FrontierError> {
-        // The frontier returns the states before this group.
+        // The frontier returns only states from before this group, so look into the group first.
         if let Some(state) = self.spellings.get(url) {
             return Ok(*state);
         }

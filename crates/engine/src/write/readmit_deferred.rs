@@ -172,8 +172,9 @@ fn other_spelling(exclusion: &NotFetchedReason) -> Option<CanonicalUrl> {
     rule.filter(|_| is_duplicate).and_then(fetched_instead)
 }
 
-/// Returns whether a link stays deferred, because the other spelling of its URL gave a page, or is
-/// still awaited. Then the link waits for its answer.
+/// Returns whether a link stays deferred because of another spelling of its URL: either the other
+/// spelling gave a page, or its answer is still awaited. In the second case, adds the link to
+/// `waiting_links`.
 fn is_answered_elsewhere(
     frontier: &dyn Frontier,
     other: &CanonicalUrl,

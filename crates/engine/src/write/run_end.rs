@@ -201,7 +201,7 @@ fn count_by_reason(
     frontier: Option<&dyn Frontier>,
 ) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
-    // Many URLs have the same few reasons, so the map has their indexes.
+    // Many URLs have the same few reasons, so the map stores the index of a reason for each URL.
     let (mut names, mut reasons) = (Vec::new(), HashMap::<u64, u8>::new());
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
         let row = match row {

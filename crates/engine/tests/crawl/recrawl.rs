@@ -129,7 +129,7 @@ fn a_page_in_another_coding_is_unchanged() {
         // The text is unchanged, but the next two answers have no content coding.
         .then(HttpAnswer::html(html))
         .then(HttpAnswer::html(html))
-        // The archive has these bytes, but the last visit got others.
+        // The archive has these bytes, but the last visit got other bytes.
         .then(gzip_with(html, 1))
         .then(gzip_with("<title>a page</title><p>other words", 5));
     let web = small(&[]);

@@ -199,7 +199,7 @@ fn actions_come_last_or_not_at_all() {
     assert_eq!(web.take_log().len(), actions.len());
     assert!(crawl.excluded_rows().is_empty());
 
-    // URLs that look like actions, and that a run without the setting left pending.
+    // This crawl begins without `skip_actions`, and leaves URLs that look like actions pending.
     let mut crawl = steady(&web);
     crawl.config.budgets.max_pages = Some(3);
     crawl.run().unwrap();
@@ -311,8 +311,8 @@ fn page_of_words(name: &str, links: &str) -> HttpAnswer {
     HttpAnswer::html(&format!("{}{links}", words.join(" ")))
 }
 
-/// Returns a site from whose first page three folders lead to the same page as their document, and
-/// whose page `/late` has these links.
+/// Starts a site with three folders whose `index.html` is the same page as the folder itself. The
+/// first page links to all of them, and to the page `/late`, which has these links.
 fn site_with_default_documents(late: &str) -> TestWeb {
     let mut home = String::new();
     let mut web = TestWeb::builder().sitemap(false);
@@ -365,7 +365,8 @@ fn a_document_is_fetched_if_its_folder_is_not_linked_or_has_no_page() {
     assert_eq!(of("four"), [false, true]);
     assert_eq!(of("five"), [true, true]);
     assert_eq!(of("six"), [true, false]);
-    // `/five/` has no page, but its document has one, so the rule has ended.
+    // `/five/` has no page, but `/five/index.html` has one. So the rule that a folder and its
+    // document are the same page no longer applies.
     assert_eq!(of("seven"), [true, true]);
     let rows = crawl.excluded_rows();
     let duplicates: Vec<_> = rows.iter().map(|row| row.url.as_str()).collect();

@@ -34,8 +34,8 @@ use crate::trace_events::HostSpans;
 /// How long a host waits if another crawl is fetching from it.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
-/// Maximum hosts in memory for which the slowest host is determined. Progress is reported several
-/// times a second, so a search of more hosts would cost too much.
+/// The slowest host is determined only if at most this many hosts are in memory. Progress is
+/// reported several times a second, so searching more hosts would cost too much.
 const MAX_HOSTS_SEARCHED: usize = 20_000;
 
 /// Number of hosts to compare to find the slowest: those with the most pending URLs.
@@ -348,7 +348,7 @@ impl Hosts {
         self.residents.states_kept(now, hosts);
     }
 
-    /// Returns the host states to store again, because their stored times were in the future.
+    /// Returns the host states to store again, because the clock was ahead when they were stored.
     pub(super) fn redated_states(&mut self) -> Vec<HostState> {
         let hosts = self.residents.take_redated();
         hosts.iter().map(|host| self.state(host)).collect()

@@ -32,7 +32,7 @@ pub(super) struct ResidentHosts {
     /// States of evicted hosts. Each is kept until it is on disk and the host may get a request.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
-    /// Hosts whose states must be stored again, because the stored times were in the future.
+    /// Hosts whose states must be stored again, because the clock was ahead when they were stored.
     redated: Vec<HostKey>,
     /// The sequence number of the latest host state or operator command of this run.
     sequence: u64,
@@ -61,8 +61,8 @@ impl ResidentHosts {
         self.snapshot_kind = kind;
     }
 
-    /// Takes the hosts whose states must be stored again, because the stored times were in the
-    /// future.
+    /// Takes the hosts whose states must be stored again, because the clock was ahead when they
+    /// were stored.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
         std::mem::take(&mut self.redated)
     }
@@ -223,8 +223,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Makes a host wait for a gap after its take-over, which happened `ago`. The worker that owned
-    /// the host before may have sent it requests until then.
+    /// Makes a host wait for a gap after this worker took it over, which was this long `ago`. The
+    /// previous owner may have sent requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));

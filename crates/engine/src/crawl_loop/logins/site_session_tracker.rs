@@ -47,7 +47,7 @@ pub(super) enum SessionConclusion {
 }
 
 impl SiteSessionTracker {
-    /// Creates the evidence at the start of a run. `is_proven` is whether an earlier run was logged
+    /// Creates the tracker at the start of a run. `is_proven` is whether an earlier run was logged
     /// in.
     pub(super) fn new(is_proven: bool) -> SiteSessionTracker {
         SiteSessionTracker {

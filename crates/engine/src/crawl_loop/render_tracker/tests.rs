@@ -694,8 +694,8 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
     assert!(request.key.is_own && !request.fetch().is_anonymous);
     renders.answered(&request.key, &script(3));
     assert!(own.try_recv().unwrap().is_some());
-    // Request the same URL from a page that must not use the operator's fields and the site's
-    // session.
+    // Request the same URL from a page that must not use the operator's header fields and the
+    // site's session.
     let (answer, mut answered) = oneshot::channel();
     let request = ResourceRequest {
         url: "/own.js".to_owned(),

@@ -319,7 +319,8 @@ impl OriginRobotsTracker {
         }
     }
 
-    /// Returns whether a site's statements keep the body of an answer out of the archive.
+    /// Returns whether a site's statements about the use of its pages keep an answer's body out of
+    /// the archive.
     pub(super) fn withholds(&self, standing: &RobotsAvailability, exchange: &Exchange) -> bool {
         let RobotsAvailability::InForce(rules) = standing else {
             return false;

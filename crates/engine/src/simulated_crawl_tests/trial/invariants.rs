@@ -372,8 +372,8 @@ impl InvariantChecker {
         let orders = &mut self.orders;
         match command {
             CrawlCommand::Pause => orders.is_paused = true,
-            // Both commands are answered once they are committed, so a later one to unpark the host
-            // may have taken effect by now.
+            // Commands to park and unpark a host are answered once they are committed. So a later
+            // command to unpark this host may already have taken effect.
             CrawlCommand::Park(host)
                 if orders.unparking.iter().all(|other| other != host.as_str()) =>
             {
