@@ -364,8 +364,8 @@ pub enum CrawlPhase {
     Draining,
     /// Writing derived files at the end of a run.
     Writing,
-    /// Waiting for the next round. A run never reports this phase, since it is one round: the
-    /// program that starts the rounds does.
+    /// Waiting for the next round. A run never reports this phase, because a run belongs to a
+    /// single round. The program that starts the rounds reports it.
     Waiting,
 }
 
@@ -403,7 +403,7 @@ pub struct ProgressSnapshot {
     pub known: u64,
     /// URLs that are deferred and may still be fetched.
     pub deferred: u64,
-    /// Hosts that have requests in flight and can't get another one now.
+    /// Hosts that have requests in flight and can't get another request now.
     pub hosts_asked: u32,
     /// Hosts that may get a request now.
     pub hosts_ready: u32,

@@ -136,7 +136,7 @@ impl PageToRender {
     pub(crate) fn of(url: String, fetched: Tick, answer: EncodedResponse) -> PageToRender {
         let (status, mut headers, body) = answer.decode();
         // Browsers detect the type by other rules than the readers, or not at all because of
-        // `X-Content-Type-Options`.
+        // `X-Content-Type-Options`. So declare the type that the readers detect.
         if essence(content_type(&headers).as_deref()).is_none()
             && let Some(detected) = sniff_media_type(&body)
         {

@@ -68,7 +68,7 @@ pub(super) struct CommitBacklogTracker {
     /// Rows of committed pages that the program running the crawl has not taken yet.
     undelivered: usize,
     documents: WaitingDocumentTracker,
-    /// Pages that are being rendered or wait for it, a part of `unsettled`.
+    /// Pages that are being rendered or wait to be rendered, a part of `unsettled`.
     rendering: u64,
     disk: FreeSpaceLimit,
 }
@@ -76,7 +76,7 @@ pub(super) struct CommitBacklogTracker {
 impl CommitBacklogTracker {
     pub(super) fn new(config: &Config, now: Tick) -> CommitBacklogTracker {
         CommitBacklogTracker {
-            // Room for all requests in flight, and for a group of finished ones.
+            // Leave room for all requests in flight, and for a group of finished requests.
             max_unsettled: MAX_UNSETTLED.max(2 * u64::from(config.politeness.concurrency)),
             commit_within: config.commit_within,
             unsettled: 0,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use crawl_frontier::Lease;
 use crawl_weburl::CanonicalUrl;
 
-/// The number of times that the process must have died while reading a URL before that URL is read
-/// last and alone.
+/// If the process died this many times while reading a URL, the URL is read last, and nothing else
+/// is read at the same time.
 const DEATHS_UNTIL_ALONE: u32 = 3;
 
 /// How to treat a leased URL, given how often the process died while reading it.

@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
     }
 
-    /// The number of file locks must not grow, because the system searches all of them to set one.
+    /// To set a file lock, the system searches all locks of the file. So the number of locks must
+    /// not grow with the number of hosts.
     #[test]
     fn locks_of_the_system_do_not_grow_with_the_hosts() {
         use std::os::unix::fs::MetadataExt as _;

@@ -58,7 +58,7 @@ pub(crate) struct LeaseJudge {
     out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
-    /// Whether pages of mirrors may have been deferred since they were last judged again.
+    /// Whether there may be deferred pages of mirrors that were not judged again yet.
     may_have_mirrored: bool,
 }
 

@@ -218,7 +218,7 @@ impl RenderTracker {
         }
     }
 
-    /// Returns the number of pages that are being rendered or wait for it.
+    /// Returns the number of pages that are being rendered or wait to be rendered.
     pub(super) fn count(&self) -> u64 {
         (self.queued.len() + self.open.len()) as u64
     }

@@ -210,8 +210,8 @@ mod tests {
             let context = context(&lease, "");
             assert_eq!(purpose(&Job::Page { lease, context }), expected);
         }
-        // If only the status of a URL is checked, its first request is a HEAD, and later ones are
-        // not.
+        // If only the status of a URL is checked, its first request is a HEAD, and later requests
+        // are GETs.
         for (attempt, expected) in [(1, "check"), (2, "page")] {
             let admission = UrlToAdmit::link(url.clone(), 0, url.clone());
             let mut lease = leased(&MemoryFrontier::new(), admission);

@@ -119,7 +119,7 @@ impl RunStatistics {
         self.robots_requests
     }
 
-    /// Returns the latest settled pages, the last one first.
+    /// Returns the latest settled pages, newest first.
     pub(super) fn latest(&self) -> Vec<RecentPage> {
         self.latest.iter().cloned().collect()
     }

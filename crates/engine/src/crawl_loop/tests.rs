@@ -126,7 +126,7 @@ fn changed_origins_have_their_current_number_of_urls() {
     admit(&coordinator, UrlToAdmit::seed(url("http://a.example/1")));
     admit(&coordinator, UrlToAdmit::seed(url("http://a.example/2")));
     let committed = GroupCommitResult {
-        // The commit message has one pending URL, although the origin has two.
+        // The result of the commit has one pending URL for the origin, although the origin has two.
         origins: vec![(origin.clone(), 1)],
         ..GroupCommitResult::default()
     };

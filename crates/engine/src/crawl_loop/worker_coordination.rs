@@ -13,7 +13,7 @@ use crate::messages::shared_frontier_messages::{
 };
 use crate::summary::EndReason;
 
-/// If a worker may fetch fewer further pages than this, it requests more.
+/// A worker requests permission for more pages if it may fetch fewer further pages than this.
 const FEW_PAGES: u64 = 16;
 
 /// How often to check for hosts that can be handed over.
@@ -235,9 +235,9 @@ impl WorkerCoordination {
         looks
     }
 
-    /// Ends the current rest of this worker, if there is one, and reports that this worker has work
-    /// again. The report is also sent if news of work ended the rest, since the sharing thread may
-    /// have recorded the rest after it sent that news.
+    /// Ends the current rest (time without work), and reports that this worker has work. Also
+    /// reports this if news of work has already ended the rest, because the sharing thread may have
+    /// recorded the rest after it sent that news.
     pub(super) fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {

@@ -352,7 +352,7 @@ fn began(
     }
 }
 
-/// Continues earlier runs: restores the gaps and back-offs of hosts that have not ended yet. Calls
+/// Continues earlier runs: restores the gaps and back-offs that have not ended yet. Calls
 /// `note_address` with the recorded addresses of hosts.
 pub(crate) fn restore_earlier_run(
     coordinator: &mut Coordinator,

@@ -108,7 +108,7 @@ fn committed_log(marks: &BTreeMap<String, u64>) -> u64 {
     marks.get(LOG).copied().unwrap_or(0)
 }
 
-/// The log that an index follows, according to the note of the index.
+/// The log that an index follows, according to the note that is stored with the index.
 struct FollowedLog {
     note: String,
     /// How far the index has read the log. `None` if it follows no log.
@@ -176,7 +176,7 @@ fn kept_entry(mut entry: IndexLogEntry, removal: &RemovalSelection) -> Option<In
     is_kept.then_some(entry)
 }
 
-/// Returns whether to keep a page, after clearing what a kept page says about erased ones.
+/// Removes mentions of erased pages from a page's entry. Returns whether to keep the page.
 fn is_kept(page: &mut IndexedPage, removal: &RemovalSelection) -> bool {
     if removal.holds_text(&page.url) {
         return false;

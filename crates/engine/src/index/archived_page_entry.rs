@@ -194,7 +194,7 @@ mod tests {
             [tag[0], stored[2], stored[3]]
         );
         assert_eq!(fields(&updated(&tag, true)), [tag[0], stored[3]]);
-        // A `Link` field without a canonical URL leaves the stored one unchanged.
+        // A `Link` field without a canonical URL leaves the stored canonical URL unchanged.
         let preload = [("link", "</a.css>; rel=preload")];
         assert_eq!(fields(&updated(&preload, false)), stored);
         let canonical = [("link", "</b>; rel=canonical")];

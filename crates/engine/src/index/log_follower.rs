@@ -279,9 +279,9 @@ impl Indexer {
         self.committed.clone()
     }
 
-    /// Waits for the thread to end. If `is_whole` is false, because the run is not complete, the
-    /// thread first reads the indexing log to its end. Otherwise it leaves the rest of the log to
-    /// [`IndexingLogFollower::finish`].
+    /// Waits for the thread to end. `is_whole` states whether the run is complete. If not, the
+    /// thread first reads the indexing log to its end. If so, the thread leaves the rest of the log
+    /// to [`IndexingLogFollower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<IndexerOutcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
@@ -386,8 +386,7 @@ pub(crate) struct IndexingLogFollower {
     has_archive: ArchivePresence,
     log: IndexingLogReader,
     read: IndexingLogPosition,
-    /// The position in the indexing log up to which the index had read it at the last commit of the
-    /// index.
+    /// How far the index had read the indexing log at the last commit of the index.
     kept: IndexingLogPosition,
     /// The time of the last commit of the index, or of the last time that there was nothing to
     /// commit.

@@ -328,7 +328,7 @@ impl Build<'_> {
             // If a parser panics, only this page is left out.
             Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
                 .unwrap_or_else(|_| Ok(left_out(&url, READER_PANICKED)))?,
-            // The archive has no body if the site refuses archiving. The old index may have the
+            // If the site refuses archiving, the archive has no body. The old index may have the
             // page.
             None => match self.known(kept) {
                 Some(page) => IndexLogEntry::Put(Box::new(page)),

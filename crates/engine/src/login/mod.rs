@@ -113,8 +113,8 @@ impl From<String> for LoginFailure {
 #[derive(Clone)]
 pub struct CredentialSource(Arc<ReadSecrets>);
 
-/// A function that returns the name and value of each secret, or why they can't be read. A name is
-/// that of a form field. The name of a token is ignored.
+/// A function that returns the name and value of each secret, or why they can't be read. The names
+/// are those of form fields. The name of a token is ignored.
 type ReadSecrets = dyn Fn() -> Result<Vec<(String, String)>, String> + Send + Sync;
 
 impl CredentialSource {

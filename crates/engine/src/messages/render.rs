@@ -33,16 +33,18 @@ pub(crate) struct RenderId(pub(crate) u64);
 /// The source that a fetched page is read from: the body as sent, or the DOM from a browser.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum PageSourceToRead {
-    /// As it was sent.
+    /// The body as sent.
     #[default]
     Unneeded,
-    /// As it was sent, unless scripts seem to build it. In that case the reader returns the page.
+    /// The body as sent, unless scripts seem to build the page. In that case the reader returns the
+    /// page, to be rendered.
     IfScripted,
-    /// As it was sent, unless it turns out to be HTML. In that case the reader returns the page.
+    /// The body as sent, unless the page turns out to be HTML. In that case the reader returns the
+    /// page, to be rendered.
     IfHtml,
-    /// As it was sent. Scripts seem to build it, but rendering similar pages was useless.
+    /// The body as sent. Scripts seem to build the page, but rendering similar pages was useless.
     Skipped,
-    /// As a browser shows it.
+    /// The DOM from a browser.
     Done {
         /// The serialized DOM.
         dom: String,
@@ -52,7 +54,7 @@ pub(crate) enum PageSourceToRead {
         screenshot: Option<Bytes>,
         row: RenderStatistics,
     },
-    /// As it was sent, because it could not be rendered.
+    /// The body as sent, because the page could not be rendered.
     Failed(RenderStatistics),
 }
 

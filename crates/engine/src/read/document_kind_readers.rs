@@ -660,7 +660,7 @@ mod tests {
         coder.write_all(sitemap(1_000).as_bytes()).unwrap();
         let whole = Bytes::from(coder.finish().unwrap());
         let short = Some(DocumentError::Coding(DecodeEnd::Short));
-        // Nothing of the sitemap can be read from its first bytes.
+        // From the first 12 bytes, nothing of the sitemap can be read.
         for (length, expected, links) in [
             (whole.len(), None, 1_000..=1_000),
             (whole.len() / 2, short.clone(), 1..=999),

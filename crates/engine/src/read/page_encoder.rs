@@ -76,7 +76,8 @@ impl PageEncoder {
             ..page.row
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexLogEntry::Drop { .. }));
-        // Do this even in a crawl without an index, since `crawl index` may build one later.
+        // Fetch the page in full at the next visit, even in a crawl without an index, since `crawl
+        // index` may build one later.
         let has_new_fields = detected.has_new_indexing_fields;
         if is_out_of_index || detected.is_unreadable || has_new_fields {
             fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);

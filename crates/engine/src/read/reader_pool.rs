@@ -59,8 +59,8 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads for documents that are read in other processes. The documents of
-/// one host use at most all but one of these threads.
+/// Returns the number of threads for documents that are read in other processes. The documents of a
+/// single host never occupy all of these threads.
 fn document_count() -> usize {
     count() + 1
 }

@@ -350,8 +350,8 @@ impl ArchivedAnswers {
         }
         let max_body = request.max_body.unwrap_or(self.max_body);
         let max_body = filter.map_or(max_body, |filter| filter.at_most(max_body));
-        // Without validators, this request can't be answered with 304, unless the recorded request
-        // had none either: such a 304 is archived as a response.
+        // A 304 to a request with validators can't answer a request without. A 304 to a request
+        // without validators is archived as a response record, not as a revisit record.
         let is_304 = exchange.status == 304 && record.kind() == "revisit";
         if is_304 && request.validators.is_empty() {
             return Err(NoAnswer::NotArchived);

@@ -399,8 +399,8 @@ pub(super) struct KnownResourceAnswerer<'r> {
     known: &'r RecordedPageRequests,
     archived: &'r dyn Fn(&CanonicalUrl) -> Option<EncodedResponse>,
     used: Vec<bool>,
-    /// The requests that the page made, with their answers. Each has its index among the known
-    /// requests, or `None` if it is not one of them.
+    /// The requests that the page made, with their answers. If a request is among the known
+    /// requests, its index there is given.
     pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<EncodedResponse>)>,
 }
 

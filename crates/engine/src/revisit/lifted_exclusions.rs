@@ -102,7 +102,7 @@ impl EarlierScopeExclusions<'_> {
             let is_in = verdict == ScopeVerdict::In;
             return Ok(is_in.then(|| sitemap_admission(url, &via)));
         }
-        // Only a plain link can be admitted again as it was.
+        // Only the admission of a plain link can be restored from a row.
         if row.found_as.is_some() {
             return Ok(None);
         }

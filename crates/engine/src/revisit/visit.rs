@@ -34,7 +34,7 @@ pub(crate) struct Round {
     /// Whether all URLs that were due when the round began have been made pending.
     pub(crate) is_open: bool,
     /// Whether a run of this round ended without being interrupted. URLs of unreachable hosts, and
-    /// URLs that a budget left, may still be pending.
+    /// URLs that a budget kept from being fetched, may still be pending.
     pub(crate) is_over: bool,
     /// The totals of the crawl when the round began.
     pub(crate) before: CrawlTotals,
@@ -106,8 +106,8 @@ pub(crate) struct KnownPage {
     /// Digest of the payload. For a redirect, digest of the target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Digest of the payload that the server sent last, if it differs from `digest`: the content is
-    /// that of the archived payload, in another content coding.
+    /// Digest of the payload that the server sent last, if it differs from `digest`. The content is
+    /// then that of the archived payload, but in another content coding.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub(crate) sent_digest: Option<String>,
     /// Digest of the main text, if computed. Begins with the value that [`TEXT_RULES`] had when the
@@ -147,7 +147,7 @@ pub(crate) enum RenderNeed {
     /// The document is not rendered in any mode, for example because it is not HTML.
     #[serde(rename = "n")]
     Never,
-    /// An HTML page that shows enough as sent: it is rendered if all pages are.
+    /// An HTML page that shows enough as sent. It is rendered only if all pages are.
     #[default]
     #[serde(rename = "h")]
     IfAll,

@@ -296,7 +296,7 @@ impl Walkers {
 
 impl Walker {
     /// Follows the redirect of the walker's page. `None` if the page is not a redirect, or too many
-    /// were followed in a row.
+    /// redirects were followed in a row.
     fn redirect(&mut self, page: Option<&WalkerChoices>) -> Option<WalkerMove> {
         let page = page?;
         let LeadsTo::Redirect(target) = &page.leads_to else {

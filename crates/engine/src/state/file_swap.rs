@@ -146,8 +146,8 @@ fn replace(
     sync_parent(root, name)
 }
 
-/// Undoes a replacement that a crash interrupted before the list was written. Returns false if there
-/// was none.
+/// Undoes a replacement that a crash interrupted before the list was written. Returns false if no
+/// replacement was interrupted.
 ///
 /// # Errors
 /// [`EngineError::OutputInUse`] if another process uses the crawl,

@@ -93,7 +93,7 @@ pub fn import(
     })
 }
 
-/// Refuses a crawl that workers could not continue, because an import does not move all its data.
+/// Refuses a crawl with data that an import does not move, because workers could not continue it.
 fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineError> {
     for (key, what) in [
         (META_REPLAY, "it is the replay of another crawl"),
@@ -124,8 +124,8 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything into the shared frontier, as a process of the worker. Returns the id of that
-/// process, which counts as ended.
+/// Moves everything into the shared frontier, under the id of a new process of the worker. Returns
+/// that id. The process counts as ended.
 fn move_all(
     dir: &Path,
     state: &Path,

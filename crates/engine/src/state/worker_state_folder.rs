@@ -104,8 +104,8 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// Returns the id of the worker's process under which an interrupted import of this directory ran.
-/// `None` if no import began.
+/// Returns the worker's process id (see [`WorkerFile::life`]) under which an interrupted import of
+/// this directory ran. `None` if no import began.
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,

@@ -94,7 +94,7 @@ impl CommitGroup<'_> {
         Ok(admitted)
     }
 
-    /// Records the answer of a URL, which may be another spelling of links that wait for it. If the
+    /// Records the answer of a URL, for which links to other spellings of the URL may wait. If the
     /// URL has no page, admits these links as they are. `status` is `None` if there was no answer.
     pub(super) fn note_answer(
         &mut self,

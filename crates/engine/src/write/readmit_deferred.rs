@@ -36,8 +36,8 @@ pub(super) fn each_batch(
 ) -> Result<(), EngineError> {
     let mut batch = Vec::new();
     let mut admitted = Ok(());
-    // The frontier of a replay may pass the URLs in another order, so sort them. The order still
-    // differs if there are several batches.
+    // Sort the URLs, because the frontier of a replay may pass them in another order. If there are
+    // several batches, the order still differs.
     let mut admit_sorted = |batch: &mut Vec<UrlToAdmit>| {
         batch.sort_unstable_by(|one, other| one.url.cmp(&other.url));
         admit(batch)

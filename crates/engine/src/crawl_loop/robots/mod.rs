@@ -336,7 +336,8 @@ impl OriginRobotsTracker {
         usage_preferences::withheld(&statements, self.purpose).is_some()
     }
 
-    /// Returns the status of robots.txt that closes an origin; `None` if the origin is not closed.
+    /// If the status of robots.txt means that an origin is closed, returns that status. Otherwise
+    /// returns `None`.
     fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
         let denies =
             self.forbidden == ForbiddenRobotsPolicy::Deny && copy.state == RobotsRulesState::None;
@@ -604,7 +605,7 @@ impl OriginRobotsTracker {
     }
 }
 
-/// The beginning of the reason if a request for robots.txt got no answer.
+/// The beginning of the reason why robots.txt is unreachable, if a request for it got no answer.
 const UNANSWERED: &str = "robots.txt: ";
 
 fn names_no_answer(reason: &str) -> bool {

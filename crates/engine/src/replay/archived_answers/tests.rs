@@ -134,7 +134,7 @@ fn answers_come_from_the_archive_in_their_order() {
         row(0, Some(503), None),
         row(2_000, None, Some("timeout")),
         row(4_000, Some(200), None),
-        // Sent within the same second as the request in the previous row.
+        // This request was sent within the same second as the one in the previous row.
         row(4_500, Some(200), None),
         row(6_000, None, Some("short_body")),
         row(8_000, Some(200), None),
