@@ -277,8 +277,8 @@ pub enum ResourceAnswer {
         headers: HeaderMap,
         /// The decoded body.
         body: Bytes,
-        /// Whether the request carried the operator's fields or the site's session. If so, the
-        /// server alone decides which other origins may read the answer.
+        /// Whether the request carried the operator's header fields or the site's session. If so,
+        /// the server alone decides which other origins may read the answer.
         is_own: bool,
     },
     /// The request was not sent, or got no answer.
@@ -325,7 +325,7 @@ pub(crate) struct EncodedResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Whether the request carried the operator's fields or the site's session.
+    /// Whether the request carried the operator's header fields or the site's session.
     pub(crate) is_own: bool,
     /// Whether the server has a private address.
     pub(crate) is_private: bool,

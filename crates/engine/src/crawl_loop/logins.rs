@@ -103,12 +103,15 @@ pub(super) struct LoginReaction {
 /// When to fetch a page again that looks logged out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LoggedOutPageRetry {
-    /// After the next login, because the session was over. The attempt doesn't count.
+    /// Fetch the page again after the next login, because the session was over. The attempt doesn't
+    /// count.
     #[default]
     Again,
-    /// Behind the other pages, because the session may still be valid. The attempt counts.
+    /// Fetch the page again after the other pages, because the session may still be valid. The
+    /// attempt counts.
     Later,
-    /// Not in this round: other pages look logged in, so another login would not help.
+    /// Don't fetch the page again in this round: other pages look logged in, so another login would
+    /// not help.
     SetAside,
 }
 

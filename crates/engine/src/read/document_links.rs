@@ -90,7 +90,8 @@ impl DiscoveryContext {
     }
 
     /// Returns how a resource of a page, such as an image, was found. A resource has the depth of
-    /// its page. A resource of a resource, such as an image of a style sheet, has a later priority.
+    /// its page. A resource of a resource, such as an image of a style sheet, comes later in the
+    /// queue.
     pub(crate) fn resource(from: &Lease) -> DiscoveryContext {
         let priority = match from.kind {
             UrlKind::Resource => Priority::of(from).of_nested_resources(),
