@@ -202,8 +202,8 @@ struct Workers {
 }
 
 impl Workers {
-    /// Ends the run while this worker still owns its buckets (sets of hosts). Then releases the
-    /// buckets, so that other workers can continue with the hosts at once. Call this when no
+    /// Ends the run while this worker still owns its buckets (sets of hosts). Releases the buckets
+    /// afterwards, so that other workers can continue with the hosts at once. Call this when no
     /// request to these hosts is in flight.
     fn end_with(
         self,

@@ -206,8 +206,8 @@ impl CommitBacklogTracker {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Sets the number of pages that are being rendered or wait to be rendered. They have their own
-    /// limit, and may wait for a long time.
+    /// Sets the number of pages that are being rendered or wait to be rendered. These pages have
+    /// their own limit, and may wait for a long time.
     pub(super) fn note_rendering(&mut self, now: Tick, pages: u64) {
         let had_more = self.rendering > pages;
         self.rendering = pages;

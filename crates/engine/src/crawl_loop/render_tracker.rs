@@ -144,7 +144,7 @@ struct OpenPage {
 }
 
 /// The result of a page's request for a resource. Later variants are worse. If a rendering shows no
-/// more than the page as sent, the worst result tells how likely the same is for similar pages.
+/// more than the page as sent, the worst result indicates how likely the same is for similar pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum ResourceOutcome {
     /// The page got the resource, or no page may request such a resource.

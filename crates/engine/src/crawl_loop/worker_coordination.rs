@@ -199,7 +199,7 @@ impl WorkerCoordination {
     }
 
     /// Records that the writer admitted links that other workers found. Returns whether to admit
-    /// more; `are_left` tells whether more are waiting.
+    /// more, which is the case if `are_left` is true.
     pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
         self.takes_links = are_left;
         are_left

@@ -14,9 +14,9 @@ use crate::state::crawl_directory::open_at_rest;
 use crate::state::order_log::ORDER;
 
 /// Adds resources to a removal: those that only its pages requested while they were rendered.
-/// Returns the other resources that its pages were the first to request. They stay because another
-/// page requested them too or may have, or because they are pages themselves. `has_ended` is false
-/// if the last run was killed.
+/// Returns the other resources that its pages were the first to request. Such a resource stays
+/// because another page requested it too or may have, or because it is a page itself. `has_ended`
+/// is false if the last run was killed.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, or rows can't be read.

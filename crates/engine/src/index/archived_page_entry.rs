@@ -39,8 +39,8 @@ pub(crate) struct ArchivedPage<'a> {
     pub(crate) at: i64,
     /// The archived response with the page's body.
     pub(crate) http: &'a HttpMessage<'a>,
-    /// The header fields of the page. They differ from those of `http` if later responses without a
-    /// body changed them.
+    /// The header fields of the page, which differ from those of `http` if later responses without
+    /// a body changed them.
     pub(crate) headers: &'a HeaderMap,
     /// The serialized DOM, if the page was rendered.
     pub(crate) dom: Option<Vec<u8>>,

@@ -60,7 +60,7 @@ pub(crate) fn count() -> usize {
 }
 
 /// Returns the number of threads for documents that are read in other processes. The documents of a
-/// single host never occupy all of these threads.
+/// single host always leave at least one thread free.
 fn document_count() -> usize {
     count() + 1
 }

@@ -51,8 +51,8 @@ pub(super) struct InFlightRequest {
     pub(super) span: Span,
 }
 
-/// Why a replay stopped following the order in `state/order.jsonl`. It stops at the end of each
-/// run, if not earlier.
+/// Why a replay stopped following the order in `state/order.jsonl`. A replay stops at the end of
+/// each run, if not earlier.
 pub(super) enum OrderFollowerEndReason {
     /// Another run of the crawl begins.
     Run(RunStartEvent),

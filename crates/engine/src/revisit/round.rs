@@ -26,8 +26,8 @@ pub(crate) fn take_up(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
-    // The longest interval between visits, by which wrong due times are recognized. `None` if pages
-    // with a date in the future are due now.
+    // The longest interval between visits, for recognizing wrong due times. `None` if pages with a
+    // date in the future are due now.
     let mut longest = Some(config.revisits.longest());
     let mut round = match stored(frontier)? {
         Some(last) if config.recrawl && last.is_over => {

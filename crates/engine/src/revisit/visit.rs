@@ -147,7 +147,7 @@ pub(crate) enum RenderNeed {
     /// The document is not rendered in any mode, for example because it is not HTML.
     #[serde(rename = "n")]
     Never,
-    /// An HTML page that shows enough as sent. It is rendered only if all pages are.
+    /// An HTML page that shows enough as sent, and is rendered only if all pages are.
     #[default]
     #[serde(rename = "h")]
     IfAll,

@@ -346,7 +346,7 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<FileLock>, EngineError>
 ///
 /// # Errors
 /// The path is empty, or belongs to something other than a directory. The directory was gathered
-/// from several workers. It contains files that don't belong to a crawl, or links in place of
+/// from several workers, or contains files that don't belong to a crawl, or links in place of
 /// files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     // With an empty path, `read_dir` finds no directory, but files would be created in the current

@@ -1,4 +1,4 @@
-//! Replaces a link by another spelling of its URL, if a learned rule says that both lead to the
+//! Replaces a link by another spelling of its URL, if a learned rule states that both lead to the
 //! same page. The rule may be wrong for this URL. So the link is fetched as it is if the other
 //! spelling gives no page, or if nothing links to the other spelling.
 
@@ -59,7 +59,7 @@ impl CommitGroup<'_> {
         self.admit(&[target]).map(drop)
     }
 
-    /// Admits a page's links. In some of them, another spelling replaced the URL. If the other
+    /// Admits a page's links. In some links, another spelling replaced the URL. If the other
     /// spelling is new, the original link waits for its answer. If the other spelling failed
     /// before, the original link is admitted too.
     pub(super) fn admit_with_replaced(

@@ -250,7 +250,7 @@ fn a_page_that_redirects_to_a_login_stays_in_the_index() {
     web.script(0, "/moved", HttpAnswer::redirect(301, "/nothing"));
     web.script(0, "/staff", HttpAnswer::redirect(302, "/hop"));
     crawl.config.recrawl = true;
-    // In the second of these rounds, the servers send the same redirects again.
+    // In the second round, the servers send the same redirects again.
     for _ in 0..2 {
         let indexed = crawl.run().unwrap().indexed.unwrap();
         let left_out = indexed.left_out.get("redirect").copied();

@@ -312,7 +312,8 @@ fn page_of_words(name: &str, links: &str) -> HttpAnswer {
 }
 
 /// Starts a site with three folders whose `index.html` is the same page as the folder itself. The
-/// first page links to all of them, and to the page `/late`, which has these links.
+/// first page links to the folders, to their documents, and to the page `/late`, which has these
+/// links.
 fn site_with_default_documents(late: &str) -> TestWeb {
     let mut home = String::new();
     let mut web = TestWeb::builder().sitemap(false);
