@@ -145,7 +145,8 @@ impl Crawl {
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {
             let ended = crawl_engine::run(config, controls).await;
-            // Keep a temporary directory at least until the engine no longer writes to it.
+            // Keep a temporary directory until the engine no longer writes to it, even if the
+            // stream and all pages are dropped earlier.
             drop(held);
             ended
         });

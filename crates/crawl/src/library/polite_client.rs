@@ -145,7 +145,8 @@ impl PoliteClient {
         let sent = self.pacer.send(WaitingRequest { url, reply });
         sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
-        // The caller may keep the response, so its body no longer counts as memory of the client.
+        // The caller may keep the response for any time, so stop counting its body as memory of the
+        // client.
         Ok(PoliteResponse {
             exchange: Exchange {
                 room: BodyMemoryReservation::default(),
