@@ -46,9 +46,9 @@ impl AccessGuard {
     }
 
     /// Checks the host name in a request, which must be valid (RFC 9112 section 3.2). A server on
-    /// loopback accepts only loopback names, unless it is behind a proxy: otherwise a page of
-    /// another site could use DNS rebinding to read everything served. A request with more than one
-    /// origin is rejected.
+    /// loopback accepts only loopback names, unless it is behind a proxy. Otherwise a page of
+    /// another site could use DNS rebinding to read everything that the server serves. A request
+    /// with more than one `Origin` field is rejected.
     pub(crate) fn admits(
         &self,
         version: Version,

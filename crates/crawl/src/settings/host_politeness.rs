@@ -118,8 +118,8 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // A name that has both a `[site]` and a `[group]` table occurs twice, with the same merged
-        // settings. Ignore the error of the second insertion.
+        // A name with both a `[site]` and a `[group]` table occurs twice in the loop, with the same
+        // merged settings. Ignore the error of inserting them again.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides

@@ -18,10 +18,11 @@ use super::typed_seed;
 use crate::error::{CommandError, ErrorCollector};
 use crate::shared_frontier::{check_url, opener};
 
-/// Minimum and maximum duration of a lease. With a shorter lease, a worker would lose its hosts
-/// whenever the network pauses. With a longer lease, the hosts of a dead worker would wait for
-/// hours.
+/// Minimum duration of a lease. With a shorter lease, a worker would lose its hosts whenever the
+/// network stalls.
 const MIN_LEASE: Duration = Duration::from_secs(2);
+/// Maximum duration of a lease. With a longer lease, the hosts of a dead worker would wait for
+/// hours.
 const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum number of characters in the name of a crawl or a worker.
