@@ -154,8 +154,9 @@ fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
         let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(error.contains(why), "{error}");
     }
-    // Another user can continue by accepting the file with `--config`. This user's home has room
-    // for a key, so the file then gets this user's mark, and the next start needs no `--config`.
+    // Another user can continue the crawl by accepting the file with `--config`. The file then gets
+    // that user's mark, made with a key that is created in that user's home, so later starts need
+    // no `--config`.
     cmd.env("HOME", &dir.file("other").display().to_string());
     let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
     assert_eq!(cmd.run(&config).code, 0);
