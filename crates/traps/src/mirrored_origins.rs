@@ -8,8 +8,8 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// How many pairs of equal pages show that an origin is a mirror, provided that no pair of unequal
-/// pages was found.
+/// Number of pairs of equal pages that show that an origin is a mirror. A pair of unequal pages
+/// that comes after the first equal pair prevents this.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
 /// Beyond the limit: the oldest are forgotten.
@@ -62,7 +62,8 @@ impl Default for MirrorTracker {
 }
 
 impl MirrorTracker {
-    /// Records a fetched page. Returns whether the page was compared with a page of another origin.
+    /// Records a fetched page. Returns whether the page is evidence for or against its origin being
+    /// a mirror of another origin.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
             return false;
@@ -248,8 +249,8 @@ mod tests {
                 "{changed_page:?}"
             );
         }
-        // An origin's repeated page is not compared again, and at most `MAX_ORIGINS` origins are
-        // compared at one path.
+        // A page that an origin serves again is not compared again, and at most `MAX_ORIGINS`
+        // origins are compared at one path.
         let mut mirrors = MirrorTracker::default();
         for host in ["a", "b", "b", "c", "d", "e", "f"] {
             mirrors.learn(&url(&format!("http://{host}.example/p")), &page);

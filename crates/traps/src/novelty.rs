@@ -102,8 +102,8 @@ impl RecentShingles {
     /// makes shingles new.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
-        // One bit per slot, set if this page filled the slot. With these bits, a new shingle that
-        // the page repeats counts as new each time.
+        // One bit per slot, set if this page filled the slot. The bits let a new shingle count as
+        // new each time that the page repeats it.
         let mut from_page = vec![0; self.buckets.len()];
         let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
         let (mut new_words, mut run, mut known) = (0, 0, 0);
