@@ -404,10 +404,10 @@ impl TrapDetector {
         }
     }
 
-    /// Keeps the spelling of a URL, so that [`TrapDetector::disposition`] doesn't replace it by
-    /// another spelling. If `has_other_failed`, the other spelling did not give a page: then the rule
-    /// ends once [`TrapDetector::observe`] gets a page from the kept URL. A rule also ends if too many
-    /// URLs are kept.
+    /// Keeps the spelling of a URL: from now on, [`TrapDetector::disposition`] doesn't replace it
+    /// by another spelling. `has_other_failed` is true if the other spelling did not give a page.
+    /// The rule for that spelling then ends once [`TrapDetector::observe`] gets a page from the
+    /// kept URL. Rules also end if too many URLs are kept.
     pub fn keep_spelling(&mut self, url: &CanonicalUrl, has_other_failed: bool) {
         let key = url.host_key();
         if let Some(host) = self.hosts.get_mut(&key) {

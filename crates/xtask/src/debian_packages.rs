@@ -363,7 +363,7 @@ impl DebianPackageFolder {
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
     // Skip folders in which the file is behind a symbolic link. The link in a documentation package
-    // may lead to the folder of another package, which is then found twice.
+    // may lead to the folder of the documented program, so the file would be found twice.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)

@@ -32,7 +32,7 @@ const MAX_KEPT_URLS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     dir: PathBuf,
-    /// The source of the settings, if they can be reloaded.
+    /// Reloads the settings. `None` if they can't be reloaded.
     settings: Option<Arc<dyn SettingsReloader>>,
     /// Held while the settings are reloaded, so that only one reload runs at a time.
     reading: tokio::sync::Mutex<()>,

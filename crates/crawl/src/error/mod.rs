@@ -26,8 +26,9 @@ pub(crate) const NOTHING_DONE: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// Exit code if the disk or the state failed.
 pub(crate) const DISK: u8 = 3;
-/// Exit code if a command found a violation, for example `crawl audit` a breach, `crawl verify` a
-/// defect, `crawl conformance` a failed clause, or `crawl identity verify` an invalid signature.
+/// Exit code of a check that found something wrong: a breach (`crawl audit`), a defect (`crawl
+/// verify`), a failed clause (`crawl conformance`), or an invalid signature (`crawl identity
+/// verify`).
 pub(crate) const BREACH: u8 = 4;
 /// Exit code of a command that a signal interrupted. The same command resumes a crawl; other
 /// commands start over.

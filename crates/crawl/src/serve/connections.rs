@@ -219,8 +219,8 @@ struct Connection {
     _evict: oneshot::Sender<()>,
 }
 
-/// Registers a connection as silent until it has sent a request head. Silent connections are
-/// evicted first.
+/// Registers a connection as silent until it has sent a request head. Only silent connections can
+/// be evicted.
 #[derive(Debug)]
 struct Place {
     silent: Arc<Silent>,

@@ -136,7 +136,7 @@ impl SearchExecutor {
         };
         let answer = spawn_blocking(move || {
             let answer = question(&index);
-            // The permit is held until the search ends, even if the client has disconnected.
+            // Hold the permit until the search ends, even if the client has disconnected.
             drop(turn);
             answer
         });

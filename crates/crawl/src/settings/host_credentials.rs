@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for CookieTerms {
     }
 }
 
-/// Names of the keys, with underscores.
+/// The keys of the credentials and header fields, written with underscores.
 pub(super) const FIELDS: [&str; 5] = ["basic_auth", "headers", "cookies", "plain_http", "login"];
 
 impl SecretSetting {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::CommandError;
 use crate::values::{DayHours, DurationSetting, JsonSchema as _, NonNegativeNumber};
 
-/// Names of the keys, with underscores.
+/// The keys of the politeness settings, written with underscores.
 pub(super) const FIELDS: [&str; 6] = [
     "delay",
     "delay_factor",

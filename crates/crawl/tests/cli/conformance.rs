@@ -9,8 +9,8 @@ use crate::harness::{Ran, setup};
 const NEEDS_BROWSER: [&str; 1] = ["closed-script"];
 
 /// Clauses for which the crawler is killed half a second after a response, and then restarted. The
-/// test checks them without others, so that even on a slow machine the crawler reads the response
-/// before it is killed.
+/// test checks these clauses after all others, so that even on a slow machine the crawler reads the
+/// response before it is killed.
 const KILLED: [&str; 2] = ["restart-retry-after", "restart-crawl-delay"];
 
 /// Runs `crawl conformance` on this program, with short gaps so that the test is quick.

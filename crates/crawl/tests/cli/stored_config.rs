@@ -14,7 +14,7 @@ fn web() -> TestWeb {
     TestWeb::builder().seed(5).hosts(2).pages(4).start()
 }
 
-/// Starts a crawl of the first host in `c`.
+/// Crawls the first host of the web into the directory `c`.
 fn begun(name: &str, web: &TestWeb, more: &[&str]) -> (Dir, Cmd) {
     let (dir, cmd) = setup(name);
     let seed = web.url(0, "/");

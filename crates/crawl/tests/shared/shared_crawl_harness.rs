@@ -163,7 +163,7 @@ impl Crawl {
         command
     }
 
-    /// Returns the command of a crawl with its own frontier.
+    /// Returns a command that crawls alone, with a frontier in its own directory `output`.
     pub(crate) fn command_alone(&self, output: &str, flags: &str) -> Command {
         let mut command = self.program();
         let delay = format!("{}ms", DELAY.as_millis());
