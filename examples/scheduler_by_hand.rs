@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     loop {
         match scheduler.poll(now) {
-            // The permit allows one request. It can't be copied, and is returned to the scheduler
-            // after use.
+            // The permit allows one request. Permits can't be copied. After use, the permit is
+            // returned to the scheduler.
             PollOutcome::Issue(permit) => {
                 let purpose = permit.purpose().clone();
                 let at = now.since(start).as_secs_f64();

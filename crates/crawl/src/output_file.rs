@@ -58,7 +58,8 @@ pub(crate) fn is_inside(path: &Path, dir: &Path) -> bool {
     !dir.as_os_str().is_empty() && real_path(path).starts_with(real_path(dir))
 }
 
-/// Returns whether `path` is the report of the crawl in `dir`, which `crawl report` may write again.
+/// Returns whether `path` is the report of the crawl in `dir`, which `crawl report` may write
+/// again.
 pub(crate) fn is_report_of(path: &Path, dir: &Path) -> bool {
     real_path(path) == real_path(dir).join("report.html")
 }

@@ -48,12 +48,12 @@ pub(super) struct TextOccurrences {
 /// The URLs found on barren pages (pages with nothing new) that have the same text.
 #[derive(Debug, Default)]
 pub(super) struct UrlsFromBarrenPages {
-    /// The highest level of these barren pages, that is, the number of consecutive pages with
-    /// nothing new on the way to them.
+    /// The highest level of the barren pages, that is, the number of consecutive pages with nothing
+    /// new on the way to a page.
     pub(super) level: u8,
     /// The number of URLs that were first found on these barren pages.
     pub(super) children: u32,
-    /// The keys of the barren pages on which URLs were first found, at most `MAX_MEMBERS` of them.
+    /// The keys of at most `MAX_MEMBERS` of the barren pages on which URLs were first found.
     pub(super) members: Vec<u64>,
 }
 

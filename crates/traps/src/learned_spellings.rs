@@ -155,8 +155,8 @@ impl LearnedSpellings {
         } else if self.kept.len() < MAX_KEPT {
             self.kept.entry(key, || has_other_failed);
         } else {
-            // There is no room to remember this URL, so end the rules that would change its
-            // spelling.
+            // This URL can't be remembered, because the map is full, so end the rules that would
+            // change its spelling.
             for spelling in naming.candidates(url) {
                 self.doubt(&spelling);
             }
@@ -274,8 +274,8 @@ impl LearnedSpellings {
     }
 }
 
-/// Applies the rules in force to a URL. Returns the other spelling, and the reason of the first rule
-/// that changed the URL.
+/// Applies the rules in force to a URL. Returns the other spelling, and the reason of the first
+/// rule that changed the URL.
 fn same_as(
     rules: &[Rule],
     naming: &SpellingStepPolicies,
@@ -309,8 +309,8 @@ fn rule_for<'a>(rules: &'a [Rule], spelling: &AlternativeSpelling) -> Option<&'a
 pub struct RecordedSpellings(HashMap<HostKey, Vec<Rule>>);
 
 impl RecordedSpellings {
-    /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores any
-    /// other reason.
+    /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores
+    /// any other reason.
     pub fn add(&mut self, url: &CanonicalUrl, reason: &str) {
         let Some(rule) = Rule::of_evidence(reason) else {
             return;
@@ -339,9 +339,9 @@ impl RecordedSpellings {
     }
 }
 
-/// Returns whether the reason of [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs) is a rule
-/// about session ids. The other spelling is then fetched even if nothing links to it, because each
-/// link may have another id.
+/// Returns whether the reason of [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs) is a
+/// rule about session ids. The other spelling is then fetched even if nothing links to it, because
+/// each link may have another id.
 #[must_use]
 pub fn is_about_session_ids(reason: &str) -> bool {
     reason.starts_with(SpellingStep::SessionId.name())

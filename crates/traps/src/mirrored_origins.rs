@@ -129,8 +129,9 @@ impl MirrorTracker {
     }
 }
 
-/// Returns the copy of a page on the mirrored origin. `rule` is the reason why the page is deferred,
-/// as in [`UrlDisposition::Mirror`](crate::UrlDisposition::Mirror). `None` for other reasons.
+/// Returns the copy of a page on the mirrored origin. `rule` is the reason why the page is
+/// deferred, as in [`UrlDisposition::Mirror`](crate::UrlDisposition::Mirror). `None` for other
+/// reasons.
 #[must_use]
 pub fn mirrored_page(url: &CanonicalUrl, rule: &str) -> Option<CanonicalUrl> {
     let (origin, _) = rule.strip_prefix(MIRROR_OF)?.split_once(": ")?;

@@ -27,8 +27,8 @@ const MAX_OWN_WORDS: usize = 32;
 /// The minimum length in bytes of a word of the page's own URL that is recognized in the page's
 /// text. Shorter words are too common.
 const MIN_OWN_WORD: usize = 3;
-/// The number that replaces a date or a word of the page's own URL. If several such words follow
-/// each other, all of them together become a single placeholder.
+/// The number that replaces a date or a word of the page's own URL. Several such words in a row
+/// become a single placeholder.
 const PLACEHOLDER: u64 = 1;
 
 /// The text and the images of a page as a few numbers.

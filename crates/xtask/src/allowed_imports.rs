@@ -182,11 +182,11 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
     ("xtask", &[]),
 ];
 
-/// Programs that are never shipped. They may depend on any package.
+/// Programs that are never shipped, and may therefore depend on any package.
 pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
-/// The crate that the tests of every crate may use. It depends on no other crate of the workspace,
-/// not even in its own tests.
+/// The crate that the tests of every crate may use. The crate itself depends on no other crate of
+/// the workspace, not even in its own tests.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
 /// Pairs of a crate and another crate that its tests may also use. The engine's tests need

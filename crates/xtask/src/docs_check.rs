@@ -90,9 +90,9 @@ fn rust_files(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> 
     Ok(())
 }
 
-/// Returns whether a filter of `cargo test` selects any test. It may if each of its parts occurs in
-/// a module's path or in a test's name. This must be checked here, because `cargo test` succeeds
-/// even if its filter selects no test.
+/// Returns whether a filter of `cargo test` selects any test. A filter is accepted if each of its
+/// parts occurs in a module's path or in a test's name. This must be checked here, because `cargo
+/// test` succeeds even if its filter selects no test.
 fn selects_tests(files: &[(String, String)], filter: &str) -> bool {
     filter.split("::").all(|part| {
         files

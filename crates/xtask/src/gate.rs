@@ -47,8 +47,8 @@ enum Place {
     /// Concurrent with the tests, but one after the other. Tests often wait and leave a processor
     /// idle.
     BesideTests,
-    /// Concurrent with the tests and with all [`Place::BesideTests`] steps, because the step alone
-    /// takes about as long as all of these steps together.
+    /// Concurrent with the tests and with all [`Place::BesideTests`] steps, because this step alone
+    /// takes about as long as all [`Place::BesideTests`] steps together.
     BesideAll,
 }
 
@@ -78,8 +78,8 @@ const STEPS: [Step; 25] = [
     step("browser", Kind::Heavy, browser_tests::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // Run `smallest` after `test`. Steps that run beside the tests usually take longer than `test`,
-    // but leave a processor idle.
+    // Run `smallest` after `test`. The steps that run concurrently with the tests usually take
+    // longer than `test`, but leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 

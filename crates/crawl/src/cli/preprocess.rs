@@ -100,7 +100,7 @@ fn prepare(
             prepared.push(as_seed(command, text).unwrap_or(word));
         } else if text == "--" {
             is_past_flags = true;
-            // Drop the `--`, because this command's positional words are seeds. Each of them is
+            // Drop the `--`, because this command's positional words are seeds. Every seed is
             // rewritten as a flag, which must not come after `--`.
             if !takes_seeds(command) {
                 prepared.push(word);

@@ -138,7 +138,7 @@ fn finish(dir: &Path) -> Result<u8, CommandError> {
 }
 
 /// Returns which of the report and the search index are missing, although the crawl is finished.
-/// They are missing if a process crashed after an erasure had removed them.
+/// This happens if a process crashed after an erasure had removed them.
 fn missing_derived(dir: &Path) -> Result<RemovedDerivedFiles, CommandError> {
     let is_ended = is_ended(dir).map_err(of_records)?;
     Ok(RemovedDerivedFiles {
@@ -222,8 +222,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
             .for_each(|url| removal.add_page(url));
         return Ok(removal);
     }
-    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would ignore
-    // it, and the pages of all ports would be erased.
+    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would
+    // ignore it, and the pages of all ports would be erased.
     let page = typed_seed::read(what).map(|page| page.url.to_string());
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \

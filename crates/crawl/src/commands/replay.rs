@@ -20,11 +20,11 @@ use crate::terminal::{print, print_json};
 struct ReplayReport {
     /// The version of this object's JSON layout: 1.
     format: u32,
-    /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request is
-    /// replayed at its recorded time.
+    /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request
+    /// is replayed at its recorded time.
     settings: Vec<String>,
-    /// Number of recorded runs, among those that the replay followed, that had other settings than
-    /// the replay. Runs whose settings were not recorded don't count.
+    /// How many of the recorded runs that the replay followed had other settings than the replay.
+    /// Runs whose settings were not recorded don't count.
     runs_with_other_settings: u64,
     /// Why the replay ended, in words.
     ended: String,

@@ -73,8 +73,8 @@ impl PageStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Drains the crawl: no new requests are sent, but pages in flight still arrive. Take them until
-    /// the stream ends.
+    /// Drains the crawl: no new requests are sent, but pages in flight still arrive. Take them
+    /// until the stream ends.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
             running.stop.send_replace(StopUrgency::Drain);

@@ -26,8 +26,8 @@ const INSTRUCTIONS: &str = "The pages of a web crawl, as they were fetched. Use 
 /// The only protocol version in which a message may be a batch. rmcp can't read batches, so the
 /// server doesn't support this version.
 const VERSION_WITH_BATCHES: ProtocolVersion = ProtocolVersion::V_2025_03_26;
-/// The version to offer to a client that requests [`VERSION_WITH_BATCHES`], which may not know any
-/// newer version.
+/// The version to offer to a client that requests [`VERSION_WITH_BATCHES`]. Such a client might not
+/// know any newer version.
 const VERSION_BEFORE_BATCHES: ProtocolVersion = ProtocolVersion::V_2024_11_05;
 
 /// The methods that this server answers after the handshake.

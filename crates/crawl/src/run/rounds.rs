@@ -370,8 +370,8 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // Clock times in seconds since 1970. The test combines each of them as the start of the
-        // last round with each as the current time.
+        // Clock times in seconds since 1970. The test combines every time as the start of the last
+        // round with every time as the current time.
         let clocks = [
             0,
             1,

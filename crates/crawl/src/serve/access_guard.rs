@@ -132,7 +132,8 @@ impl AccessGuard {
     }
 }
 
-/// Rejects a request with several `Host` fields, an invalid one, or none where HTTP/1.1 requires it.
+/// Rejects a request with several `Host` fields or an invalid one. Also rejects an HTTP/1.1 request
+/// without a `Host` field.
 fn valid_host(version: Version, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let refused = |error: &str| {
         Err(ErrorResponse::new(StatusCode::BAD_REQUEST, error)

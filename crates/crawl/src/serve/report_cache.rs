@@ -73,8 +73,8 @@ impl ReportCache {
     }
 }
 
-/// The inode and length of a file. At least one of them changes when the content changes: row files
-/// grow, and `crawl.toml` is replaced by a new file.
+/// The inode and length of a file. A change of the content changes at least one of the two: row
+/// files grow, and `crawl.toml` is replaced by a new file.
 type FileVersion = (u64, u64);
 
 /// Returns the versions of the files that a report is built from.

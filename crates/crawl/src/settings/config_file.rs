@@ -52,9 +52,9 @@ pub(crate) fn rules_of_file(path: &Path) -> Result<CompiledRules, CommandError> 
 /// Reads the usable parts of a settings file. Records a problem with its position for each other
 /// part, including values that have the right type but are unusable.
 ///
-/// If the file is a crawl.toml that a crawl wrote, skips the keys that every run sets anew, such as
-/// `every` and `log`. A file from an earlier run, perhaps someone else's, must not start further
-/// rounds or write to a log file.
+/// If the file is a crawl.toml that a crawl wrote, skips the keys that apply only to a single run,
+/// such as `every` and `log`. A file from an earlier run, perhaps someone else's, must not start
+/// further rounds or write to a log file.
 ///
 /// # Errors
 /// The file can't be read.
@@ -316,8 +316,8 @@ impl<'a> Source<'a> {
             let mut table = tables
                 .iter()
                 .filter(|table| extract_rules::name_of(table).as_ref() == name);
-            // Find the rule's table in the file by its name. Its index may differ, because `rules`
-            // lacks the rules that can't be read.
+            // Find the rule's table in the file by its name. The index in the file may differ,
+            // because `rules` lacks the rules that can't be read.
             let place = table
                 .next_back()
                 .map_or(0, |table| extract_rules::place(table, error));

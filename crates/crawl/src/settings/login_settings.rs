@@ -111,8 +111,8 @@ impl<'de> Deserialize<'de> for SignTerm {
 }
 
 /// The source of a secret: `env:NAME` or `command:COMMAND`. A literal secret is not accepted.
-/// `crawl.toml` can therefore store the source, from which a resumed crawl reads the secret to log
-/// in again.
+/// `crawl.toml` can therefore store the source, so that a resumed crawl can read the secret again
+/// and log in.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 enum SecretSource {

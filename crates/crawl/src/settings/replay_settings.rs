@@ -134,7 +134,7 @@ pub(crate) fn other_settings(
 /// Returns whether a key affects what is fetched, or when.
 fn affects_fetching(table: &str, key: &str) -> bool {
     match table {
-        // Keys that every run sets anew don't affect a replay.
+        // Keys that apply only to a single run don't affect a replay.
         _ if memory(table, &key.replace('-', "_")) == Some(SettingPersistence::EachRun) => false,
         "render" => !BROWSER_KEYS.contains(&key),
         table => !OTHER_TABLES.contains(&table) || key == AGENT,

@@ -99,9 +99,9 @@ pub(crate) fn gather_over(
     Ok((explicit.over(beneath).settle(), sources))
 }
 
-/// Merges the sources of a replay of the crawl in `dir`. With `--config`, the settings come from
-/// that file, and [`fill_in`] adds the crawl's seeds and contact. Without it, they come from the
-/// part of the crawl's crawl.toml that takes [effect](super::stored_config).
+/// Merges the sources of a replay of the crawl in `dir`. If `--config` is given, the settings come
+/// from that file, and [`fill_in`] adds the crawl's seeds and contact. Otherwise, they come from
+/// the part of the crawl's crawl.toml that takes [effect](super::stored_config).
 ///
 /// # Errors
 /// As for [`gather`].
@@ -141,8 +141,9 @@ fn read_lists(layer: &mut Layer, problems: &mut ErrorCollector) {
     host_lists::read_in(layer.host_lists(), problems);
 }
 
-/// Adds the seeds of the settings file in front of those from `--seed-file` and `--seed-sitemap`.
-/// Does nothing if `names_seeds`, that is, if `--seed` is given and replaces the file's seeds.
+/// Adds the seeds of the settings file in front of the seeds from `--seed-file` and
+/// `--seed-sitemap`. Does nothing if `names_seeds`, that is, if `--seed` is given and replaces the
+/// file's seeds.
 fn add_listed_seeds(flags: &mut Layer, names_seeds: bool, file: &Layer) {
     if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &file.seed) {
         listed.splice(0..0, seeds.iter().cloned());

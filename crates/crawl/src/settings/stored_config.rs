@@ -421,8 +421,8 @@ pub(crate) fn stored_with_rules(
 }
 
 /// Returns the text of the crawl.toml in `dir` with this user's mark, which is valid once `dir` is
-/// renamed to `place`. `sources` are the workers' directories from which `dir` was gathered. `None`
-/// unless the crawl.toml of each of them has this user's mark.
+/// renamed to `place`. `sources` are the workers' directories that were gathered into `dir`. `None`
+/// unless the crawl.toml of every worker has this user's mark.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn gathered_with_mark(
     sources: &[PathBuf],

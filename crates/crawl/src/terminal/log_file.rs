@@ -15,8 +15,7 @@ pub(super) struct LogFile {
     bytes: u64,
     /// Maximum bytes per file, exceeded only by a single longer line. `None` for no limit.
     max_bytes: Option<u64>,
-    /// The size in bytes at which this file is rotated: `max_bytes`, or more after a failed
-    /// rotation.
+    /// The size that triggers rotation, in bytes: `max_bytes`, or more after a failed rotation.
     full: u64,
     /// How many full files to keep.
     keep: u32,

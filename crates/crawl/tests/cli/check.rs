@@ -483,7 +483,7 @@ fn redirects_of_another_host_are_no_trap() {
     const LINKS: usize = 12;
     let (_dir, cmd) = setup("redirects");
     let web = two_sites();
-    // Link each page only from the previous one. By the time a page is fetched, the crawl has then
+    // Link each page only from the previous one. When a page is fetched, the crawl has then already
     // followed the redirects that the previous page links to.
     let pages = ["/", "/a", "/b", "/c", "/d"];
     for (at, path) in pages.iter().enumerate() {

@@ -315,7 +315,7 @@ fn a_check_continues_after_lines_that_are_not_toml() {
     "#]]
     .assert_eq(&checked.stderr);
     // The broken line may be the head of a table, so it is unknown which table the keys below it
-    // belong to. These keys may be the required ones, so no key is reported as missing.
+    // belong to. No key is reported as missing, because the keys below may be the required ones.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\

@@ -87,7 +87,8 @@ fn this_crawler_keeps_every_clause() {
 #[test]
 fn a_broken_clause_is_reported_with_evidence() {
     let (_dir, cmd) = setup("conformance-broken");
-    // A shell script as the crawler. It requests a page without requesting robots.txt first.
+    // A shell script as the crawler. The script requests a page without requesting robots.txt
+    // first.
     let script = "a=${CRAWL_URL#http://}; a=${a%/}; exec 3<>/dev/tcp/${a%:*}/${a#*:}; \
         printf 'GET / HTTP/1.1\\r\\nhost: %s\\r\\nconnection: close\\r\\n\\r\\n' \"$a\" >&3; cat <&3";
     let run = |format: &str| {

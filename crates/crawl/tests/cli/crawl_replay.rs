@@ -182,8 +182,8 @@ fn a_foreign_directory_runs_no_program_and_writes_no_file_in_a_replay() {
         ran.stderr
     );
 
-    // The replay accepts guarded keys that affect only requests, and ignores keys that every run
-    // sets anew.
+    // The replay accepts guarded keys that affect only requests, and ignores keys that apply only
+    // to a single run.
     dir.write("victim.txt", "precious");
     with(&[
         ("\nlog = \"\"", &format!("\nlog = \"{}\"", at("victim.txt"))),

@@ -17,7 +17,7 @@ const EXTRACT: &str = include_str!("../../../../docs/extract.md");
 /// The site's address, as shown in the documentation page.
 const ADDRESS: &str = "127.0.0.1:8000";
 
-/// Serves the site of the documentation page. Its address differs from [`ADDRESS`].
+/// Serves the site of the documentation page, at another address than [`ADDRESS`].
 fn site() -> TestWeb {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();

@@ -665,7 +665,7 @@ fn commands_that_only_read_leave_an_erased_crawl_undamaged() {
 }
 
 /// Puts `c` into the state after a crash in the last step of `crawl forget`: forget.json still
-/// lists the derived files to remove, some of which are already removed.
+/// lists the derived files to remove, and some of these files are already removed.
 fn interrupt_at_the_end(dir: &Dir) {
     let remove = [
         "index",

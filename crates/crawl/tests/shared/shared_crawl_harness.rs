@@ -211,8 +211,8 @@ impl Crawl {
         command.output().unwrap()
     }
 
-    /// Starts a worker next to a running one, and waits until the new worker has hosts. Meanwhile
-    /// the running worker is paused: it still hands over hosts, but can't finish the crawl.
+    /// Starts a worker next to a running one, and waits until the new worker has hosts. During the
+    /// wait, the running worker is paused: it still hands over hosts, but can't finish the crawl.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");

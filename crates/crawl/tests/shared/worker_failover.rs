@@ -15,9 +15,9 @@ fn crawl(seed: u64) -> Crawl {
     Crawl::of(web.latency(Duration::from_millis(10)))
 }
 
-/// Holds back the pages of a host until the returned sender is dropped. As soon as one of these
-/// pages is requested, the web also holds back all later requests, so no crawl of the web can end
-/// before then.
+/// Holds back the pages of a host until the returned sender is dropped. The first request for such
+/// a page makes the web hold back all later requests too, so no crawl of the web can end before
+/// then.
 fn held_back(web: TestWebBuilder, host: u32) -> (TestWebBuilder, Sender<()>) {
     let (hold, held) = channel();
     let held = Mutex::new(held);

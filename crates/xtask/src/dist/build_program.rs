@@ -38,7 +38,7 @@ pub(super) struct BuildFolders {
     pub(super) folder: PathBuf,
 }
 
-/// Where a wheel gets its SBOM and its license texts from.
+/// The source of the SBOM and the license texts in a wheel.
 enum Libraries<'a> {
     /// maturin makes the SBOM with its built-in cargo-cyclonedx. The licenses are only our own.
     Made,

@@ -131,7 +131,7 @@ pub(super) fn export_crawl(
     ));
     let settings = match has_mark {
         true => String::new(),
-        // Without a mark, the next run can't tell whether the settings are this user's own, so the
+        // Without a mark, the next run doesn't know whether the settings are this user's, so the
         // user has to accept them with --config.
         false => format!(" --config {}", quoted(&output.join(CONFIG))),
     };

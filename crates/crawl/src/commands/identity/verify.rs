@@ -197,8 +197,8 @@ impl Verifier {
         };
         let mut verdicts = verify(message, &self.keys, &terms);
         if request.at.is_none() {
-            // The log has no time for this request, so judge the signatures as of the time when the
-            // latest of them was created.
+            // The log has no time for this request, so judge the signatures at the time when the
+            // latest signature was created.
             let created = verdicts.iter().filter_map(|verdict| verdict.created).max();
             terms.at = created.unwrap_or(0);
             verdicts = verify(message, &self.keys, &terms);

@@ -1,5 +1,5 @@
-//! The task behind a polite client. It owns the scheduler, and uses each permit of the scheduler to
-//! send the request of a waiting call.
+//! The task behind a polite client. The pacer owns the scheduler, and uses each permit of the
+//! scheduler to send the request of a waiting call.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

@@ -29,7 +29,7 @@ pub(super) struct TomlFault {
 }
 
 /// A statement of a settings file: a key with its value, or the head of a table. The statement may
-/// be invalid. It extends to the start of the next one.
+/// be invalid. The next statement begins where this one ends.
 struct Statement {
     span: Range<usize>,
     is_head: bool,

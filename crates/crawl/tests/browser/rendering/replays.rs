@@ -32,8 +32,8 @@ fn report(output: &Output) -> Value {
 }
 
 /// Starts a web of two hosts. Pages of the first host show the time, a random number and data from
-/// both hosts. They name three more scripts: a disallowed one, a missing one, and one of the second
-/// host. The script of another page never finishes.
+/// both hosts. Each page also has three more scripts: a disallowed one, a missing one, and one of
+/// the second host. The script of another page never finishes.
 fn site() -> TestWeb {
     let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
