@@ -19,8 +19,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let web = TestWeb::builder().seed(1994).hosts(2).pages(10).start();
     let output = tempfile::tempdir()?;
 
-    // The crawler's name and version, a contact, the seeds and the crawl directory. On the public
-    // web a contact is required instead of `None`.
+    // The arguments are the crawler's name and version, a contact, the seeds and the crawl
+    // directory. On the public web, give a contact instead of `None`.
     let mut config = Config::new(
         ProductToken::new("first-crawl")?,
         "0.1",
@@ -31,7 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // A short delay is fine, because the server is our own.
     config.politeness.delay = Duration::from_millis(50);
 
-    // Runs until all URLs are done. After a kill, the same call with the same directory resumes.
+    // Run until all URLs are done. If the process is killed, the same call with the same directory
+    // resumes the crawl.
     let summary = crawl_engine::run(config, ControlChannels::unattended()).await?;
 
     println!("fetched:");

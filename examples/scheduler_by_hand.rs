@@ -20,7 +20,8 @@ const ANSWER: Duration = Duration::from_millis(120);
 const RULES_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // At least a second between two requests to a host. 7 seeds the random numbers.
+    // The default politeness leaves at least a second between two requests to a host. 7 is the seed
+    // of the random numbers.
     let mut scheduler = Scheduler::new(Politeness::default(), 7);
     let start = Tick::from_micros(1_000_000);
     let mut now = start;
@@ -33,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     loop {
         match scheduler.poll(now) {
-            // Permission to send one request. It can't be copied, and is returned after use.
+            // The permit allows one request. Permits can't be copied. After use, the permit is
+            // returned to the scheduler.
             PollOutcome::Issue(permit) => {
                 let purpose = permit.purpose().clone();
                 let at = now.since(start).as_secs_f64();
@@ -59,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
                 now = end;
             }
-            // No request may be sent earlier.
+            // No request may be sent before `then`, so jump to that time.
             PollOutcome::SleepUntil(then) => now = then,
             // Nothing is pending.
             PollOutcome::Idle => return Ok(()),

@@ -14,9 +14,9 @@ use crate::settings::{parse, usable};
 
 const FILE: &str = "study.toml";
 
-/// Parses any text as a settings file, once as a whole and once only its usable parts. If the text
-/// has no problems, both must give the same settings. The line and the column in each message must
-/// be within the text.
+/// Parses any text as a settings file in two ways: all of it, and only its usable parts. If the
+/// text has no problems, both ways must give the same settings. The line and the column in each
+/// message must be within the text.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut problems = ErrorCollector::default();

@@ -9,10 +9,10 @@ use crawl_archive::{AtomicFile, AtomicFileError, end_of_links};
 
 use crate::error::{CommandError, unwritable};
 
-/// Writes a file. An existing file is replaced only once the new one is complete, so a full disk
-/// leaves the old one. If its folder doesn't allow that, writes into the existing file. Through a
-/// symbolic link, creates or replaces the file that it leads to. Writes directly to anything else at
-/// `path`, such as `/dev/stdout`.
+/// Writes a file atomically: an existing file is replaced only once the new one is complete, so a
+/// full disk leaves the old one intact. If the folder doesn't allow new files, overwrites the
+/// existing file instead. Follows a symbolic link, and creates or replaces its target. If `path` is
+/// not a regular file, such as `/dev/stdout`, writes to it directly.
 pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
     let target = end_of_links(path);
     let written = match fs::metadata(&target) {
@@ -27,9 +27,10 @@ pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Com
     written.map_err(|why| unwritable(path, &why))
 }
 
-/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`. A crawl
-/// can't continue if its directory contains other files, and `out` may be one of the crawl's own.
-/// Commands refuse the directory itself, since it exists.
+/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`: it could
+/// overwrite a file of the crawl, and a file that isn't the crawl's would keep the crawl from
+/// continuing. `out` may be one of `dirs` itself here, because commands refuse an output that
+/// exists.
 pub(crate) fn refuse_inside<'a>(
     out: &Path,
     dirs: impl IntoIterator<Item = &'a Path>,
@@ -51,18 +52,20 @@ pub(crate) fn inside_error(out: &dyn Display, dir: &Path) -> CommandError {
     .hint("choose a place outside that directory")
 }
 
-/// Returns whether `path` is the directory `dir` or inside of it, through links too. False if `dir`
-/// is empty.
+/// Returns whether `path` is the directory `dir` or inside of it, after resolving symbolic links.
+/// False if `dir` is empty.
 pub(crate) fn is_inside(path: &Path, dir: &Path) -> bool {
     !dir.as_os_str().is_empty() && real_path(path).starts_with(real_path(dir))
 }
 
-/// Returns whether `path` is the report of the crawl in `dir`, which `crawl report` may write again.
+/// Returns whether `path` is the report of the crawl in `dir`, which `crawl report` may write
+/// again.
 pub(crate) fn is_report_of(path: &Path, dir: &Path) -> bool {
     real_path(path) == real_path(dir).join("report.html")
 }
 
-/// Returns the absolute path that `path` leads to, without links and `..`. Nothing need exist there.
+/// Returns the absolute path that `path` leads to, without symbolic links and `..`. The path
+/// doesn't have to exist.
 fn real_path(path: &Path) -> PathBuf {
     let path = end_of_links(path);
     let mut real = PathBuf::new();
@@ -160,10 +163,11 @@ mod tests {
                 .unwrap()
                 .is_symlink()
         );
-        // The old file was not written to, so it would still be there if the disk had been full.
+        // The open handle still reads the old content, so the old file was replaced and not
+        // overwritten. A full disk would have left it in place.
         assert_eq!(std::io::read_to_string(opened).unwrap(), "old");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
-        // A link whose target doesn't exist yet.
+        // Write through a link whose target doesn't exist yet.
         fs::create_dir(dir.path().join("reports")).unwrap();
         symlink("reports/latest", dir.path().join("second")).unwrap();
         symlink("today.html", dir.path().join("reports/latest")).unwrap();

@@ -95,7 +95,7 @@ fn shared_browser(terms: BrowserSettings) -> Result<Arc<dyn Renderer>, BrowserEr
 }
 
 /// Returns the browser for a replay with these settings, without screenshots. If no browser is
-/// installed, the replay reads the archived DOMs.
+/// installed, returns a renderer with which the replay reads the archived DOMs.
 ///
 /// # Errors
 /// The program named by the settings does not exist, or the browser's sandbox can't be used.
@@ -128,8 +128,8 @@ fn of_browser(problem: &BrowserError) -> CommandError {
     CommandError::usage(message(problem)).hint(hint).about(flag)
 }
 
-/// Returns the first line of a browser error. The second line is a hint that doesn't name the flags
-/// of `crawl`.
+/// Returns the first line of a browser error. Omits the second line, a hint that doesn't name the
+/// flags of `crawl`.
 fn message(problem: &BrowserError) -> String {
     let text = problem.to_string();
     text.lines().next().unwrap_or_default().to_owned()
@@ -216,7 +216,8 @@ impl PageRequestHandler for PageResources {
             url: wanted.url,
             method: wanted.method,
         };
-        // Not in the future, so that the crawl gets the requests in the page's order.
+        // Send the request now rather than when the future is first polled, so that the crawl
+        // receives the requests in the order in which the page made them.
         let answer = self.0.request(request);
         Box::pin(async move {
             match answer.await {

@@ -30,8 +30,8 @@ impl TrapDetector {
         Some(lines.join("\n").into_bytes())
     }
 
-    /// Restores stored deferred kinds of URLs. Skips lines that can't be read, so the kinds in
-    /// those lines must be learned again.
+    /// Restores stored deferred kinds of URLs. Skips lines that can't be read. The kinds in those
+    /// lines are learned again from further pages.
     pub fn restore(&mut self, stored: &[u8]) {
         if let Some(kinds) = read(stored) {
             self.deferred = DeferredUrlKinds::default();

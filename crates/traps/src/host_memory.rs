@@ -45,14 +45,15 @@ pub(super) struct TextOccurrences {
     pub(super) followed: Option<Box<UrlsFromBarrenPages>>,
 }
 
-/// The URLs found on the barren pages (pages with nothing new) with one text.
+/// The URLs found on barren pages (pages with nothing new) that have the same text.
 #[derive(Debug, Default)]
 pub(super) struct UrlsFromBarrenPages {
-    /// The highest level of these pages.
+    /// The highest level of the barren pages, that is, the number of consecutive pages with nothing
+    /// new on the way to a page.
     pub(super) level: u8,
-    /// The number of URLs that were first found on these pages.
+    /// The number of URLs that were first found on these barren pages.
     pub(super) children: u32,
-    /// The keys of the first of these pages with new URLs.
+    /// The keys of at most `MAX_MEMBERS` of the barren pages on which URLs were first found.
     pub(super) members: Vec<u64>,
 }
 
@@ -152,8 +153,8 @@ mod tests {
                 for text in 0..1024 {
                     texts.entry(text, TextOccurrences::default);
                 }
-                // A host's memory is measured only when its next page arrives, so only then may
-                // other hosts be evicted.
+                // Simulate a further page of the host. Only then is the memory of the host
+                // measured, and may other hosts be evicted.
                 memories.for_page(&key);
             }
             n += 1;

@@ -11,8 +11,8 @@ use crawl_weburl::{
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// How many pairs of equal pages put a rule in force, provided that no pair of unequal pages was
-/// found.
+/// Number of pairs of equal pages that put a rule in force. A single pair of unequal pages prevents
+/// this.
 const PAIRS: u32 = 3;
 /// Maximum number of recent pages that are remembered per host.
 const MAX_PAGES: usize = 2048;
@@ -26,8 +26,8 @@ const MAX_RULES: usize = 64;
 /// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
 /// other pages.
 const MIN_WORDS: u32 = 8;
-/// The end of the reason why a URL is not fetched under its own spelling, before the URL that is
-/// fetched instead.
+/// Separates the two parts of the reason why a URL is not fetched under its own spelling: the
+/// evidence, and the URL that is fetched instead.
 const ASKED_FOR_AS: &str = "; asked for as ";
 
 /// How a rule changes a URL to the spelling that is fetched.
@@ -35,8 +35,8 @@ const ASKED_FOR_AS: &str = "; asked for as ";
 enum Form {
     /// Use the plain spelling, because its URL gave the same page.
     Plain,
-    /// Replace every session id by this one. Other ids gave the same page, but the URL without an
-    /// id was never fetched.
+    /// Replace every session id by this one. URLs with other ids gave the same page, but the URL
+    /// without an id was never fetched.
     OneId(String),
 }
 
@@ -60,8 +60,8 @@ struct Page {
 /// The hash of a page's text. `None` for a page with too few words to compare.
 type TextHash = Option<NonZeroU64>;
 
-/// A fetched page whose URL is another spelling of a plain URL. `step` is the difference between
-/// both spellings.
+/// A fetched page whose URL is an alternative spelling of a plain URL. `step` is the step that
+/// turns the alternative spelling into the plain one.
 #[derive(Debug)]
 struct Variant {
     page: Page,
@@ -79,8 +79,8 @@ pub(super) struct LearnedSpellings {
     /// page that was fetched.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
-    /// The hashes of the URLs that no rule changes ([`LearnedSpellings::keep`]), with whether the
-    /// other spelling failed.
+    /// The hashes of the URLs that no rule may change ([`LearnedSpellings::keep`]), each with
+    /// whether the other spelling gave no page.
     kept: RecentMap<bool>,
     /// The number of pairs of pages that were compared so far.
     compared: u64,
@@ -155,7 +155,8 @@ impl LearnedSpellings {
         } else if self.kept.len() < MAX_KEPT {
             self.kept.entry(key, || has_other_failed);
         } else {
-            // Without the rule, the URL keeps its spelling too.
+            // This URL can't be remembered, because the map is full, so end the rules that would
+            // change its spelling.
             for spelling in naming.candidates(url) {
                 self.doubt(&spelling);
             }
@@ -273,8 +274,8 @@ impl LearnedSpellings {
     }
 }
 
-/// Applies the rules in force to a URL. Returns the other spelling, and the reason of the first rule
-/// that changed the URL.
+/// Applies the rules in force to a URL. Returns the other spelling, and the reason of the first
+/// rule that changed the URL.
 fn same_as(
     rules: &[Rule],
     naming: &SpellingStepPolicies,
@@ -308,8 +309,8 @@ fn rule_for<'a>(rules: &'a [Rule], spelling: &AlternativeSpelling) -> Option<&'a
 pub struct RecordedSpellings(HashMap<HostKey, Vec<Rule>>);
 
 impl RecordedSpellings {
-    /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores any
-    /// other reason.
+    /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores
+    /// any other reason.
     pub fn add(&mut self, url: &CanonicalUrl, reason: &str) {
         let Some(rule) = Rule::of_evidence(reason) else {
             return;
@@ -338,9 +339,9 @@ impl RecordedSpellings {
     }
 }
 
-/// Returns whether the reason of [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs) is a rule
-/// about session ids. The other spelling is then fetched even if nothing links to it, because each
-/// link may have another id.
+/// Returns whether the reason of [`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs) is a
+/// rule about session ids. The other spelling is then fetched even if nothing links to it, because
+/// each link may have another id.
 #[must_use]
 pub fn is_about_session_ids(reason: &str) -> bool {
     reason.starts_with(SpellingStep::SessionId.name())

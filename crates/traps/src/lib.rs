@@ -43,8 +43,8 @@ use self::template_history::{PageYield, TemplateHistory};
 /// The maximum level of a URL (the number of consecutive pages with nothing new on the way to it).
 pub const MAX_LEVEL: u8 = 30;
 
-/// Maximum number of pages with the same text that are remembered. URLs found on these pages can be
-/// deferred.
+/// Maximum number of pages with the same text that are remembered. Only URLs found on remembered
+/// pages can be deferred because of this text.
 const MAX_MEMBERS: usize = 16;
 /// Maximum number of deferred kinds of URLs, over all hosts.
 const MAX_DEFERRED_KINDS: usize = 16_384;
@@ -404,10 +404,10 @@ impl TrapDetector {
         }
     }
 
-    /// Keeps the spelling of a URL, so that [`TrapDetector::disposition`] doesn't replace it by
-    /// another spelling. If `has_other_failed`, the other spelling did not give a page: then the rule
-    /// ends once [`TrapDetector::observe`] gets a page from the kept URL. A rule also ends if too many
-    /// URLs are kept.
+    /// Keeps the spelling of a URL: from now on, [`TrapDetector::disposition`] doesn't replace it
+    /// by another spelling. `has_other_failed` is true if the other spelling did not give a page.
+    /// The rule for that spelling then ends once [`TrapDetector::observe`] gets a page from the
+    /// kept URL. Rules also end if too many URLs are kept.
     pub fn keep_spelling(&mut self, url: &CanonicalUrl, has_other_failed: bool) {
         let key = url.host_key();
         if let Some(host) = self.hosts.get_mut(&key) {
@@ -416,9 +416,9 @@ impl TrapDetector {
         }
     }
 
-    /// Returns true if a URL must wait until the earlier pages of its host were read. A URL with
-    /// trap signs must wait if its kind has not yet proven useful, or if pages with nothing new led
-    /// to the URL.
+    /// Returns true if a URL must wait until the earlier pages of its host were read. Only a URL
+    /// with trap signs must wait: if pages with nothing new led to it, or if its kind has not yet
+    /// proven useful.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {

@@ -8,8 +8,8 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// How many pairs of equal pages show that an origin is a mirror, provided that no pair of unequal
-/// pages was found.
+/// Number of pairs of equal pages that show that an origin is a mirror. A pair of unequal pages
+/// that comes after the first equal pair prevents this.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
 /// Beyond the limit: the oldest are forgotten.
@@ -62,7 +62,8 @@ impl Default for MirrorTracker {
 }
 
 impl MirrorTracker {
-    /// Records a fetched page. Returns whether the page was compared with a page of another origin.
+    /// Records a fetched page. Returns whether the page is evidence for or against its origin being
+    /// a mirror of another origin.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
             return false;
@@ -128,8 +129,9 @@ impl MirrorTracker {
     }
 }
 
-/// Returns the copy of a page on the mirrored origin. `rule` is the reason why the page is deferred,
-/// as in [`UrlDisposition::Mirror`](crate::UrlDisposition::Mirror). `None` for other reasons.
+/// Returns the copy of a page on the mirrored origin. `rule` is the reason why the page is
+/// deferred, as in [`UrlDisposition::Mirror`](crate::UrlDisposition::Mirror). `None` for other
+/// reasons.
 #[must_use]
 pub fn mirrored_page(url: &CanonicalUrl, rule: &str) -> Option<CanonicalUrl> {
     let (origin, _) = rule.strip_prefix(MIRROR_OF)?.split_once(": ")?;
@@ -248,8 +250,8 @@ mod tests {
                 "{changed_page:?}"
             );
         }
-        // An origin's repeated page is not compared again, and at most `MAX_ORIGINS` origins are
-        // compared at one path.
+        // A page that an origin serves again is not compared again, and at most `MAX_ORIGINS`
+        // origins are compared at one path.
         let mut mirrors = MirrorTracker::default();
         for host in ["a", "b", "b", "c", "d", "e", "f"] {
             mirrors.learn(&url(&format!("http://{host}.example/p")), &page);

@@ -102,8 +102,8 @@ impl RecentShingles {
     /// makes shingles new.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
-        // One bit per slot, set if this page filled the slot. With these bits, a new shingle that
-        // the page repeats counts as new each time.
+        // One bit per slot, set if this page filled the slot. The bits let a new shingle count as
+        // new each time that the page repeats it.
         let mut from_page = vec![0; self.buckets.len()];
         let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
         let (mut new_words, mut run, mut known) = (0, 0, 0);
@@ -112,7 +112,8 @@ impl RecentShingles {
                 run += 1;
                 continue;
             }
-            // New words at the beginning of a text are in fewer shingles than words in the middle.
+            // New words at the beginning of a text are in fewer shingles than words in the middle,
+            // so add the words that `words_in` misses.
             if run > 0 && known == 0 {
                 new_words += SHINGLE - 1;
             }
@@ -122,7 +123,7 @@ impl RecentShingles {
         new_words += match run {
             _ if known == 0 => gist.words as usize,
             0 => 0,
-            // New words at the end of a text are in fewer shingles than words in the middle.
+            // New words at the end of a text are in fewer shingles too.
             run => words_in(run) + SHINGLE - 1,
         };
         new_words + WORDS_AN_IMAGE * gist.images.iter().filter(|image| is_new(image)).count()

@@ -27,8 +27,8 @@ const MAX_OWN_WORDS: usize = 32;
 /// The minimum length in bytes of a word of the page's own URL that is recognized in the page's
 /// text. Shorter words are too common.
 const MIN_OWN_WORD: usize = 3;
-/// The number that replaces a date or a word of the page's own URL. Several consecutive dates or
-/// such words are replaced by it once.
+/// The number that replaces a date or a word of the page's own URL. Several such words in a row
+/// become a single placeholder.
 const PLACEHOLDER: u64 = 1;
 
 /// The text and the images of a page as a few numbers.
@@ -138,7 +138,7 @@ impl PageFingerprintBuilder {
                 break;
             }
             // Clear the bits of this word. The addition carries through all of them, because they
-            // are consecutive.
+            // are consecutive ones.
             words &= words.wrapping_add(1 << from);
         }
         match block.is_before_reference {
@@ -308,8 +308,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// For each result of `place_of` for the first three letters of a word, whether the word may be in
-/// `NAMES_OF_DAYS`. Few other words have the same result as a name.
+/// Whether a word may be in `NAMES_OF_DAYS`, by the value of `place_of` for its first three
+/// letters. This is a quick test that excludes most other words.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;

@@ -102,8 +102,8 @@ impl<V> RecentMap<V> {
         }
     }
 
-    /// Frees a slot. A search ends at a free slot, so entries behind it that a search could no
-    /// longer reach are moved up.
+    /// Frees a slot. A search ends at the first free slot, so moves up those of the following
+    /// entries that a search could otherwise no longer reach.
     fn vacate(&mut self, mut free: usize) {
         let mut slot = self.next(free);
         while let Some(place) = usize::from(self.slots[slot]).checked_sub(1) {

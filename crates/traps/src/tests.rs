@@ -330,7 +330,7 @@ fn selections_of_the_same_items_end() {
 }
 
 /// Three links of the first page, and many links of a page far from the first, lead to endless
-/// chains.
+/// chains of redirects.
 #[test]
 fn endless_redirects_end() {
     let links: Vec<String> = (4..50).map(|n| format!("/go/{n}00")).collect();

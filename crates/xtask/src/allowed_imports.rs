@@ -182,11 +182,11 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
     ("xtask", &[]),
 ];
 
-/// Programs that are never shipped and may name any package.
+/// Programs that are never shipped, and may therefore depend on any package.
 pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
-/// The crate that the tests of every crate may use. This crate itself depends on no crate of the
-/// workspace, not even in tests.
+/// The crate that the tests of every crate may use. The crate itself depends on no other crate of
+/// the workspace, not even in its own tests.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
 /// Pairs of a crate and another crate that its tests may also use. The engine's tests need
@@ -209,8 +209,8 @@ pub(crate) const PURE: [&str; 12] = [
     "crawl-scheduler",
 ];
 
-/// Pairs of lists. No crate of the first list may depend on a package of the second one, directly
-/// or through other packages.
+/// Pairs of lists of crates. No crate of the first list may depend on a package of the second list,
+/// directly or through other packages.
 pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     (
         &PURE,
@@ -278,8 +278,8 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Pairs of a package and a crate that may name that package in its manifest. No other crate may
-/// name it, so that the package stays replaceable. `TOOLS` are exempt.
+/// Pairs of a package and a crate. Outside of tests, only the crates paired with a package, and
+/// `TOOLS`, may name it in their manifests, so that the package stays replaceable.
 pub(crate) const OWNED: [(&str, &str); 35] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
@@ -441,8 +441,8 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // Only `replay` and `driver` use all three modules that follow (`crawl_loop`, `read`
-            // and `write`).
+            // Only `replay` and `driver` may import the modules `crawl_loop`, `read` and `write`
+            // together.
             (
                 "crawl_loop",
                 &[

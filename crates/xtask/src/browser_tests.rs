@@ -38,8 +38,8 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// If a test fails, or a program or file that the tests need is missing.
 pub fn test(workspace: &Workspace) -> Result<()> {
-    // Test the search page, the static page and the rendering of pages. Name the whole workspace,
-    // because for a single package Cargo would rebuild the libraries with other features.
+    // Test the search page, the static page and the rendering of pages. Select the whole workspace,
+    // because for a single package Cargo would rebuild shared libraries with other features.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.env("RUST_TEST_THREADS", test_threads()?);
     command.envs(environment(workspace)?);

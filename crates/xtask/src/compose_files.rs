@@ -15,7 +15,7 @@ const CONFIG: &str = "config/small-site.toml";
 /// Variables that the compose files leave to the user, with values for the check.
 const VARIABLES: [(&str, &str); 1] = [("CRAWL_SEED", "https://www.example.org/")];
 
-/// Path inside a service where the configuration is mounted.
+/// Path in a service's file system where the configuration is mounted.
 const MOUNTED: &str = "/etc/crawl/small-site.toml";
 
 /// Python script that converts YAML to JSON with a maintained parser, resolving merge keys.
@@ -93,8 +93,8 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
                 || own_start().all(|text| text.contains("chmod 0700")),
             "starts PostgreSQL in a data directory that others may read",
         );
-        // A service that is restarted only on failure is expected to end on its own, so it needs no
-        // health check.
+        // Require a health check of each service that is meant to run forever. A service that is
+        // restarted only on failure is expected to end.
         demand(
             service["healthcheck"]["test"].is_array() || service["restart"] == "on-failure",
             "has no health check",

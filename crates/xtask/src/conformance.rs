@@ -59,7 +59,7 @@ struct Peer {
     version: &'static str,
     source: Source,
     token: &'static str,
-    /// Flags of `crawl conformance` for this crawler, in addition to [`CHECK`].
+    /// Further arguments of `crawl conformance` for this crawler, in addition to [`CHECK`].
     again: &'static str,
     /// Arguments of the crawler. A `_` within a word stands for a space, and `{files}` for the
     /// folder of the scripts.

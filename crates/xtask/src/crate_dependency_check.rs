@@ -81,9 +81,9 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Returns whether the tests of `package` may use the crate `name`, because `FOR_TESTS_OF` allows
-/// it or because a dependency of `package` may use that crate. Tests need such crates to construct
-/// arguments for the dependency's functions.
+/// Returns whether the tests of `package` may use the crate `name`: if `FOR_TESTS_OF` lists the
+/// pair, or if a dependency of `package` may use `name`. In the latter case, tests need `name` to
+/// construct arguments for functions of the dependency.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()

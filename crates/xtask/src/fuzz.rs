@@ -88,9 +88,9 @@ const UNUSED: [&str; 21] = [
 /// Maximum bytes of a corpus in the repository. If a corpus is larger, its longest inputs are
 /// dropped.
 const MAX_CORPUS_BYTES: usize = 100 << 10;
-/// Maximum seconds for one input. A slower input is a failure, and so is an input that takes more
-/// than `MAX_MEMORY` MiB of memory.
+/// Maximum seconds for one input. A slower input is a failure.
 const MAX_SECONDS: u32 = 5;
+/// Maximum memory for one input, in MiB. An input that takes more is a failure.
 const MAX_MEMORY: u32 = 2048;
 
 /// Arguments of `cargo xtask fuzz`.

@@ -44,11 +44,11 @@ enum Place {
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Concurrent with the tests, one after the other. The tests often wait, and leave a processor
+    /// Concurrent with the tests, but one after the other. Tests often wait and leave a processor
     /// idle.
     BesideTests,
-    /// Concurrent with the tests and all [`Place::BesideTests`] steps. For a step that takes about
-    /// as long as all of those.
+    /// Concurrent with the tests and with all [`Place::BesideTests`] steps, because this step alone
+    /// takes about as long as all [`Place::BesideTests`] steps together.
     BesideAll,
 }
 
@@ -78,8 +78,8 @@ const STEPS: [Step; 25] = [
     step("browser", Kind::Heavy, browser_tests::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // Run `smallest` after `test`: the steps concurrent with the tests are still running then, but
-    // leave a processor idle.
+    // Run `smallest` after `test`. The steps that run concurrently with the tests usually take
+    // longer than `test`, but leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 
@@ -189,8 +189,8 @@ fn run_in_turn(
     Ok(())
 }
 
-/// Runs some steps concurrently: downloads with the builds, and steps that need no further build
-/// with the tests.
+/// Runs some steps concurrently: downloads at the same time as the builds, and steps that need no
+/// further build at the same time as the tests.
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,

@@ -44,8 +44,8 @@ const PARTS: [(&str, &str); 18] = [
 /// The program's crate, which comes last in the table.
 const PROGRAM: (&str, &str) = ("crawl", "Commands and servers");
 
-/// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond the limit,
-/// or the recorded failure in backticks.
+/// Settings that are limits. Each has its key in `docs/configuration.md`, and a description of what
+/// happens beyond the limit, which may be the name of the recorded failure in backticks.
 const SETTINGS: [(&str, &str); 14] = [
     ("timeout", "`timeout`"),
     ("connect-timeout", "`connect_timeout`, `dns_timeout`"),

@@ -43,7 +43,7 @@ const PARTS: [Part; 7] = [
     part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
     part("crawl-scope", "crates/scope/src/**", "--tests", &[]),
     part("crawl-traps", "crates/traps/src/**", "--tests", &[]),
-    // Skip the tests of torn commits and failing disks, and the benchmark, because these take as
+    // Skip the benchmark and the tests of torn commits and failing disks, because these take as
     // long as all other tests.
     part(
         "crawl-frontier",
@@ -141,9 +141,10 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Draws the sample. Returns, for each list, the mutants whose rank is in `part`, in list order.
+/// Draws the sample from lists of mutants, one list per package. Ranks all mutants, and returns
+/// those of each list whose rank is in `part`, in list order.
 ///
-/// The seed and the mutant's name alone determine the order of ranks. So a larger sample includes
+/// A mutant's rank depends only on the seed and on the mutants' names. So a larger sample includes
 /// every smaller sample with the same seed, and most of a sample stays the same when code changes
 /// elsewhere.
 fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>> {
@@ -232,9 +233,9 @@ impl Tool<'_> {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        // Record the mutants that were not drawn as already caught, so that `--iterate` skips them.
-        // The drawn mutants can't be selected by `--re`, because cargo-mutants 27.1 runs deletions
-        // of struct fields whatever their name.
+        // cargo-mutants with `--iterate` skips mutants that an earlier run caught, so list the
+        // mutants that were not drawn as caught. The drawn ones can't be selected with `--re`
+        // instead, because cargo-mutants 27.1 runs deletions of struct fields whatever their name.
         let left_out: String = list
             .iter()
             .filter(|name| !drawn.contains(name))

@@ -157,8 +157,9 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
         venv_without_ensurepip(workspace, &venv)?;
     }
     let mut pip = workspace.program(venv.join("bin/python"));
-    // The list names all dependencies, so `pip` must not add others. FastWARC declares `brotli` but
-    // works without it. If `brotli` were installed, warcio would fail on any body with that coding.
+    // The list includes all dependencies, so `pip` must not add others. In particular, FastWARC
+    // declares `brotli` as a dependency but works without it. With `brotli` installed, warcio would
+    // fail on any body with that coding.
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]);
     pip.arg("--requirement");
     run(pip.arg(&requirements))?;

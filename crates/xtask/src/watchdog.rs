@@ -172,8 +172,8 @@ fn descendants(root: u32) -> BTreeSet<u32> {
         .filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // Search from the end, because the program's name, which comes before the other fields,
-            // may contain `) ` too.
+            // Split after the last `) `, because the program's name, which is in parentheses before
+            // the other fields, may contain `) ` too.
             let (_, rest) = stat.rsplit_once(") ")?;
             let mut fields = rest.split(' ');
             let is_over = fields.next()? == "Z";

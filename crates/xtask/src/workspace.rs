@@ -93,8 +93,8 @@ impl Workspace {
         self.program(&self.itself)
     }
 
-    /// Sets the environment variables for `builds_once`. Set for every program, because a program
-    /// may start Cargo.
+    /// Sets the environment variables for `builds_once`. Every program gets them, because it may
+    /// start Cargo.
     fn build_once(&self, command: &mut Command) {
         if self.builds_once {
             command.env("CARGO_INCREMENTAL", "0");

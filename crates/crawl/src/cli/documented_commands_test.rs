@@ -46,8 +46,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Returns the command lines in a page's `console` blocks that run `crawl`, each joined into one
-/// line.
+/// Returns the command lines that run `crawl` in a page's `console` blocks. Joins the lines of a
+/// command that continues on the next line.
 fn commands_of(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut in_block = false;

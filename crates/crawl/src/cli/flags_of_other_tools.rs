@@ -7,8 +7,8 @@ use clap::Command;
 pub(super) const ROBOTS_ALWAYS_APPLY: &str = "no flag ignores robots.txt, because it is what the \
      site permits; a site's owner can permit this crawler by its name (--agent)";
 
-/// Flags of this program, each with the flags of other tools that do the same. A short flag with
-/// several meanings in these tools has that of wget.
+/// Flags of this program, each with the flags of other tools that do the same. If tools disagree on
+/// the meaning of a short flag, its meaning in wget is listed.
 const OUR_FLAGS: [(&str, &[&str]); 24] = [
     (
         "max-depth",
@@ -172,7 +172,8 @@ mod tests {
         };
         for (name, theirs) in OUR_FLAGS {
             let own = format!("--{}", name.split(' ').next().unwrap());
-            // `crawl` itself has no `--out`.
+            // Only subcommands have `--out`, so the flags that map to it are exempt from both
+            // checks.
             assert!(takes(&own) || name == "out", "{own}");
             for flag in theirs.iter().filter(|_| name != "out") {
                 assert!(!takes(flag), "{flag}");

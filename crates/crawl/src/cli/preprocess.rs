@@ -100,8 +100,8 @@ fn prepare(
             prepared.push(as_seed(command, text).unwrap_or(word));
         } else if text == "--" {
             is_past_flags = true;
-            // Drop the `--` of a command that takes seeds, because each seed after it is rewritten
-            // as a flag.
+            // Drop the `--`, because this command's positional words are seeds. Every seed is
+            // rewritten as a flag, which must not come after `--`.
             if !takes_seeds(command) {
                 prepared.push(word);
             }
@@ -162,9 +162,9 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
     })
 }
 
-/// Returns whether the next word is meant as the flag's value: the flag accepts the word, or the
-/// word can be neither a seed nor a command. In the second case clap then reports which values are
-/// possible.
+/// Returns whether the word after a flag is meant as the flag's value. This is so if the flag
+/// accepts the word, or if the word can be neither a seed nor a command. In the latter case, clap
+/// rejects the word and lists the possible values.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
     let Some(word) = next.to_str().filter(is_word) else {

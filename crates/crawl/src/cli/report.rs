@@ -7,9 +7,9 @@ use crawl_records::FaultKind;
 
 use crate::error::nearest;
 
-/// Flags that can't be used with `--faults`: flags for other lists, and flags that require these.
-/// A flag that requires `--faults` must conflict with each of them too, or else clap drops the
-/// requirement and ignores the flag. The same holds for the other three constants.
+/// Flags that conflict with `--faults`: flags that select another report, and flags that are only
+/// allowed with such a flag. Flags that require `--faults` must declare the same conflicts.
+/// Otherwise clap drops the requirement, and the flag is silently ignored.
 const NOT_WITH_FAULTS: [&str; 9] = [
     "json",
     "html",
@@ -21,7 +21,8 @@ const NOT_WITH_FAULTS: [&str; 9] = [
     "site",
     "max_clicks",
 ];
-/// Flags that can't be used with `--site`.
+/// Flags that conflict with `--site`, and with every flag that requires `--site` (see
+/// [`NOT_WITH_FAULTS`]).
 const NOT_WITH_SITE: [&str; 11] = [
     "changes",
     "broken",
@@ -35,7 +36,8 @@ const NOT_WITH_SITE: [&str; 11] = [
     "write_baseline",
     "fail_on_faults",
 ];
-/// Flags that can't be used with `--broken`.
+/// Flags that conflict with `--broken`, and with every flag that requires `--broken` (see
+/// [`NOT_WITH_FAULTS`]).
 const NOT_WITH_BROKEN: [&str; 12] = [
     "html",
     "changes",
@@ -50,7 +52,8 @@ const NOT_WITH_BROKEN: [&str; 12] = [
     "write_baseline",
     "fail_on_faults",
 ];
-/// Flags that can't be used with `--compare`.
+/// Flags that conflict with `--compare`, and with every flag that requires `--compare` (see
+/// [`NOT_WITH_FAULTS`]).
 const NOT_WITH_COMPARE: [&str; 14] = [
     "html",
     "changes",

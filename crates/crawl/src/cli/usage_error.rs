@@ -11,8 +11,8 @@ use super::flags_of_other_tools::{self, ROBOTS_ALWAYS_APPLY};
 use crate::error::{FINISHED, USAGE, cut, nearest, quoted};
 use crate::terminal::note;
 
-/// Prints a clap error. For clap, help and version are errors too: this function prints them to
-/// stdout unchanged.
+/// Prints a clap error with a hint. Requests for help or the version are clap errors too; their
+/// text goes to stdout unchanged.
 pub(crate) fn show(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -91,7 +91,7 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
 }
 
 /// Returns the hint for a crawl's directory that `command` can't take as an argument. `command` is
-/// the first argument, whether or not it is the name of a command.
+/// the first word of the command line, which may not be the name of a command.
 fn hint_for_crawl_dir(command: &str, dir: &Path) -> Option<String> {
     let is_gathered = dir.join(WORKERS).exists();
     let dir = quoted(dir);
@@ -105,7 +105,8 @@ fn hint_for_crawl_dir(command: &str, dir: &Path) -> Option<String> {
         }
         "control" => format!("the directory comes first, as in `crawl control {dir} pause`"),
         "check" => format!("`crawl report {dir} --faults` lists the faults of the crawl in it"),
-        // No run continues a crawl in a gathered directory.
+        // The directory combines those of several workers (`crawl gather`), so no run can continue
+        // a crawl in it.
         _ if is_gathered => return None,
         "plan" => format!("`crawl plan --output {dir}` estimates the next run of the crawl in it"),
         command if args::command().find_subcommand(command).is_none() => {
@@ -162,7 +163,7 @@ fn first_argument() -> String {
         .unwrap_or_default()
 }
 
-/// Returns the hint for an error about which clap has no advice.
+/// Returns the hint for an error for which clap suggests nothing.
 fn hint_for(error: &clap::Error) -> String {
     let command = args::command();
     let first = first_argument();

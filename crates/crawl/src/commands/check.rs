@@ -26,8 +26,8 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
         false => Some(TemporaryFolder::make("check")?),
     };
     if let Some(folder) = &temporary {
-        // Replace an `output` in the file of --config, which is the directory of the site's own
-        // crawl. A check must not change that directory.
+        // Override any `output` in the file of --config, because it names the directory of the
+        // site's regular crawl, which a check must not change.
         layer.put_into(folder.path());
     }
     refuse_plain_crawl(layer)?;

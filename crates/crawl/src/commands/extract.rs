@@ -29,8 +29,8 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));
     }
-    // A later round must extract the same fields. Ignore an unreadable crawl.toml, because then no
-    // later round is possible.
+    // Also store the rules in crawl.toml, so that later rounds extract the same fields. If
+    // crawl.toml can't be read, no later round is possible, so ignore the error.
     let config = || {
         let config = stored_with_rules(dir, rules.configs(), &UserFolders::of_process());
         config.ok().flatten()

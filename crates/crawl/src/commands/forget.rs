@@ -83,22 +83,24 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
-        // If the user's key is unavailable, the list of files stays unsigned. After a crash, the
-        // user then has to accept the list with `--finish`.
+        // Sign the list of files to change, so that the next start can finish the erasure after a
+        // crash. If the user's key is unavailable, the list stays unsigned, and the user has to
+        // accept it with `--finish`.
         sign: &|list| sign(&UserFolders::of_process(), dir, MarkPurpose::Forget, list).ok(),
     };
     let missing = missing_derived(dir)?;
     let has_index = dir.join(INDEX).is_dir();
     let report = dir.join(REPORT).is_file() || missing.report;
     let forgotten = forget(dir, &order).map_err(of_dir)?;
-    // Removed files are already gone, so a crash here leaves no forgotten data behind.
+    // The outdated report and index are already deleted, so a crash before they are rebuilt leaves
+    // no forgotten data behind.
     let index = has_index && !dir.join(INDEX).is_dir() || missing.index;
     make_derived(dir, RemovedDerivedFiles { report, index })?;
     show(&forgotten, "forgotten", args.json)
 }
 
-/// Finishes an interrupted erasure of this user in `dir`, and rebuilds the derived files that it
-/// removed.
+/// Finishes an erasure in `dir` that this user began and that was interrupted. Rebuilds the report
+/// and the search index if the erasure removed them.
 ///
 /// # Errors
 /// The erasure isn't proven to be this user's, or can't be finished.
@@ -109,8 +111,8 @@ pub(crate) fn finish_interrupted_and_rebuild(dir: &Path) -> Result<(), CommandEr
     }
 }
 
-/// Runs `crawl forget --finish`. The user accepts the list of files of the interrupted command, so
-/// the list's signature isn't checked.
+/// Runs `crawl forget --finish`. With this flag the user accepts the interrupted command's list of
+/// files, so the list's signature isn't checked.
 fn finish(dir: &Path) -> Result<u8, CommandError> {
     let of_dir = |error| of_engine(&error, dir);
     let finished = finish_forget(dir, &|_, _| true).map_err(of_dir)?;
@@ -135,8 +137,8 @@ fn finish(dir: &Path) -> Result<u8, CommandError> {
     Ok(FINISHED)
 }
 
-/// Returns the derived files that a finished crawl should have, but that are missing because an
-/// erasure ended after it had removed them.
+/// Returns which of the report and the search index are missing, although the crawl is finished.
+/// This happens if a process crashed after an erasure had removed them.
 fn missing_derived(dir: &Path) -> Result<RemovedDerivedFiles, CommandError> {
     let is_ended = is_ended(dir).map_err(of_records)?;
     Ok(RemovedDerivedFiles {
@@ -145,7 +147,8 @@ fn missing_derived(dir: &Path) -> Result<RemovedDerivedFiles, CommandError> {
     })
 }
 
-/// Rebuilds the derived files, and then the list of digests.
+/// Rebuilds the report and the search index if `derived` names them, and then updates the file
+/// digests.
 fn make_derived(dir: &Path, derived: RemovedDerivedFiles) -> Result<(), CommandError> {
     if derived.report {
         crawl_records::write_report(dir).map_err(of_records)?;
@@ -219,8 +222,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
             .for_each(|url| removal.add_page(url));
         return Ok(removal);
     }
-    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would ignore
-    // it, and the pages of all ports would be erased.
+    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would
+    // ignore it, and the pages of all ports would be erased.
     let page = typed_seed::read(what).map(|page| page.url.to_string());
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \

@@ -60,8 +60,8 @@ pub(crate) fn as_one(
         *dir = dirs.first().cloned().unwrap_or_default();
         return Ok(None);
     };
-    // Create the temporary folder next to the first directory. On the same file system, WARC files
-    // can be hard-linked rather than copied.
+    // Create the temporary folder next to the first worker's directory. Both are then most likely
+    // on the same file system, where WARC files can be hard-linked rather than copied.
     let place = first.with_file_name(format!("gathered-{}", process::id()));
     let folder = AtomicFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;

@@ -51,8 +51,8 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<IndexRebuildResult>, Comm
     Ok(Some(done).filter(|done| !done.is_stopped))
 }
 
-/// Returns the settings of the rebuild: the document types (`--index-types`, or else those in
-/// crawl.toml), and from crawl.toml the product token and the robots profile, which decide which
+/// Returns the settings of the rebuild. The document types come from `--index-types`, or else from
+/// crawl.toml. The product token and the robots profile come from crawl.toml: they decide which
 /// page directives apply to the crawler.
 fn rules(args: &IndexArgs) -> Result<IndexRebuildSettings, CommandError> {
     let dir = args.dir.as_path();

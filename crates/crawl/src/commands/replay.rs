@@ -20,11 +20,11 @@ use crate::terminal::{print, print_json};
 struct ReplayReport {
     /// The version of this object's JSON layout: 1.
     format: u32,
-    /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request is
-    /// replayed at its recorded time.
+    /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request
+    /// is replayed at its recorded time.
     settings: Vec<String>,
-    /// Number of the crawl's runs that had other settings than the replay. Counts only runs whose
-    /// settings are recorded and that the replay followed.
+    /// How many of the recorded runs that the replay followed had other settings than the replay.
+    /// Runs whose settings were not recorded don't count.
     runs_with_other_settings: u64,
     /// Why the replay ended, in words.
     ended: String,
@@ -36,7 +36,8 @@ struct ReplayReport {
     withheld: u64,
     /// Number of URLs not fetched because the archive lacks the robots.txt of their site.
     without_rules: u64,
-    /// Number of bodies that the crawl truncated, but that the replay's settings would keep whole.
+    /// Number of bodies that the crawl truncated, although the replay's settings would have kept
+    /// them whole.
     cut_bodies: u64,
     /// How a replay with unchanged settings first diverges from the records. `None` if it doesn't
     /// diverge.

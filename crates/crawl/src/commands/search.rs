@@ -26,8 +26,8 @@ const MAX_COLUMNS: usize = 100;
 /// Maximum lines of an excerpt.
 const EXCERPT_LINES: usize = 3;
 
-/// Runs `crawl search`. If the first directory belongs to a worker of a shared crawl, further
-/// directories may follow it.
+/// Runs `crawl search`. The arguments may begin with the directories of several workers of a shared
+/// crawl, which are searched together.
 pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
     let is_worker = |dir: &Path| {
         let settings = stored_settings(dir);
@@ -89,8 +89,8 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
         return Ok(FINISHED);
     }
     let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    // The text is printed unchanged: titles and excerpts are already sanitized, and the escape
-    // codes for styles must remain.
+    // Print the text unchanged, because sanitizing would remove the escape codes for bold text. The
+    // titles and excerpts in it are already sanitized.
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 

@@ -21,18 +21,18 @@ use crate::error::CommandError;
 /// How long a state is cached, so that many clients cost the crawl no more than one client.
 const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 
-/// Minimum time between two processed lines, from all connections together.
+/// Minimum time between two lines that are processed, counting the lines of all connections.
 const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum URLs added between rounds and held for the next round. Few are enough, since the first
-/// added URL starts that round immediately.
+/// Maximum URLs that are added between rounds and held for the next round. A few are enough, since
+/// the first one starts that round immediately.
 const MAX_KEPT_URLS: usize = 16;
 
 /// Executes the commands from all control connections.
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     dir: PathBuf,
-    /// The source of the settings, if they can be reloaded.
+    /// Reloads the settings. `None` if they can't be reloaded.
     settings: Option<Arc<dyn SettingsReloader>>,
     /// Held while the settings are reloaded, so that only one reload runs at a time.
     reading: tokio::sync::Mutex<()>,
@@ -133,8 +133,8 @@ impl ControlHandler {
         }
         let rules = new.rules.clone();
         settings.take(new);
-        // The engine of a round that began during the reload may have the old rules, so send it the
-        // new ones.
+        // If a round began during the reload, its engine may have read the old rules, so send it
+        // the new ones.
         if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
             (mode, self.mode(), rules)
         {
@@ -148,8 +148,8 @@ impl ControlHandler {
     pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<ProgressSnapshot>) {
         let mut state = self.lock();
         for (command, reply) in state.next.drain(..) {
-            // The command is posted before the run begins, so that even a very short run processes
-            // it.
+            // Post the commands before the run begins, so that even a very short run processes
+            // them.
             let posted = commander.post(command);
             tokio::spawn(async move {
                 let answer = match posted {
@@ -334,7 +334,8 @@ impl ControlHandler {
         };
         match commander.ask(EngineCommand::State).await {
             Ok(CommandAnswer::State(live)) => of_live(&live),
-            // The crawl is ending and no longer answers, so its last progress is reported.
+            // The crawl is ending and no longer answers, so report the last progress that it
+            // published.
             _ => of_progress(&progress.borrow()),
         }
     }
@@ -373,8 +374,8 @@ async fn keep_rules(commander: &Commander, rules: &AdjustableRules) -> Result<()
     }
 }
 
-/// Converts a command for the engine. `None` if the engine isn't needed, because the handler
-/// executes the command itself.
+/// Converts a command for the engine. `None` if the handler executes the command itself, without
+/// the engine.
 fn engine_command(command: ControlCommand) -> Result<Option<EngineCommand>, ControlRefusal> {
     Ok(Some(match command {
         ControlCommand::Pause {} => EngineCommand::Pause,

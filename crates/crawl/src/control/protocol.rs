@@ -98,7 +98,8 @@ impl ControlRefusal {
         }
     }
 
-    /// Converts an error, including its hint and the other errors of the same pass.
+    /// Converts an error, with its hint and with the other errors that were reported together with
+    /// it.
     pub(crate) fn of(error: CommandError) -> ControlRefusal {
         ControlRefusal {
             error: error.message,

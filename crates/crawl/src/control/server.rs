@@ -33,7 +33,8 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum time between two states sent to a watcher.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long to stop accepting connections after the system lacked the resources for one.
+/// Pause after a failure to accept a connection, which usually means that the process has run out
+/// of file descriptors.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Temporary folder in which the socket is created before it is moved to its final name.
@@ -133,8 +134,8 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     }
 }
 
-/// Refuses a connection with one line and closes it. The line fits into the send buffer, which is
-/// empty, so writing doesn't block.
+/// Refuses a connection with one line and closes it. Writing doesn't block, because the send buffer
+/// of a new connection is empty and has room for the line.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = ControlRefusal::new(
@@ -322,7 +323,7 @@ mod tests {
         for _ in 0..100 {
             clients.push(connect(dir.path()).await);
         }
-        // Connections are accepted in order, so the last ones are over the limit.
+        // The system accepts connections in order, so the last ones are over the limit.
         for late in &mut clients[MAX_CLIENTS..] {
             let mut text = String::new();
             late.read_to_string(&mut text).await.unwrap();

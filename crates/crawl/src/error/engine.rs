@@ -15,8 +15,8 @@ use crawl_index::IndexError;
 use super::shared_frontier::of_shared;
 use super::{CommandError, INTERRUPTED, quoted};
 
-/// Converts an engine error of a command that works on the existing crawl in the directory `dir`,
-/// and has no `--output`.
+/// Converts an engine error of a command without `--output`, which works on the existing crawl in
+/// the directory `dir`.
 pub(crate) fn of_engine(error: &EngineError, dir: &Path) -> CommandError {
     let hints = CommandHints {
         in_use: "wait until the other process ends",

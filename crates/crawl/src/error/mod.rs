@@ -26,8 +26,9 @@ pub(crate) const NOTHING_DONE: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// Exit code if the disk or the state failed.
 pub(crate) const DISK: u8 = 3;
-/// Exit code if a command found a violation, for example `crawl audit` a breach, `crawl verify` a
-/// defect, `crawl conformance` a failed clause, or `crawl identity verify` an invalid signature.
+/// Exit code of a check that found something wrong: a breach (`crawl audit`), a defect (`crawl
+/// verify`), a failed clause (`crawl conformance`), or an invalid signature (`crawl identity
+/// verify`).
 pub(crate) const BREACH: u8 = 4;
 /// Exit code of a command that a signal interrupted. The same command resumes a crawl; other
 /// commands start over.
@@ -40,7 +41,8 @@ const MAX_WORD_CHARS: usize = 200;
 /// Beyond the limit: the middle is left out.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// The kind and the name of a named table, such as `site` and `example.org`.
+/// A `[site]` or `[group]` table of a settings file: its kind and its name, such as `site` and
+/// `example.org`.
 pub(crate) type ConfigTableName = (&'static str, String);
 
 /// Why a command failed, in words for the user.
@@ -51,9 +53,9 @@ pub(crate) struct CommandError {
     /// How to fix the cause.
     pub(crate) hint: Option<String>,
     pub(crate) code: u8,
-    /// The settings that the error concerns, if any.
+    /// The settings that the error concerns. Empty if it concerns none.
     pub(crate) subject: Box<AffectedSettings>,
-    /// Other errors detected in the same pass.
+    /// Errors that were detected in the same pass and are reported together with this one.
     pub(crate) others: Vec<CommandError>,
 }
 
@@ -64,8 +66,9 @@ pub(crate) struct AffectedSettings {
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<ConfigTableName>,
-    /// Keys of other settings that could remove or change the error. A key that `table` can have is
-    /// a key of that table; any other key is a setting of the whole crawl.
+    /// Keys of settings whose values the error depends on: another value could remove or change the
+    /// error. If `table` is set and can have such a key, the key is that table's; otherwise it is a
+    /// setting of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: UnreadSettings,
@@ -179,13 +182,15 @@ impl CommandError {
         }
     }
 
-    /// Sets the key of the setting that has to be corrected.
+    /// Sets the key of the setting to correct. The error also depends on that key's value (see
+    /// [`AffectedSettings::rests_on`]).
     pub(crate) fn about(mut self, key: &'static str) -> CommandError {
         self.subject.key = Some(key);
         self.resting_on(&[key])
     }
 
-    /// Adds keys of settings that could remove or change the error.
+    /// Adds keys of settings whose values the error depends on: another value could remove or
+    /// change the error.
     pub(crate) fn resting_on(mut self, keys: &[&'static str]) -> CommandError {
         self.subject.rests_on.extend(keys);
         self

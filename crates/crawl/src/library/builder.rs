@@ -16,8 +16,8 @@ use super::error::CrawlError;
 use super::output_directory::OutputDirectory;
 use super::page_stream::PageStream;
 
-/// Maximum committed pages in the channel to [`PageStream`]. If the channel is full, the engine holds
-/// further pages. The crawl pauses once the engine's own limit is reached.
+/// Maximum committed pages in the channel to [`PageStream`]. If the channel is full, the engine
+/// holds further pages. The crawl pauses once the engine's own limit is reached.
 const MAX_WAITING_PAGES: usize = 64;
 
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
@@ -145,7 +145,8 @@ impl Crawl {
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {
             let ended = crawl_engine::run(config, controls).await;
-            // Keep a temporary directory at least until the engine no longer writes to it.
+            // Keep a temporary directory until the engine no longer writes to it, even if the
+            // stream and all pages are dropped earlier.
             drop(held);
             ended
         });

@@ -30,7 +30,9 @@ impl OutputDirectory {
         }
     }
 
-    /// Returns the directory with this path. If the path is another one, it was named by the user.
+    /// Returns the directory for the final configuration, whose output path is `path`. If `path` is
+    /// not the path of `self`, [`Crawl::configure`](crate::Crawl::configure) changed it, so the
+    /// directory counts as named by the user.
     pub(super) fn changed_to(self, path: &Path) -> OutputDirectory {
         match self.path() == path {
             true => self,

@@ -27,8 +27,9 @@ use super::page::Page;
 /// until then, the output directory is in use, and another crawl in it fails with
 /// [`EngineError::OutputInUse`].
 ///
-/// Each page is delivered at most once. A page that was committed before `close` or a drop, but not
-/// taken, is delivered by no later crawl in the directory. Its row is in `pages.jsonl`.
+/// Each page is delivered at most once. A page that is committed but not taken before `close` or a
+/// drop is lost to the consumer: no later crawl in the directory delivers it. Its row remains in
+/// `pages.jsonl`.
 #[derive(Debug)]
 pub struct PageStream(State);
 
@@ -72,8 +73,8 @@ impl PageStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Drains the crawl: no new requests are sent, but pages in flight still arrive. Take them until
-    /// the stream ends.
+    /// Drains the crawl: no new requests are sent, but pages in flight still arrive. Take them
+    /// until the stream ends.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
             running.stop.send_replace(StopUrgency::Drain);
@@ -135,7 +136,8 @@ impl Stream for PageStream {
             Ok(Ok(summary)) => (Some(Box::new(summary)), None),
             Ok(Err(error)) => (None, Some(CrawlError::Engine(error))),
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            // The runtime is shutting down.
+            // The runtime is shutting down and has cancelled the task, so there is neither a
+            // summary nor an error.
             Err(_) => (None, None),
         };
         self.0 = State::Ended(summary);
@@ -145,8 +147,8 @@ impl Stream for PageStream {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Stop the crawl instead of aborting its task: the task ends once the crawl's threads have
-        // ended.
+        // Signal the crawl to stop instead of aborting its task. The task then ends only after the
+        // crawl's threads, so the directory is not removed while they still write to it.
         self.stop.send_replace(StopUrgency::Now);
     }
 }

@@ -145,7 +145,8 @@ impl PoliteClient {
         let sent = self.pacer.send(WaitingRequest { url, reply });
         sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
-        // The caller may keep the response, so its body no longer counts as memory of the client.
+        // The caller may keep the response for any time, so stop counting its body as memory of the
+        // client.
         Ok(PoliteResponse {
             exchange: Exchange {
                 room: BodyMemoryReservation::default(),
@@ -239,8 +240,8 @@ impl PoliteResponse {
 
     /// Returns the body without its content coding. A body of more than 10 MiB as sent, or of more
     /// than 32 MiB decoded, is truncated. If the body is incomplete, or its coding is broken or
-    /// unknown, [`PoliteResponse::error`] returns the reason. The first call decodes the body, which
-    /// blocks the thread for a moment.
+    /// unknown, [`PoliteResponse::error`] returns the reason. The first call decodes the body,
+    /// which blocks the thread for a moment.
     #[must_use]
     pub fn body(&self) -> Bytes {
         self.decoded().bytes.clone()
@@ -248,9 +249,9 @@ impl PoliteResponse {
 
     /// Returns why the body is incomplete or could not be decoded, by the same names as
     /// [`Page::error`](crate::Page::error): `body_truncated`, `decoded_too_large` and
-    /// `decompression_bomb` for a limit, `encoding_cut_short`, `encoding_broken` with the defect, or
-    /// `encoding_unknown` with the coding. `None` if the body is complete. If the connection breaks
-    /// off within the body, [`PoliteClient::get`] fails instead. Decodes the body like
+    /// `decompression_bomb` for a limit, `encoding_cut_short`, `encoding_broken` with the defect,
+    /// or `encoding_unknown` with the coding. `None` if the body is complete. If the connection
+    /// breaks off within the body, [`PoliteClient::get`] fails instead. Decodes the body like
     /// [`PoliteResponse::body`].
     #[must_use]
     pub fn error(&self) -> Option<String> {

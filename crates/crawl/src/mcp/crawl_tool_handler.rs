@@ -35,7 +35,7 @@ pub(super) struct ToolResult {
 pub(super) struct CrawlToolHandler {
     dir: PathBuf,
     index: IndexSearcher,
-    /// The archived pages, and the length of `pages.jsonl` when they were read.
+    /// The index of the archived pages, with the length of `pages.jsonl` when the index was built.
     archived: Mutex<Option<(u64, Arc<ArchivedPageLocator>)>>,
 }
 
@@ -137,7 +137,7 @@ impl CrawlToolHandler {
         Ok(ToolResult { text, data })
     }
 
-    /// Returns the part of a page's text that the page's directives allow to be shown, as Markdown.
+    /// Returns as Markdown as much of a page's text as the page's directives allow to be shown.
     fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
         let text = match page.max_snippet {
             Some(0) => return Err(no_text(page)),

@@ -9,9 +9,9 @@ use super::signals;
 use crate::error::{CommandError, no_threads};
 use crate::terminal::StatusLine;
 
-/// Runs `work` with a progress line, and returns its result. `work` receives a function that
-/// returns whether a signal has arrived, and one that takes the number of pages read so far. A
-/// later SIGINT or SIGTERM ends the process.
+/// Runs `work` with a progress line, and returns its result. `work` gets two functions: the first
+/// returns whether a signal has arrived, and the second reports the number of pages read so far. A
+/// second SIGINT or SIGTERM ends the process.
 pub(crate) fn while_reading<T>(
     work: impl FnOnce(&dyn Fn() -> bool, &mut dyn FnMut(u64)) -> T,
 ) -> Result<T, CommandError> {

@@ -8,9 +8,9 @@ use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::settings::{MarkCheckResult, MarkPurpose, UserFolders, verify};
 
-/// Finishes an interrupted erasure in `dir`. Returns the derived files that the erasure removed;
-/// `None` if there was none. A run calls this function first; other commands that write to a crawl
-/// directory also rebuild those files.
+/// Finishes the erasure in `dir` that a crash interrupted, if there is one. Returns which of the
+/// report and the search index the erasure removed, or `None` if no erasure was interrupted. A run
+/// of the crawl rebuilds both itself; other callers must do so.
 ///
 /// # Errors
 /// The erasure isn't proven to be this user's, or can't be finished.

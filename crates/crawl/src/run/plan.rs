@@ -107,7 +107,7 @@ fn page_budgets(budgets: &CrawlBudgets) -> PageBudgets {
     }
 }
 
-/// Returns the table with each value replaced by the one that `value` returns for it.
+/// Maps the values of a table with `value`, and keeps the host patterns.
 fn by_pattern<T, U>(table: &HostPatternMap<T>, value: impl Fn(&T) -> U) -> HostPatternMap<U> {
     let mut values = HostPatternMap::default();
     for (pattern, old) in table.iter() {

@@ -26,8 +26,8 @@ use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, nothing_reached, show};
 
-/// How often to compare the wait for the next round with the system clock. The clock may be set,
-/// and the machine may be suspended.
+/// How often to recompute the remaining wait for the next round from the system clock. A single
+/// long sleep would be wrong if the clock is set or the machine is suspended.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A finished round.
@@ -38,12 +38,13 @@ struct EndedRound {
     report: Option<CrawlReport>,
 }
 
-/// The parts of a crawl that outlast a round: job, command handler, stop signal and servers.
+/// The parts of a crawl that outlast a round: the job, the command handler, the stop signal, the
+/// control server and the metrics server.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Whether and how to stop. `Rounds` never marks a value as seen here, so a clone of the
-    /// receiver also notices a change that happened before the clone was made.
+    /// Whether and how to stop. `Rounds` never marks a value of this receiver as seen. A clone
+    /// therefore also notices a change from before it was made.
     stopped: watch::Receiver<StopUrgency>,
     server: Option<ControlServer>,
     metrics: Option<MetricsServer>,
@@ -90,8 +91,9 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 }
 
 impl Rounds<'_> {
-    /// Runs rounds, whose starts are `every` apart, until the crawl is stopped or a round fails.
-    /// `has_waited` is true if this process has already waited for its first round.
+    /// Runs rounds until the crawl is stopped or a round fails. Each round starts `every` after the
+    /// start of the previous one. `has_waited` is true if this process has already waited for its
+    /// first round.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRoundCounts::default();
         let mut began = clock::now();
@@ -140,8 +142,8 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(ProgressSnapshot::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
-        // Read the settings before the handler can send commands to the run, so that no reload is
-        // lost: a later one is sent as a command.
+        // Read the settings before the handler may send commands to the run. No reload is lost: an
+        // earlier one is part of these settings, and a later one is sent to the run as a command.
         let config = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
@@ -184,12 +186,12 @@ impl Rounds<'_> {
     /// was removed. The directory stays in each of these cases:
     ///
     /// - The crawl will run further rounds.
-    /// - A delay is longer than [`MAX_REST`], so it can't be waited for here.
+    /// - A delay is longer than [`MAX_REST`], so this process can't wait for it to pass.
     /// - The user stopped the run immediately.
     /// - `crawl check` still has to report from the directory.
     async fn discards(&mut self, summary: &RunSummary) -> bool {
-        // The directory records when the last request was sent. After it is removed, a new crawl
-        // doesn't know that time, so wait here for the delay.
+        // Wait for the delay before returning. A new crawl would find the time of the last request
+        // in the directory, but the directory is removed here.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
         let is_stopped_at_once = *self.stopped.borrow() == StopUrgency::Now;
@@ -240,8 +242,8 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the time `at` or until a command starts the round, but no longer than `most`
-    /// unless the crawl is paused. Returns false if the crawl is stopped.
+    /// Waits until the time `at`, at most for `most`, or until a command starts the round. While
+    /// the crawl is paused, only a command ends the wait. Returns false if the crawl is stopped.
     async fn wait(
         &mut self,
         at: Timestamp,
@@ -327,8 +329,8 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the time `at`, but at most `most` from now. If `at` is later than that, the clock was
-/// ahead when `at` was recorded.
+/// Returns the time `at`, but at most `most` from now. A later `at` is wrong: the clock was ahead
+/// when `at` was recorded.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
@@ -368,8 +370,8 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // Clock times in seconds since 1970. Each is tried as the start of the last round and as
-        // the current time.
+        // Clock times in seconds since 1970. The test combines every time as the start of the last
+        // round with every time as the current time.
         let clocks = [
             0,
             1,

@@ -20,7 +20,8 @@ use crate::error::engine::of_engine;
 use crate::settings::{CheckedSettings, Settings};
 use crate::terminal::Terminal;
 
-/// Maximum time to wait after a run's last request.
+/// Maximum time for which a process waits after its last request, so that the next process doesn't
+/// send a request too soon.
 pub(super) const MAX_REST: Duration = Duration::from_secs(10);
 
 /// A private temporary folder for one run. Dropping it removes the folder.

@@ -46,9 +46,9 @@ impl AccessGuard {
     }
 
     /// Checks the host name in a request, which must be valid (RFC 9112 section 3.2). A server on
-    /// loopback accepts only loopback names, unless it is behind a proxy: otherwise a page of
-    /// another site could use DNS rebinding to read everything served. A request with more than one
-    /// origin is rejected.
+    /// loopback accepts only loopback names, unless it is behind a proxy. Otherwise a page of
+    /// another site could use DNS rebinding to read everything that the server serves. A request
+    /// with more than one `Origin` field is rejected.
     pub(crate) fn admits(
         &self,
         version: Version,
@@ -132,7 +132,8 @@ impl AccessGuard {
     }
 }
 
-/// Rejects a request with several `Host` fields, an invalid one, or none where HTTP/1.1 requires it.
+/// Rejects a request with several `Host` fields or an invalid one. Also rejects an HTTP/1.1 request
+/// without a `Host` field.
 fn valid_host(version: Version, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let refused = |error: &str| {
         Err(ErrorResponse::new(StatusCode::BAD_REQUEST, error)

@@ -72,8 +72,9 @@ async fn page(
         .ok_or_else(unknown)
 }
 
-/// Truncates the page's text to what the page allows to be shown (`nosnippet`, `max-snippet`). Such
-/// a page shows neither headings nor the texts of its links, because both are parts of its text.
+/// Truncates the page's text to what the page allows to be shown (`nosnippet`, `max-snippet`). If
+/// the page has such a limit, its headings and the texts of its links are omitted too, because both
+/// are parts of its text.
 fn shown(page: IndexedPage) -> IndexedPage {
     let Some(max_chars) = page.max_snippet else {
         return page;

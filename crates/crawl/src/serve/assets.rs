@@ -14,8 +14,8 @@ use super::headers::CROSS_ORIGIN_RESOURCE_POLICY;
 struct Source {
     name: &'static str,
     kind: &'static str,
-    /// Lists of texts, joined in this order. A script is wrapped in one block (`{..}`) after it is
-    /// joined.
+    /// The texts of the file, in groups, joined in this order. The joined text of a script is
+    /// wrapped in one block (`{..}`).
     parts: &'static [&'static [&'static str]],
 }
 

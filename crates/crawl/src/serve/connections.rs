@@ -45,7 +45,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a shutdown waits for requests to finish.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The client's address and port, of the connection that a request came from.
+/// Address and port of the client on whose connection a request arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
@@ -197,8 +197,8 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
     Box::pin(stream)
 }
 
-/// What a connection holds: a permit, which counts toward the limit of all connections, and a seat,
-/// which counts toward the limit of the client's address.
+/// The resources that a connection holds: a permit, which counts toward the limit of all
+/// connections, and a seat, which counts toward the limit of the client's address.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
 /// Connections that have not sent a request head yet, oldest first.
@@ -211,7 +211,7 @@ struct SilentConnections {
     by_number: BTreeMap<u64, Connection>,
 }
 
-/// A silent connection. Dropping `evict` closes it.
+/// A silent connection: one that has not sent a request head yet. Dropping `_evict` closes it.
 #[derive(Debug)]
 struct Connection {
     client: IpAddr,
@@ -219,7 +219,8 @@ struct Connection {
     _evict: oneshot::Sender<()>,
 }
 
-/// A connection's registration as silent, until it has sent a request head.
+/// Registers a connection as silent until it has sent a request head. Only silent connections can
+/// be evicted.
 #[derive(Debug)]
 struct Place {
     silent: Arc<Silent>,
@@ -289,7 +290,7 @@ impl Drop for Place {
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<IpAddr, usize>>);
 
-/// A seat: one connection that is counted for its address. Dropping the seat lowers the count.
+/// A counted connection of a client address. Dropping the seat lowers the address's count.
 #[derive(Debug)]
 struct Seat {
     clients: Arc<Clients>,

@@ -30,7 +30,7 @@ impl ErrorResponse {
         }
     }
 
-    /// Creates the problem of a malformed request.
+    /// Creates the error for a malformed request.
     pub(crate) fn bad_request(error: impl Into<String>) -> ErrorResponse {
         ErrorResponse::new(StatusCode::BAD_REQUEST, error)
     }
@@ -39,7 +39,7 @@ impl ErrorResponse {
         ErrorResponse::new(StatusCode::FORBIDDEN, error)
     }
 
-    /// Creates the problem of an overloaded server.
+    /// Creates the error for an overloaded server.
     pub(crate) fn busy(error: impl Into<String>) -> ErrorResponse {
         ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, error)
             .hint("try again in a few seconds")

@@ -118,7 +118,7 @@ impl LiveStateFeed {
         }
     }
 
-    /// Forwards the states of one run until the run ends or no followers are left.
+    /// Forwards the states of one run until the run ends or no client follows the crawl any more.
     async fn follow_one(&self, client: ControlClient) {
         let Ok(mut watch) = client.watch().await else {
             return;

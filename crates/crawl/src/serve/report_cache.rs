@@ -54,8 +54,8 @@ impl ReportCache {
             return Ok(Arc::clone(&made.report));
         }
         let dir = self.dir.clone();
-        // Build the report in a separate task, which completes it for later clients even if this
-        // client disconnects.
+        // Build the report in a separate task. If this client disconnects, the task still completes
+        // the report for later clients.
         let made = tokio::spawn(async move {
             let began = Instant::now();
             let report = spawn_blocking(move || report(&dir)).await;
@@ -73,8 +73,8 @@ impl ReportCache {
     }
 }
 
-/// The inode and length of a file. Either changes with the content: row files grow, and
-/// `crawl.toml` is replaced.
+/// The inode and length of a file. A change of the content changes at least one of the two: row
+/// files grow, and `crawl.toml` is replaced by a new file.
 type FileVersion = (u64, u64);
 
 /// Returns the versions of the files that a report is built from.

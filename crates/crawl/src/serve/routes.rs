@@ -33,7 +33,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum size of a response to compress. A smaller response fits into one packet anyway.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
 
-/// Paths that web pages of the origins in `--allow-origin` may read.
+/// Paths whose responses may be read by web pages of the origins in `--allow-origin`.
 const SHARED: [&str; 4] = [
     "/api/search",
     "/api/page",
@@ -113,9 +113,8 @@ fn admitted(app: &ServerState, request: &Request) -> Result<(), ErrorResponse> {
     }
 }
 
-/// Returns the size of a request's head in bytes, counting one space after each colon. The
-/// connection limits only its read buffer, which can hold up to twice as much, so the size is
-/// checked here.
+/// Returns the size of a request's head in bytes, counting one space after each colon. The size is
+/// checked here because the connection limits only its read buffer, which may hold twice as much.
 fn head_bytes(request: &Request) -> usize {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
@@ -124,7 +123,8 @@ fn head_bytes(request: &Request) -> usize {
     line + fields.sum::<usize>() + "\r\n".len()
 }
 
-/// Completes the headers of a response, and turns a problem into a page for a browser.
+/// Completes the header fields of a response. If the response is an error and the client is a
+/// browser, renders the error as a page.
 async fn finish(State(app): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let for_person = !request.uri().path().starts_with("/api/") && takes_page(request.headers());
     let mut response = next.run(request).await;

@@ -32,7 +32,7 @@ const MAX_THREADS: usize = 16;
 pub(crate) struct SearchExecutor {
     dir: PathBuf,
     rules: SearchRules,
-    /// Empty until the crawl has an index.
+    /// The index of the crawl. Not set until the crawl has an index.
     index: OnceLock<Arc<IndexSearcher>>,
     turns: Arc<Semaphore>,
     stats: Mutex<Option<(Instant, Arc<IndexStats>)>>,
@@ -136,7 +136,7 @@ impl SearchExecutor {
         };
         let answer = spawn_blocking(move || {
             let answer = question(&index);
-            // The permit is held until the search ends, even if the client has disconnected.
+            // Hold the permit until the search ends, even if the client has disconnected.
             drop(turn);
             answer
         });

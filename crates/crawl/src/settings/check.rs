@@ -124,7 +124,8 @@ pub(crate) fn check(settings: &Settings) -> Result<CheckedSettings, CommandError
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
-    // Only the seeds can be missing here, because any other missing value is one of the problems.
+    // Only the seeds can be missing here: any other missing value was recorded as a problem and has
+    // been returned as an error.
     checked.ok_or_else(no_seed)
 }
 
@@ -269,7 +270,7 @@ fn check_render(
         let problem = CommandError::usage(message).hint("remove --screenshots or --warc off");
         return Err(problem.about("screenshots").resting_on(&["warc"]));
     }
-    // Problems with agent and contact are reported elsewhere.
+    // `check_all` reports problems with the agent and the contact, so ignore them here.
     let (Some(agent), Some(contact)) = (agent, contact) else {
         return Ok(None);
     };
@@ -323,7 +324,7 @@ fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
         .resting_on(&["output"]))
 }
 
-/// Returns whether an entry of `--resolve` maps its host to a public address.
+/// Returns whether an entry of `--resolve` maps its host to at least one public address.
 fn names_public(resolve: &AddressOverride) -> bool {
     let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
     resolve.addresses.iter().any(public)

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::values::{JsonSchema, words};
 
-/// Defines enums for keys that take one of a few words. Each word stands for a value in the
-/// libraries.
+/// Defines enums for keys that take one of a few words, and maps each word to a value of a library
+/// crate.
 macro_rules! words {
     ($(
         $(#[doc = $doc:literal])+
@@ -76,7 +76,8 @@ words! {
         Head => OffScopeMethod::Head;
     }
 
-    /// How WARC files are compressed. Without a meaning, this build can't compress so.
+    /// How WARC files are compressed. [`WarcCompressionName::meaning`] is `None` if this build
+    /// can't write the format.
     WarcCompressionName => Option<WarcCompression> {
         /// A gzip member per record.
         Gzip => Some(WarcCompression::Gzip);
@@ -106,7 +107,8 @@ words! {
         On => Some(RenderMode::On);
     }
 
-    /// Resources of rendered pages. The meaning is whether all are fetched.
+    /// Which resources rendered pages may fetch. [`RenderResourcesName::meaning`] returns whether
+    /// they may fetch all kinds.
     RenderResourcesName => bool {
         /// Resources that the text may depend on.
         Text => false;

@@ -49,12 +49,12 @@ pub(crate) fn rules_of_file(path: &Path) -> Result<CompiledRules, CommandError> 
     extract_rules::compile(&rules)
 }
 
-/// Reads the usable parts of a settings file. Adds everything else to `problems` with its position,
-/// even a value of the right type if the value is unusable.
+/// Reads the usable parts of a settings file. Records a problem with its position for each other
+/// part, including values that have the right type but are unusable.
 ///
-/// If the file is the crawl.toml of a crawl, the keys that each run sets are left out, as when its
-/// crawl is continued. Otherwise an earlier run, perhaps of someone else, would start further rounds
-/// (`every`) or write to a file (`log`).
+/// If the file is a crawl.toml that a crawl wrote, skips the keys that apply only to a single run,
+/// such as `every` and `log`. A file from an earlier run, perhaps someone else's, must not start
+/// further rounds or write to a log file.
 ///
 /// # Errors
 /// The file can't be read.
@@ -113,7 +113,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
 }
 
 /// Adds the position in the file to a problem, if the file sets the key concerned and no flag
-/// overrides the key.
+/// overrides that key.
 pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
     // If the file can't be read any more, the problem is reported without a position.
     let text = fs::read_to_string(file).unwrap_or_default();
@@ -316,8 +316,8 @@ impl<'a> Source<'a> {
             let mut table = tables
                 .iter()
                 .filter(|table| extract_rules::name_of(table).as_ref() == name);
-            // Find the table by its name, because `rules` lacks the rules that can't be read, so
-            // the indices may differ.
+            // Find the rule's table in the file by its name. The index in the file may differ,
+            // because `rules` lacks the rules that can't be read.
             let place = table
                 .next_back()
                 .map_or(0, |table| extract_rules::place(table, error));
@@ -366,8 +366,8 @@ impl<'a> Source<'a> {
     /// - have a value of the wrong type, or
     /// - repeat a key in another spelling, such as `max_pages` and `max-pages`.
     ///
-    /// `named` is the table if it has a name. `within` builds a file with just one entry of the
-    /// table.
+    /// `named` identifies the table if it is a `[site]` or `[group]` table. `within` builds a file
+    /// that contains only the given entry of the table.
     fn keep_usable(
         &self,
         (table, fields): (&str, &[&'static str]),
@@ -463,8 +463,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the byte offset of a key, at the top level or in the table of that key. `None` if
-    /// the file lacks the key.
+    /// Returns the byte offset of a key, which is at the top level or in its table. `None` if the
+    /// file lacks the key.
     fn place(&self, key: &str) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let named = |keys: &DeTable<'_>| {

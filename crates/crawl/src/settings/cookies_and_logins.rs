@@ -98,8 +98,8 @@ fn contradiction(
     })
 }
 
-/// Returns a warning for each login without signs (`logged-in`, `logged-out`): the contents of
-/// pages then don't show that a session is over.
+/// Returns a warning for each login with neither `logged-in` nor `logged-out`: without these signs,
+/// a page's content can't show that the session is over.
 pub(crate) fn login_warnings(logins: &[Arc<SiteLogin>]) -> Vec<String> {
     let without_signs = logins.iter().filter(|login| !login.has_signs());
     let warnings = without_signs.map(|login| {

@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for CookieTerms {
     }
 }
 
-/// Names of the keys, with underscores.
+/// The keys of the credentials and header fields, written with underscores.
 pub(super) const FIELDS: [&str; 5] = ["basic_auth", "headers", "cookies", "plain_http", "login"];
 
 impl SecretSetting {
@@ -129,8 +129,8 @@ impl fmt::Debug for SecretSetting {
 
 impl Serialize for SecretSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Write only references such as `env:NAME`. Literal secrets are removed before; `Debug`
-        // would redact any that is left.
+        // Write only references such as `env:NAME`. Literal secrets were removed before
+        // serialization, and `Debug` redacts any that remain.
         serializer.collect_str(&format_args!("{self:?}"))
     }
 }
@@ -164,7 +164,7 @@ impl HostCredentialSettings {
         self.basic_auth.is_none() && self.headers.is_empty() && !has_cookies
     }
 
-    /// Returns whether cookies that the site sets are kept, as a login requires.
+    /// Returns whether to keep the cookies that the site sets. A login requires them too.
     pub(super) fn keeps_cookies(&self) -> bool {
         self.cookies == CookieTerms::Keep || self.login.is_some()
     }

@@ -17,7 +17,7 @@ use crate::values::{ByteSize, CountSetting, DurationSetting, HostListEntry, Json
 /// The first part of the tables' names: `[group.NAME]`.
 pub(super) const TABLE: &str = "group";
 
-/// The keys of a table, with underscores.
+/// The keys of a `[group]` table, written with underscores.
 pub(super) const FIELDS: &[&str] = &[
     "hosts",
     "max_pages",

@@ -100,8 +100,8 @@ pub(crate) fn host_keys(listed: &[HostListEntry]) -> Vec<HostKey> {
         .collect()
 }
 
-/// Returns the names of hosts in a list. Skips entries that name a file. Such an entry is left only
-/// in a `crawl.toml` that was edited by hand, and the check of the settings reports it.
+/// Returns the names of hosts in a list. Skips entries that name a file: they occur only in a
+/// `crawl.toml` that was edited by hand, and the check of the settings reports them.
 pub(super) fn names(listed: &[HostListEntry]) -> impl Iterator<Item = &str> {
     listed.iter().filter_map(|entry| match entry {
         HostListEntry::Host(name) => Some(&**name),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::CommandError;
 use crate::values::{DayHours, DurationSetting, JsonSchema as _, NonNegativeNumber};
 
-/// Names of the keys, with underscores.
+/// The keys of the politeness settings, written with underscores.
 pub(super) const FIELDS: [&str; 6] = [
     "delay",
     "delay_factor",
@@ -118,8 +118,8 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // A name that has both a `[site]` and a `[group]` table occurs twice, with the same merged
-        // settings. Ignore the error of the second insertion.
+        // A name with both a `[site]` and a `[group]` table occurs twice in the loop, with the same
+        // merged settings. Ignore the error of inserting them again.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides

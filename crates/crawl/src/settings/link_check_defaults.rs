@@ -11,8 +11,8 @@ use super::setting_definitions::{Layer, ScopeLayer};
 use crate::error::CommandError;
 use crate::values::FilePath;
 
-/// Media types that may contain links, so their bodies are fetched. For other types the status is
-/// enough.
+/// Media types that may contain links, so `crawl check` fetches their bodies. For other types, the
+/// status is enough to check a link.
 const TYPES_WITH_LINKS: [&str; 7] = [
     "text/*",
     "application/xhtml+xml",

@@ -110,8 +110,9 @@ impl<'de> Deserialize<'de> for SignTerm {
     }
 }
 
-/// The source of a secret: `env:NAME` or `command:COMMAND`. The secret itself is not accepted, so
-/// `crawl.toml` can store the source and a resumed crawl can log in again.
+/// The source of a secret: `env:NAME` or `command:COMMAND`. A literal secret is not accepted.
+/// `crawl.toml` can therefore store the source, so that a resumed crawl can read the secret again
+/// and log in.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 enum SecretSource {
@@ -322,7 +323,7 @@ fn output_of(command: &str) -> Result<String, String> {
         let mut output = Vec::new();
         let stdout = stdout.map(|stdout| stdout.take(MAX_SECRET_OUTPUT + 1));
         let read = stdout.map(|mut stdout| stdout.read_to_end(&mut output));
-        // Ignore the error: the receiver is dropped if the command took too long.
+        // Ignore the error: if the command took too long, the receiver has been dropped.
         let _ = sender.send(read.transpose().map(|_| output));
     });
     let started = Instant::now();

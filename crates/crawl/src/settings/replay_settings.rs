@@ -21,7 +21,7 @@ use crate::values::{FilePath, Switch};
 /// The key that marks a crawl.toml as that of a replay, and names the replayed crawl.
 pub(super) const REPLAY_OF: &str = "replay-of";
 
-/// Tables without keys that affect what is fetched, or when. The only exception is the key
+/// Tables whose keys affect neither what is fetched nor when. The only exception is the key
 /// [`AGENT`].
 const OTHER_TABLES: [&str; 3] = ["operator", "output", "display"];
 /// Keys of `[render]` that describe the browser and the machine. A replay may change them.
@@ -34,10 +34,13 @@ const BROWSER_KEYS: [&str; 4] = [
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Fills in the seeds and the contact that neither the flags nor the file of `--config` set, from the
-/// crawl in `dir`. Both are harmless in a replay, even if the directory is someone else's. If the
-/// file is a crawl's own crawl.toml, the output directory is `dir`, so that a replay without
-/// `--output` is refused.
+/// Adds the seeds and the contact of the crawl in `dir` to the flags, each if neither the flags nor
+/// the file of `--config` set it. A replay sends no requests, so even the values of someone else's
+/// crawl are harmless.
+///
+/// If the file is a crawl.toml that a crawl wrote and the flags set no `--output`, sets the output
+/// directory to `dir`. The replay is then refused, instead of writing to the output directory that
+/// the file names.
 ///
 /// # Errors
 /// The file can't be read.
@@ -131,15 +134,16 @@ pub(crate) fn other_settings(
 /// Returns whether a key affects what is fetched, or when.
 fn affects_fetching(table: &str, key: &str) -> bool {
     match table {
-        // Each run sets these keys, and they don't affect a replay.
+        // Keys that apply only to a single run don't affect a replay.
         _ if memory(table, &key.replace('-', "_")) == Some(SettingPersistence::EachRun) => false,
         "render" => !BROWSER_KEYS.contains(&key),
         table => !OTHER_TABLES.contains(&table) || key == AGENT,
     }
 }
 
-/// Returns the SHA-256 digest, in hex, of the settings that affect what is fetched, or when. Keys with
-/// their default values don't affect it, so it stays the same if a later version adds keys or tables.
+/// Returns the SHA-256 digest, in hex, of the settings that affect what is fetched, or when. Keys
+/// with their default values are left out, so the digest stays the same if a later version adds
+/// keys or tables.
 pub(crate) fn settings_digest(settings: &Settings) -> String {
     let usual = table_of(&Settings::default());
     let mut tables = table_of(&without_secrets(settings));

@@ -20,7 +20,8 @@ const TOP: &str = "";
 /// The sources from which a running crawl's settings are reread, with their values at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialSettingsLayers {
-    /// Flags and the environment. Entries that name host files aren't replaced by the hosts yet.
+    /// Flags and the environment. Entries `@FILE` in lists of hosts are kept, so that the files can
+    /// be reread.
     pub(super) flags: Layer,
     /// The file of `--config`, and its values at the start.
     pub(super) config: Option<(PathBuf, Layer)>,
@@ -101,8 +102,8 @@ impl InitialSettingsLayers {
         Ok(Asked { settings, seeds })
     }
 
-    /// Returns whether any file can be reread: that of `--config`, or a host file that a flag
-    /// names.
+    /// Returns whether there is any file to reread: the file of `--config`, or a list of hosts that
+    /// a flag names.
     pub(crate) fn has_files(&self) -> bool {
         let scope = &self.flags.scope;
         let lists = [&scope.host, &scope.exclude_host].into_iter().flatten();

@@ -179,7 +179,7 @@ mod tests {
         compare("group.a", group);
         let site = &schema["properties"][sites::TABLE]["additionalProperties"];
         let mut site = site.clone();
-        // These keys hold or may hold tables, which the comparison doesn't cover.
+        // The values of these keys may be tables, which the comparison doesn't cover.
         let keys = site["properties"].as_object_mut().unwrap();
         let may_be_table =
             |schema: &Value| schema["type"] == "object" || schema.get("anyOf").is_some();

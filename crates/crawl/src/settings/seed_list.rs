@@ -22,7 +22,7 @@ const LINE_HINT: &str = "write one URL, host or JSON object with `url` per line,
                          `https://example.org/` or `example.org`; lines starting with `#` are \
                          skipped";
 
-/// Adds `sitemaps`, and the seeds that `files` list, to `seeds`.
+/// Adds seeds to `seeds`: `sitemaps`, and the seeds that `files` list.
 pub(super) fn read_in(
     seeds: &mut Option<Vec<ListedSeed>>,
     sitemaps: Vec<String>,
@@ -95,7 +95,7 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
 }
 
 /// All problems of one line of a list of seeds or hosts. Each has its column (starting at 1), its
-/// message, and a hint if the hint for the whole list doesn't fit.
+/// message, and a hint if the general hint for the list doesn't apply.
 #[derive(Debug)]
 pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
 

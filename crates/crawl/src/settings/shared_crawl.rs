@@ -18,10 +18,11 @@ use super::typed_seed;
 use crate::error::{CommandError, ErrorCollector};
 use crate::shared_frontier::{check_url, opener};
 
-/// Minimum and maximum duration of a lease. With a shorter lease, a worker would lose its hosts
-/// whenever the network pauses. With a longer lease, the hosts of a dead worker would wait for
-/// hours.
+/// Minimum duration of a lease. A worker with a shorter lease would lose its hosts whenever the
+/// network stalls.
 const MIN_LEASE: Duration = Duration::from_secs(2);
+/// Maximum duration of a lease. The hosts of a dead worker with a longer lease would wait for
+/// hours.
 const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum number of characters in the name of a crawl or a worker.
@@ -185,7 +186,8 @@ pub(crate) fn shared_crawl(
     })
 }
 
-/// Returns the settings that all workers must share, one per line. `None` if the crawl isn't shared.
+/// Returns the settings that all workers must share, one per line. `None` if the crawl isn't
+/// shared.
 pub(crate) fn shared_settings(settings: &Settings, seeds: &[CanonicalUrl]) -> Option<String> {
     (!settings.frontier.frontier.is_empty()).then(|| alike(settings, seeds))
 }

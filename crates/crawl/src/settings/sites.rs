@@ -16,7 +16,7 @@ use crate::values::{ByteSize, CountSetting, DurationSetting, JsonSchema as _};
 /// The first part of the tables' names: `[site."HOST"]`.
 pub(super) const TABLE: &str = "site";
 
-/// The keys of a table, with underscores.
+/// The keys of a `[site]` table, written with underscores.
 pub(super) const FIELDS: &[&str] = &[
     host_politeness::FIELDS[0],
     host_politeness::FIELDS[1],

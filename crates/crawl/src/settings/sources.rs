@@ -99,9 +99,9 @@ pub(crate) fn gather_over(
     Ok((explicit.over(beneath).settle(), sources))
 }
 
-/// Merges the sources of a replay of the crawl in `dir`. The file of `--config` lacks only the seeds
-/// and the contact that [`fill_in`] adds. Without `--config`, the part of the crawl's crawl.toml that
-/// takes [effect](super::stored_config) replaces it.
+/// Merges the sources of a replay of the crawl in `dir`. If `--config` is given, the settings come
+/// from that file, and [`fill_in`] adds the crawl's seeds and contact. Otherwise, they come from
+/// the part of the crawl's crawl.toml that takes [effect](super::stored_config).
 ///
 /// # Errors
 /// As for [`gather`].
@@ -125,13 +125,15 @@ pub(crate) fn gather_for_replay(
     let settings = flags.over(stored).over(of_user(environment)?).settle();
     let output = &settings.output.output.0;
     if output != dir {
-        // Refuse a directory that holds something else than a crawl. The engine refuses a crawl.
+        // Refuse an output directory that holds something other than a crawl. The engine refuses
+        // one that holds a crawl.
         StoredConfig::read(output)?;
     }
     Ok(settings)
 }
 
-/// Replaces the lists of seeds and hosts that a layer names by the seeds and hosts in them.
+/// Replaces the lists that a layer names by their entries: seed files and sitemaps by seeds, and
+/// files of hosts by hosts.
 fn read_lists(layer: &mut Layer, problems: &mut ErrorCollector) {
     let sitemaps = layer.seed_sitemap.take().unwrap_or_default();
     let files = layer.seed_file.take().unwrap_or_default();
@@ -139,8 +141,9 @@ fn read_lists(layer: &mut Layer, problems: &mut ErrorCollector) {
     host_lists::read_in(layer.host_lists(), problems);
 }
 
-/// Adds the seeds of the file to those of lists on the command line. `--seed` replaces the file's
-/// seeds: `names_seeds` is whether it was given.
+/// Adds the seeds of the settings file in front of the seeds from `--seed-file` and
+/// `--seed-sitemap`. Does nothing if `names_seeds`, that is, if `--seed` is given and replaces the
+/// file's seeds.
 fn add_listed_seeds(flags: &mut Layer, names_seeds: bool, file: &Layer) {
     if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &file.seed) {
         listed.splice(0..0, seeds.iter().cloned());
@@ -148,7 +151,8 @@ fn add_listed_seeds(flags: &mut Layer, names_seeds: bool, file: &Layer) {
 }
 
 /// Adds further problems in the flags, the file and the user's own settings, so that all problems
-/// are reported at once. Skips problems that may only be a consequence of one in `problems`.
+/// are reported at once. Skips problems that may only result from one that is already in
+/// `problems`.
 fn note_further(problems: &mut ErrorCollector, explicit: Layer) {
     let mut further = ErrorCollector::default();
     check_all(&explicit.clone().settle(), &mut further);
@@ -159,7 +163,7 @@ fn note_further(problems: &mut ErrorCollector, explicit: Layer) {
     problems.extend(further.filter(|problem| !follows(&problem.subject, &unread, &explicit)));
 }
 
-/// Returns whether a problem may be only a consequence of a setting that could not be read.
+/// Returns whether a problem may only result from a setting that could not be read.
 fn follows(subject: &AffectedSettings, unread: &[UnreadSettings], explicit: &Layer) -> bool {
     let may_be = |of: Option<&ConfigTableName>, key: &str| {
         unread.iter().any(|unread| match unread {

@@ -203,13 +203,13 @@ impl StoredConfig {
         Ok(self.layer)
     }
 
-    /// Returns the settings of the crawl in `dir` that take effect in its replay, even if the replay
-    /// names seeds. `flags` override them. The output directory is `dir`, so that a replay without
-    /// `--output` is refused.
+    /// Returns the settings of the crawl in `dir` that take effect in its replay, even if the
+    /// replay names seeds. `flags` override them. Sets the output directory to `dir`, so that a
+    /// replay without `--output` is refused.
     ///
     /// # Errors
-    /// The file can't be read, or it isn't proven to be this user's, and has a guarded key that could
-    /// do harm in a replay and that `flags` doesn't set.
+    /// The file can't be read. Or it isn't proven to be this user's, and has a guarded key that
+    /// could do harm in a replay and that `flags` doesn't set.
     pub(super) fn for_replay(
         dir: &Path,
         flags: &Layer,
@@ -250,12 +250,12 @@ impl StoredConfig {
         record_again(&self.notes(), settings, mark.as_deref())
     }
 
-    /// Returns the seeds that aren't among `explicit_seeds`, one per line. Only the user may set
-    /// seeds.
+    /// Returns the stored seeds that aren't among `explicit_seeds`, one per line. Seeds are
+    /// guarded: they take effect only if the user sets them.
     fn unset_seeds(&self, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let explicit_urls = canonical(explicit_seeds);
         let older = self.layer.seed.iter().flatten();
-        // List a seed that can't be parsed, as if `explicit` didn't name it.
+        // A seed that can't be parsed counts as missing in `explicit_seeds`, so it is listed.
         let older = older.filter(|seed| {
             let is_explicit =
                 typed_seed::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
@@ -267,8 +267,8 @@ impl StoredConfig {
     }
 
     /// Returns the guarded keys (those that only the user may set) that have an effect and that
-    /// `explicit` doesn't set, one per line. Only keys are listed for which `is_listed` is true of
-    /// the table and the key.
+    /// `explicit` doesn't set, one per line. Lists only keys for which `is_listed(table, key)`
+    /// returns true.
     fn unset_keys(&self, explicit: &Layer, is_listed: impl Fn(&str, &str) -> bool) -> Vec<String> {
         let mut unset_lines = Vec::new();
         let settings = self.layer.clone().settle();
@@ -299,8 +299,8 @@ impl StoredConfig {
         unset_lines
     }
 
-    /// Returns the error for a file that isn't proven to be this user's. `command` is the word of
-    /// the command line that precedes the directory.
+    /// Returns the error for a file that isn't proven to be this user's. The suggested command
+    /// contains `command` before the directory, such as `--output`.
     fn refusal(
         &self,
         marked: MarkCheckResult,
@@ -420,9 +420,9 @@ pub(crate) fn stored_with_rules(
     Ok(Some(stored.with_settings(&settings, around)))
 }
 
-/// Returns the text of the crawl.toml in `dir` with this user's mark, valid once `dir` is renamed to
-/// `place`. `None` unless this user's mark is in the crawl.toml of each of `sources`, from which
-/// `dir` was gathered.
+/// Returns the text of the crawl.toml in `dir` with this user's mark, which is valid once `dir` is
+/// renamed to `place`. `sources` are the workers' directories that were gathered into `dir`. `None`
+/// unless the crawl.toml of every worker has this user's mark.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn gathered_with_mark(
     sources: &[PathBuf],
@@ -445,8 +445,8 @@ pub(crate) fn gathered_with_mark(
     Ok(mark.map(|mark| record_again(&notes, &settings, Some(&mark))))
 }
 
-/// Removes hosts from all settings except `exclude-host`, because its entries also exclude
-/// subdomains.
+/// Removes hosts from all settings except `exclude-host`. An entry of `exclude-host` stays, because
+/// it also excludes the host's subdomains.
 fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
     let is_kept = |name: &str| !HostKey::parse(name).is_ok_and(|host| is_out(&host));
     let is_kept_entry = |entry: &HostListEntry| match entry {
@@ -466,8 +466,8 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
 /// Returns the mark that proves a crawl.toml to be this user's. `None` if the user's key can't be
 /// stored.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) -> Option<String> {
-    // A mark doesn't cover secrets, because this program never writes them to the file. A file with
-    // a secret is therefore not proven to be the user's.
+    // Secrets are left out, because this program never writes them to the file. A file that
+    // contains a secret therefore doesn't match its mark, and isn't proven to be the user's.
     let made = keyed_marks::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");

@@ -15,7 +15,7 @@ use super::setting_definitions::{Layer, Settings, TABLES};
 /// The program's name and version, as in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
 
-/// Examples of tables that are empty by default.
+/// An example of a `[site]` table, which is empty by default.
 pub(super) const SITE_EXAMPLE: &str = "
 # Settings for a host and its subdomains; the longest matching name wins. Limits apply to
 # each host. Missing keys have the same values as for every host.
@@ -339,8 +339,8 @@ mod tests {
         );
         let group = json!({"a": {"hosts": ["b.example"], "site-delay": "2s"}});
         assert_eq!(audited["group"], group);
-        // A table without audited keys counts too, because the longest name that matches a host
-        // wins.
+        // A table without audited keys is recorded too. The table with the longest name that
+        // matches a host applies, so this table may keep another one from applying.
         let site = json!({"a.example": {"delay": "9s"}, "c.example": {}});
         assert_eq!(audited["site"], site);
     }

@@ -96,8 +96,9 @@ fn from(level: LevelFilter) -> Targets {
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 
-/// Formats fields for the log file as [`DefaultFields`] does on stderr. A span keeps its formatted
-/// fields once per type of formatter. With the same type for both, each field would be added twice.
+/// Formats fields for the log file as [`DefaultFields`] does on stderr. A span stores its formatted
+/// fields once per type of formatter. This separate type keeps the two outputs from sharing them,
+/// which would add each field twice.
 #[derive(Debug, Default)]
 struct LogFileFields(DefaultFields);
 

@@ -15,8 +15,7 @@ pub(super) struct LogFile {
     bytes: u64,
     /// Maximum bytes per file, exceeded only by a single longer line. `None` for no limit.
     max_bytes: Option<u64>,
-    /// The size in bytes at which this file is rotated. More than `max_bytes` after a failed
-    /// rotation.
+    /// The size that triggers rotation, in bytes: `max_bytes`, or more after a failed rotation.
     full: u64,
     /// How many full files to keep.
     keep: u32,
@@ -135,13 +134,13 @@ impl Write for LogFile {
 
 fn opened(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // Open only regular files for reading too, because others, such as pipes, can't be read back.
+    // Open a regular file for reading too, to find its last whole line. A pipe can't be read back.
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     options.create(true).append(true).read(is_file).open(path)
 }
 
-/// Truncates a file after its last whole line. If its last `MAX_LINE_BYTES` have no line end, ends
-/// its last line instead. Returns the new length.
+/// Truncates a file after its last line end, and returns the new length. If its last
+/// `MAX_LINE_BYTES` contain no line end, appends one instead.
 fn end_last_line(file: &mut File) -> io::Result<u64> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {
@@ -231,7 +230,7 @@ mod tests {
             log.write_all(b"c\n").unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), after, "{before:?}");
         }
-        // A file without a line end in its last part is not a log, so it is not truncated.
+        // A file whose last part has no line end is not a log, so it is not truncated.
         fs::write(&path, "x".repeat(3 << 20)).unwrap();
         LogFile::open(&path, None, 1, |_| {}).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), (3 << 20) + 1);

@@ -26,7 +26,7 @@ const JSON_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to write a line with `--progress plain`.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Displays progress until the sender is dropped.
+/// Displays progress until the sender of `progress` is dropped.
 pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<ProgressSnapshot>) {
     let every = match terminal.mode {
         ProgressMode::Bar => BAR_INTERVAL,
@@ -53,7 +53,7 @@ pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progr
     terminal.clear();
 }
 
-/// Waits until the sender is dropped, and returns the last state.
+/// Waits until the sender of `progress` is dropped, and returns the last state.
 async fn gone(mut progress: watch::Receiver<ProgressSnapshot>) -> ProgressSnapshot {
     while progress.changed().await.is_ok() {}
     progress.borrow().clone()

@@ -12,10 +12,10 @@ use crawl_scheduler::Tick;
 /// How many unreachable hosts and failed seeds are named. The others are only counted.
 pub(super) const MAX_NAMED: usize = 10;
 
-/// End of the failure of a certificate whose issuer isn't trusted.
+/// End of the failure text for a certificate whose issuer isn't trusted.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
-/// End of the failure of a proxy that wants a user name and a password.
+/// End of the failure text for a proxy that requires a user name and a password.
 const WANTS_PASSWORD: &str = "(407)";
 
 /// Advice about a host that can't be fetched from.
@@ -132,8 +132,8 @@ fn failed_seeds(seeds: &[SeedFailure]) -> String {
     }
 }
 
-/// Lists the hosts that were not reached and the failed seeds, except for one that
-/// [`outcome`] describes already.
+/// Lists the unreached hosts and the failed seeds. Omits the one that [`outcome`] already
+/// describes, if any.
 pub(super) fn name_unreached(summary: &RunSummary, text: &mut String) {
     let hosts = hosts_of(summary);
     for host in hosts.iter().take(MAX_NAMED) {

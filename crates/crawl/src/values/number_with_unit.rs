@@ -12,7 +12,7 @@ pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
         return None;
     }
     let whole: u64 = whole.parse().ok()?;
-    // Nine decimal places are more precise than the smallest unit requires.
+    // Ignore decimal places beyond the ninth, which are too small to matter.
     let digits = &fraction[..fraction.len().min(9)];
     let part = match digits {
         "" => 0,

@@ -12,8 +12,8 @@ use super::{
 
 /// A type of values in settings files, with its JSON Schema.
 pub(crate) trait JsonSchema {
-    /// Returns a schema that accepts every value that can be parsed, and as few other values as
-    /// possible. The rules that a schema can't express are checked when the file is read.
+    /// Returns a schema that accepts every value that can be parsed, and as few others as possible.
+    /// Rules that a schema can't express are checked when the settings file is read.
     fn schema() -> Value;
 }
 

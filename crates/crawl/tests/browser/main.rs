@@ -47,7 +47,8 @@ impl Drop for Running {
 
 #[test]
 fn pages_work_in_a_browser() {
-    // Serves the pages that results lead to, and the sites that embed the search.
+    // The web has two hosts: one serves the pages that results lead to, and the other serves sites
+    // that embed the search.
     let web = TestWeb::scripted(2).start();
     let origin = |host| web.url(host, "").trim_end_matches('/').to_owned();
     let site = Site::new(&origin(0));
@@ -61,10 +62,10 @@ fn pages_work_in_a_browser() {
     let snippet = format!("http://{}", search.address);
     serve_pages(&web, &snippet);
 
-    // A site with every kind of fault, and the HTML pages about its faults.
+    // Crawl a site with every kind of fault, and write the HTML pages about its faults.
     let (_faulty, fixes) = pages_to_fix();
 
-    // A crawl that the checks follow and control.
+    // Start a crawl that the checks follow and control.
     let busy = TestWeb::builder().seed(5).pages(400).start();
     let crawled = Site::empty();
     let _crawl = start_crawl(&crawled, &busy);
@@ -115,8 +116,8 @@ fn pages_work_in_a_browser() {
     assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));
 }
 
-/// Adds a second round. The rows have long values (host, URL, type, error, rule) and name hosts
-/// that were never requested.
+/// Adds rows of a second round to the records. The rows have long values (host, URL, type, error,
+/// rule), which must not break the layout of the pages, and name hosts that were never requested.
 fn add_long_words(site: &Site) {
     let host = format!("{}.example:12345", ["a-label-of-a-host"; 5].join("."));
     let url = format!("http://{host}/{}", "a-path-without-end/".repeat(12));

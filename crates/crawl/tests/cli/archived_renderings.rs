@@ -167,7 +167,8 @@ fn a_screenshot_is_archived_after_its_page_and_removed_with_it() {
         "{index}"
     );
     cmd.run(&["verify", "c"]).ok();
-    // The data that only this page requested is erased. The script that others use remains.
+    // Forgetting the page erases the data that only this page requested. The script remains,
+    // because other pages use it.
     let (data, script) = (format!("{}api/", gone.url), format!("{}app.js", gone.url));
     let requests = dir.rows("c/requests.jsonl");
     assert!(requests.iter().all(|row| row["via"] != gone.url.as_str()));

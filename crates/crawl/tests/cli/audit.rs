@@ -137,7 +137,8 @@ fn concurrent_requests_and_refetched_rules() {
     crawl(&cmd, &web.url(0, "/"), &many);
     let report = clean(&cmd);
     assert_eq!(report["hosts"], 3);
-    // The archive's record of a redirect hop names the origin for which the hop was fetched.
+    // The archive's record of a robots.txt that was reached by a redirect names the origin for
+    // which it was fetched.
     let archive = dir.file("c/archive").read_dir().unwrap();
     let files = archive.map(|entry| entry.unwrap().path());
     let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "gz"));
@@ -222,7 +223,7 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
 
-    // A run doesn't record its settings if they are the same as those of the previous run.
+    // A run with the same settings as the previous run doesn't record them again.
     assert_eq!(cmd.run(&["--output", "c"]).code, 0);
     let mut rows = dir.rows("c/state/delays.jsonl");
     let recorded = |rows: &[Value]| -> Vec<bool> {
@@ -231,7 +232,8 @@ fn killed_and_started_again() {
     };
     assert_eq!(recorded(&rows), [true, false, false, false], "{rows:?}");
 
-    // Without the recorded settings, those of earlier runs are unknown.
+    // The settings of earlier runs are known only from `delays.jsonl`, so they are unknown once
+    // this file is removed.
     assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
     let judged = cmd.run(&["audit", "c"]);
     let words = "the settings of an earlier run are unknown";

@@ -185,7 +185,8 @@ fn a_redirect_without_an_end_is_broken() {
         ["/3", "/4", "too_many_redirects"],
         ["/self", "/self", "redirect_loop"],
     ]);
-    // `/a` and `/b` redirect to each other. Either may be settled last, and then reports the loop.
+    // `/a` and `/b` redirect to each other. The one that is settled last reports the loop, and it
+    // may be either.
     let (of_two, other_rows): (Vec<_>, Vec<_>) = redirects
         .into_iter()
         .partition(|row| row[0] == "/a" || row[0] == "/b");

@@ -277,7 +277,7 @@ fn wrong_contents_with_right_digests_are_detected() {
     let (dir, mut cmd) = setup("bundle-remade");
     study(&dir, &mut cmd);
     export(&cmd, "b");
-    // Regenerate the manifests, as anyone who changes a row can do.
+    // Changes a file, and regenerates the manifests, as anyone who tampers with a bundle can do.
     let remade = |file: &str, from: &str, to: &str| {
         let path = dir.file("b").join(file);
         let before = fs::read_to_string(&path).unwrap();

@@ -10,11 +10,13 @@ use crate::harness::{Cmd, setup};
 use crate::open_files_and_certificates::serve_tls;
 use crate::unreachable_seeds::closed_port;
 
-/// The hosts of the web: the site, a working host, one that refuses connections, and one whose
-/// robots.txt disallows everything.
+/// The site to check, a host of the web.
 const SITE: u32 = 0;
+/// A second host, which responds to links from the site.
 const OTHER: u32 = 1;
+/// A host that refuses connections.
 const REFUSING: u32 = 2;
+/// A host whose robots.txt disallows everything.
 const CLOSED: u32 = 3;
 
 const PAGES: usize = 40;
@@ -481,8 +483,8 @@ fn redirects_of_another_host_are_no_trap() {
     const LINKS: usize = 12;
     let (_dir, cmd) = setup("redirects");
     let web = two_sites();
-    // Each page is found only on the previous one, so the redirects that the previous page links to
-    // are known by then.
+    // Link each page only from the previous one. When a page is fetched, the crawl has then already
+    // followed the redirects that the previous page links to.
     let pages = ["/", "/a", "/b", "/c", "/d"];
     for (at, path) in pages.iter().enumerate() {
         let links = (0..LINKS).map(|link| {
@@ -538,7 +540,8 @@ fn a_site_that_went_down_before_a_later_round_is_unreachable() {
     assert_eq!((faults.code, &faults.stdout), (1, &ran.stdout));
     let broken = cmd.run(&["report", "c", "--broken", "--fail-on-broken"]);
     assert_eq!(broken.code, 1, "{}", broken.stdout);
-    // A plain crawl of the same directory fails too, and names the next round.
+    // The plain command `crawl` on the same directory fails too, and its summary names the next
+    // round.
     let ran = cmd.run(&again);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(

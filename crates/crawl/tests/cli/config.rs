@@ -232,8 +232,8 @@ fn a_check_reports_all_errors_with_their_places() {
     assert_eq!(checked.code, 2);
 }
 
-/// An invalid word, a bad pattern or a missing list hides no other errors. Errors that only follow
-/// from another one aren't reported.
+/// Check that an invalid word, a bad pattern or a missing list hides no other errors. Errors that
+/// only result from another one aren't reported.
 #[test]
 fn a_check_continues_after_invalid_words() {
     let (dir, cmd) = setup("check-further");
@@ -314,8 +314,8 @@ fn a_check_continues_after_lines_that_are_not_toml() {
         hint: add --study-page, or set `study-page` under [operator] in a file for --config
     "#]]
     .assert_eq(&checked.stderr);
-    // The broken line may be the head of a table, so the table of the keys below it is unknown. No
-    // key is reported as missing, because the keys below the broken line may be the missing ones.
+    // The broken line may be the head of a table, so it is unknown which table the keys below it
+    // belong to. No key is reported as missing, because the keys below may be the required ones.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\

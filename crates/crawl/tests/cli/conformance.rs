@@ -4,15 +4,16 @@ use serde_json::Value;
 
 use crate::harness::{Ran, setup};
 
-/// Clauses that only a crawler with a browser can show. `closed-script` is about requests of
-/// scripts.
+/// Clauses that can be checked only on a crawler with a browser. `closed-script` is about the
+/// requests that scripts of a page send.
 const NEEDS_BROWSER: [&str; 1] = ["closed-script"];
 
-/// Clauses whose first run is killed half a second after an answer. Checked alone, so that even on
-/// a slow machine the crawler has read the answer by then.
+/// Clauses for which the crawler is killed half a second after a response, and then restarted. The
+/// test checks these clauses after all others, so that even on a slow machine the crawler reads the
+/// response before it is killed.
 const KILLED: [&str; 2] = ["restart-retry-after", "restart-crawl-delay"];
 
-/// Runs the check of this program, with short gaps so that the test is quick.
+/// Runs `crawl conformance` on this program, with short gaps so that the test is quick.
 fn check(flags: &[&str], crawl_flags: &[&str]) -> Ran {
     let (_dir, mut cmd) = setup("conformance");
     let program = env!("CARGO_BIN_EXE_crawl");
@@ -86,7 +87,8 @@ fn this_crawler_keeps_every_clause() {
 #[test]
 fn a_broken_clause_is_reported_with_evidence() {
     let (_dir, cmd) = setup("conformance-broken");
-    // A client that requests a page and no robots.txt.
+    // A shell script as the crawler. The script requests a page without requesting robots.txt
+    // first.
     let script = "a=${CRAWL_URL#http://}; a=${a%/}; exec 3<>/dev/tcp/${a%:*}/${a#*:}; \
         printf 'GET / HTTP/1.1\\r\\nhost: %s\\r\\nconnection: close\\r\\n\\r\\n' \"$a\" >&3; cat <&3";
     let run = |format: &str| {

@@ -261,7 +261,8 @@ fn a_watcher_gets_states_until_the_end() {
     let first = watch.send(&json!({"do": "watch"}));
     assert_eq!(first["phase"], "paused");
     let mut second_watcher = cmd.command(&["control", "c", "watch"]).spawn().unwrap();
-    // The crawl must not end before the other watcher has connected.
+    // Read a state from the second watcher, so that the crawl can't end before this watcher has
+    // connected.
     let mut states = BufReader::new(second_watcher.stdout.take().unwrap());
     states.read_line(&mut String::new()).unwrap();
     talk.done(&json!({"do": "resume"}));

@@ -69,7 +69,7 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
         assert!(killed.contains(line), "{killed}");
     }
     dir.write("c/requests.jsonl", &rows);
-    // These settings differ: they admit a page that the crawl excluded, and set a longer gap.
+    // Replay with other settings, which admit a page that the crawl excluded and set a longer gap.
     dir.write("other.toml", "[politeness]\ndelay = \"5s\"\n");
     let replay_with_others = cmd
         .run(&["replay", "c", "--config", "other.toml", "--output", "slow"])
@@ -166,11 +166,11 @@ fn a_foreign_directory_runs_no_program_and_writes_no_file_in_a_replay() {
           [render] render = "on"  (runs a browser)
         hint: read the file, then accept it with `crawl replay c --config c/crawl.toml`, or set each key with its flag"#]]
     .assert_eq(&ran.refusal(&dir));
-    // A seed of the replay doesn't make these keys harmless.
+    // The guarded keys are refused even if the command names a seed.
     let ran = cmd.run(&["replay", "c", "--output", "r", "--seed", &seed]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(!dir.file("ran").exists() && !dir.file("r").exists());
-    // Lists in the file aren't read.
+    // The replay doesn't read a file of hosts that the directory's crawl.toml names.
     dir.write("hosts.txt", "secret.example\n");
     let host_list = format!("\nhost = [\"@{}\"]", at("hosts.txt"));
     with(&[("\nhost = []", &host_list)]);
@@ -182,7 +182,8 @@ fn a_foreign_directory_runs_no_program_and_writes_no_file_in_a_replay() {
         ran.stderr
     );
 
-    // Keys that affect only requests are harmless, and keys that each run sets don't count.
+    // The replay accepts guarded keys that affect only requests, and ignores keys that apply only
+    // to a single run.
     dir.write("victim.txt", "precious");
     with(&[
         ("\nlog = \"\"", &format!("\nlog = \"{}\"", at("victim.txt"))),

@@ -17,7 +17,7 @@ const EXTRACT: &str = include_str!("../../../../docs/extract.md");
 /// The site's address, as shown in the documentation page.
 const ADDRESS: &str = "127.0.0.1:8000";
 
-/// Serves the site of the documentation page at another address.
+/// Serves the site of the documentation page, at another address than [`ADDRESS`].
 fn site() -> TestWeb {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -138,7 +138,7 @@ fn copy_small_site(cmd: &Cmd, address: &str) -> PathBuf {
     let config = fs::read_to_string(folder.join("site.toml")).unwrap();
     let config = config.replace(ADDRESS, address);
     let config = config.replace("delay = \"1s\"", "delay = \"0s\"");
-    // Every page is due in every round, however long earlier rounds took.
+    // Make every page due in every round, however long earlier rounds took.
     let config = config.replace("revisit-most = \"7d\"", "revisit-most = \"0s\"");
     fs::write(here.join("site.toml"), config).unwrap();
     fs::copy(folder.join("nightly.sh"), here.join("nightly.sh")).unwrap();
@@ -158,7 +158,7 @@ fn the_small_site_shows_what_its_commands_print() {
     });
     assert!(commands >= 8, "{commands}");
     assert!(here.join("site.html").is_file());
-    // The next night's round reports broken links, and only those.
+    // The next night's round reports the broken links, and nothing else.
     web.script(0, "/docs/third.html", HttpAnswer::of(410));
     let night = run(&cmd, "sh ./nightly.sh", &address).ok();
     let report = night.replace(&address, ADDRESS);

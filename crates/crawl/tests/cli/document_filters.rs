@@ -265,7 +265,8 @@ fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     );
     let audited = cmd.run(&["audit", "two"]).ok();
     assert!(audited.contains("breaches   none"), "{audited}");
-    // A narrower run reconsiders waiting URLs that an earlier run did not reach.
+    // A run with a narrower scope excludes pending URLs of an earlier run that are no longer in
+    // scope.
     let more = [
         "--delay",
         "0s",

@@ -251,8 +251,8 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     assert_eq!(found(&cmd, WORDS), BTreeSet::new());
     assert!(found(&cmd, "words").contains(&web.url(0, "/unarchived")));
 
-    // The crawl continues in this round and in the next. Both find links to the forgotten page
-    // again.
+    // Run the crawl again, first in this round and then in a new one. Each run finds links to the
+    // forgotten page again.
     let request_count = web.log().len();
     let ran = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(
@@ -504,7 +504,7 @@ fn other_excluded_urls_keep_their_round_if_a_page_is_forgotten_after_a_killed_ru
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
 /// With a limit of [`KILLED_AT`], the process is killed while it creates new files. Without a
-/// limit, the process is killed after the commit, while it replaces old files.
+/// limit, the test kills the process after the commit, while it replaces old files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");
@@ -561,7 +561,7 @@ fn an_index_built_later_can_forget_repeatedly() {
     let mut remaining: Vec<String> = pages().into_iter().collect();
     assert!(remaining.len() > 2, "{remaining:?}");
     for _ in 0..2 {
-        // Forget other pages before the seed.
+        // Forget the seed last.
         let forgotten = remaining.iter().position(|url| *url != seed).unwrap();
         let forgotten = remaining.remove(forgotten);
         let ran = cmd.run(&["forget", "c", &forgotten]);
@@ -657,15 +657,15 @@ fn commands_that_only_read_leave_an_erased_crawl_undamaged() {
         let verified = cmd.run(&["verify", "c"]);
         assert_eq!(verified.code, 0, "{args:?}: {}", verified.stdout);
     }
-    // Damage from before the command is still found.
+    // `verify` still finds damage that existed before `explain` opened the state.
     fs::write(dir.file("c/state/store/version"), "0").unwrap();
     cmd.run(&["explain", "c", &kept]);
     let verified = cmd.run(&["verify", "c"]);
     assert_eq!(verified.code, 4, "{}", verified.stdout);
 }
 
-/// Leaves `c` as after a crash in the last step of `crawl forget`: its list is still there, and the
-/// derived files are removed or about to be.
+/// Puts `c` into the state after a crash in the last step of `crawl forget`: forget.json still
+/// lists the derived files to remove, and some of these files are already removed.
 fn interrupt_at_the_end(dir: &Dir) {
     let remove = [
         "index",
@@ -690,7 +690,7 @@ fn an_interrupted_forget_is_named_and_finished_with_all_derived_files() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         ran.stderr
     };
-    // Interrupted before the list of changes was written.
+    // Simulate an interruption before the list of changes was complete.
     dir.write("c/forget.new/pages.jsonl", "");
     dir.write("c/forget.json.new", "{\"repl");
     let verified = cmd.run(&["verify", "c"]);
@@ -717,7 +717,8 @@ fn an_interrupted_forget_is_named_and_finished_with_all_derived_files() {
     for file in ["report.html", "hosts.jsonl"] {
         assert!(dir.file("c").join(file).exists(), "{file}");
     }
-    // Interrupted after the list was carried out, before the derived files were written again.
+    // Simulate an interruption after all changes in the list were made, but before the derived
+    // files were rebuilt.
     fs::remove_file(dir.file("c/report.json")).unwrap();
     let message = finish();
     assert!(message.contains("erasure is complete"), "{message}");

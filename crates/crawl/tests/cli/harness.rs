@@ -1,5 +1,5 @@
-//! Runs the built program in its own directory, without those environment variables of this machine
-//! that would affect it.
+//! Runs the built program in its own directory, with an environment that doesn't depend on this
+//! machine.
 
 use std::cell::RefCell;
 use std::fs;

@@ -263,7 +263,8 @@ fn a_form_login_opens_the_pages_and_no_secret_is_written() {
     assert_eq!(paths(&dir), ALL_PAGES);
     check_secrets(&dir, &ran);
     assert!(all_text(&dir.file("c")).contains("Cookie: [redacted]"));
-    // The requests of the login are listed like any others, but their answers are not archived.
+    // The requests of the login are in `requests.jsonl` like any others, but their responses are
+    // not archived.
     let requests = dir.rows("c/requests.jsonl");
     let purposes = requests.iter().filter(|row| row["purpose"] == "login");
     let shown: Vec<_> = purposes.map(|row| row["status"].clone()).collect();

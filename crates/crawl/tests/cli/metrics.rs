@@ -69,7 +69,8 @@ fn request(address: &str, method: &str, paths: &[&str]) -> String {
 
 /// Returns the metrics, once the site's robots.txt counts as fetched.
 fn metrics(dir: &Dir, address: &str) -> String {
-    // The crawl loop itself answers this command, so all events before the answer are counted.
+    // The crawl loop answers this command only after it has processed all earlier events, so the
+    // metrics count these events.
     let mut talk = Talk::to(dir);
     let began = Instant::now();
     loop {

@@ -99,8 +99,8 @@ fn a_round_fetches_urls_that_the_scope_excluded_and_now_allows() {
             .collect::<Vec<_>>()
     };
     assert_eq!(excluded("/b/2"), ["scope"]);
-    // The page with the links is unchanged, so they aren't found again. The link to `/b/2` has
-    // nofollow.
+    // The page that links to `/b/` is unchanged, so its links aren't found again in this round. The
+    // URLs that were excluded must be fetched all the same, except `/b/2`, whose link has nofollow.
     assert_eq!(round(&["--exclude", "/c"]), ["/", "/a", "/b/1", "/b/3"]);
     let rows = dir.rows("c/pages.jsonl");
     let page = rows.iter().find(|row| row["url"] == web.url(0, "/b/1"));

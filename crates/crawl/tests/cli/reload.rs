@@ -263,7 +263,8 @@ fn a_group_added_by_a_reload_counts_earlier_fetches() {
 }
 
 /// A reload is recorded in `state/delays.jsonl` before `crawl.toml` is written. After a kill in
-/// between, the last row has rules that are not in `crawl.toml`, and that no request followed.
+/// between, the last row of `delays.jsonl` has rules that are not in `crawl.toml` and that applied
+/// to no request.
 #[test]
 fn a_kill_during_a_reload_keeps_the_old_rules() {
     let (dir, cmd) = setup("reload-killed");

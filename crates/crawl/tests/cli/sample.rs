@@ -190,8 +190,8 @@ fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
     for kill in 1..=KILLS {
         let args = command("killed");
         let running = cmd.start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-        // A killed crawl sends at least as many requests as an undisturbed one, so this number is
-        // reached.
+        // Kill the crawl after this number of requests. Killed crawls send at least as many
+        // requests as an undisturbed one, so they reach this number.
         let min_requests = requests * kill / (KILLS + 2);
         assert!(web.wait_for(Duration::from_secs(120), |log| log.len() >= min_requests));
         running.signal("KILL");

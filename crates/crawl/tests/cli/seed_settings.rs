@@ -71,7 +71,8 @@ fn settings_of_a_seed_apply_in_its_area_and_survive_an_interruption() {
     let web = web();
     dir.write("seeds.jsonl", &list(&web, 1));
     let begin = ["--seed-file", "seeds.jsonl", "--output", "c"];
-    // The first run reaches its budget, and the second is given only the directory.
+    // The first run ends at its budget. The second run continues it, and is given only the
+    // directory.
     let ran = cmd.run(&[&begin[..], &QUICK, &["--max-pages", "3"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let ran = cmd.run(&[&["--output", "c", "--max-pages", "unlimited"], &QUICK[..]].concat());
@@ -126,7 +127,8 @@ fn settings_of_a_seed_apply_in_its_area_and_survive_an_interruption() {
     assert!(!replayed.stdout.contains("seed:"), "{}", replayed.stdout);
     assert_eq!(labels(&dir, "r"), expected);
 
-    // With another depth, deeper URLs are fetched, and the other seeds remain as they are.
+    // A larger depth for one seed lets the crawl fetch deeper URLs of this seed, and doesn't affect
+    // other seeds.
     let deeper = list(&web, 2);
     dir.write("seeds.jsonl", deeper.lines().nth(1).unwrap());
     let ran = cmd.run(&[&begin[..], &QUICK].concat());

@@ -14,7 +14,7 @@ fn web() -> TestWeb {
     TestWeb::builder().seed(5).hosts(2).pages(4).start()
 }
 
-/// Starts a crawl of the first host in `c`.
+/// Crawls the first host of the web into the directory `c`.
 fn begun(name: &str, web: &TestWeb, more: &[&str]) -> (Dir, Cmd) {
     let (dir, cmd) = setup(name);
     let seed = web.url(0, "/");
@@ -154,8 +154,9 @@ fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
         let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(error.contains(why), "{error}");
     }
-    // Another user can continue by accepting the file with `--config`. This user's home has room
-    // for a key, so the file then gets this user's mark, and the next start needs no `--config`.
+    // Another user can continue the crawl by accepting the file with `--config`. The file then gets
+    // that user's mark, made with a key that is created in that user's home, so later starts need
+    // no `--config`.
     cmd.env("HOME", &dir.file("other").display().to_string());
     let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
     assert_eq!(cmd.run(&config).code, 0);

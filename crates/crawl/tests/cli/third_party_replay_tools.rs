@@ -72,8 +72,8 @@ fn two_rounds(second: &str) -> TwoRounds {
     let packed = web.url(0, "/packed");
     let seeds = [web.url(0, "/"), web.url(0, "/illustrated/"), packed.clone()];
     let mut args = vec!["--output", "c", "--recrawl", "--resources", "all"];
-    // The delay makes a round take more than a second, the precision at which replay tools
-    // distinguish captures.
+    // Replay tools distinguish captures by second, so delay the requests to make a round take
+    // longer than that.
     args.extend(["--delay", "5ms", "--delay-factor", "0", "--progress", "off"]);
     args.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
     let (dir, cmd) = setup("replay");
@@ -216,7 +216,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     for name in ["whole.wacz", first, second] {
         fs::rename(dir.file(name), archive.join(name)).unwrap();
     }
-    // The second file refers to the first one by name, so list both in one collection.
+    // List both files in one collection, because the second one refers to the first one by name.
     let files = ["round-1.wacz", "round-2.wacz"].map(|name| json!({ "name": name, "path": name }));
     let both = json!({ "profile": "multi-wacz-package", "resources": files });
     fs::write(archive.join("both.json"), both.to_string()).unwrap();

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
 
-/// Crawls two rounds of a site, whose pages stay, change or disappear. Some redirect, are
-/// disallowed or forbid archiving.
+/// Crawls two rounds of a site. Between the rounds some pages stay the same, some change and some
+/// disappear. Other pages redirect, are disallowed or forbid archiving.
 fn crawl(cmd: &Cmd, output: &str) {
     crawl_with(cmd, output, ["gzip", "gzip"]);
 }
@@ -192,7 +192,8 @@ fn check_changed_bytes(compression: &str, suffix: &str) {
     let bytes = fs::read(dir.file("c").join(&file)).unwrap();
     for step in 0..12 {
         let at = step * bytes.len() / 12 + 40;
-        // A checksum covers no byte of a gzip header but the first three, so pass a header over.
+        // Skip the rest of a gzip header, because a changed bit there goes undetected: decoders
+        // check only the header's first three bytes, and no checksum covers it.
         let is_in_header = bytes[at - 9..at]
             .windows(3)
             .any(|part| part == [0x1f, 0x8b, 8]);
@@ -204,7 +205,8 @@ fn check_changed_bytes(compression: &str, suffix: &str) {
             finding["file"] == file
                 && match finding["offset"].as_u64() {
                     Some(offset) => offset <= at as u64,
-                    // Only the digest of the file covers the fields of an uncompressed record.
+                    // Only the digest of the whole file covers the header fields of a WARC record
+                    // that isn't compressed, so the defect has no offset.
                     None => compression == "none",
                 }
         };

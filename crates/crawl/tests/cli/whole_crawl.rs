@@ -572,7 +572,8 @@ fn on_a_terminal(command: &Command) -> Command {
     with
 }
 
-/// Closing the terminal also closes stdout and stderr, and makes the system send SIGHUP.
+/// When a terminal is closed, the program's stdout and stderr are closed, and the system sends
+/// SIGHUP.
 #[test]
 fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");

@@ -1,11 +1,11 @@
-//! An independent walk of the files that a crawl must find.
+//! Walks the files of a site without the crawler, to determine which URLs a crawl must find.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 
-/// A walk that runs in a separate thread.
+/// A walk of the site's files that runs in a separate thread.
 pub(crate) struct Walk(JoinHandle<Output>);
 
 /// A line `STATUS PATH` for each URL that must be fetched.

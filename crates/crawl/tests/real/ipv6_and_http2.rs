@@ -12,7 +12,8 @@ use crate::crawl_harness::Crawl;
 use crate::nginx_harness::Nginx;
 use crate::{archive_external_check, named};
 
-/// A self-signed certificate of `a.test` only, valid for a hundred years.
+/// The folder with a self-signed certificate and its key. The certificate is for `a.test` only, and
+/// valid for a hundred years.
 const FIXTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../fetcher/tests/exchanges/fixtures"

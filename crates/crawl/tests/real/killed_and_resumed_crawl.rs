@@ -39,7 +39,8 @@ fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
         [""; 0]
     );
 
-    // No run requests a URL twice. The field `From` differs between runs.
+    // No run requests a URL twice. Requests of different runs are never equal here, because each
+    // run sends another `From`.
     let mut requests = nginx.log(pages.len());
     requests.sort();
     for pair in requests.windows(2) {

@@ -153,8 +153,8 @@ fn crawl(site: &Site, web: &TestWeb, more: &[&str]) -> String {
 }
 
 /// Checks that the summary, the report, its HTML page and the served page show the same numbers,
-/// and returns these. The summary counts only the requests of its own run: if `summary_requests` is
-/// false, that number isn't compared.
+/// and returns them. The summary counts only the requests of its own run. Pass false for
+/// `summary_requests` after a later run, so that the number of requests isn't compared.
 fn agree(site: &Site, stderr: &str, summary_requests: bool) -> Numbers {
     let (text, _) = run(site, &["report", "."]);
     let numbers = by_report(&text);

@@ -43,7 +43,7 @@ fn refusals_name_their_reason() {
             .refusal()
     };
     let post = |fields: &[(&str, &str)]| send(PAUSE, fields, "{}");
-    // No crawl is running, so this error means that the command was accepted.
+    // The error of an accepted command: no crawl is running that could execute it.
     let through = "409 no crawl is running here | continue the crawl with `crawl --output DIR`\n";
     assert_eq!(post(&[]), through);
     assert_eq!(

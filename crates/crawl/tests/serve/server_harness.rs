@@ -14,16 +14,15 @@ use serde_json::Value;
 /// hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Returns a command for the program, without those environment variables of this machine that
-/// would affect it.
+/// Returns a command for the program, with an environment that doesn't depend on this machine.
 pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
     command
         .args(args)
         .current_dir(dir)
         .env_clear()
-        // HOME is not `dir`: the user's key is written to HOME, and a crawl starts in an empty
-        // folder.
+        // Don't use `dir` as HOME: the program stores the user's key in HOME, but a crawl starts
+        // only in an empty directory.
         .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/home"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -121,8 +121,8 @@ fn a_seed_s_redirect_target_joins_the_scope_in_all_groups() {
 fn a_group_without_a_worker_is_reported_and_waited_for() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(34).hosts(12).pages(60));
     let mut first = crawl.start("w1");
-    // A worker takes only buckets of hosts that its own server group serves. The other buckets
-    // wait.
+    // A worker takes only those buckets of hosts that its server group stores. The other group's
+    // buckets wait for a worker of that group.
     let served = |status: &Value, group: usize| status["groups"][group]["workers"].clone();
     while crawl.buckets().is_empty() {
         std::thread::sleep(Duration::from_millis(50));
@@ -138,7 +138,7 @@ fn a_group_without_a_worker_is_reported_and_waited_for() {
     first.wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
-    // A worker that is started for the other server group only is refused.
+    // A worker that names only the second server group is refused.
     let mut alone = crawl.program();
     let seed = crawl.web.url(0, "/");
     alone.args([

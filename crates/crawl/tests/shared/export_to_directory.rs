@@ -27,15 +27,15 @@ impl Crawl {
         Ended::of(&self.program().args(args).output().unwrap())
     }
 
-    /// Continues the exported crawl. Its settings count as another machine's, because each worker
-    /// has its own home folder, so they are passed with `--config`.
+    /// Continues the exported crawl. Passes its settings with `--config`: each worker has its own
+    /// home folder, so the settings seem to come from another machine.
     fn go_on(&self, flags: &[&str]) -> Ended {
         let settings = ["--output", "back", "--config", "back/crawl.toml"];
         self.run(&[&settings, flags].concat())
     }
 
-    /// Starts two workers, and ends them while many URLs are pending. Pauses them first, so that
-    /// they can't finish on a slow machine.
+    /// Starts two workers, pauses them, and ends them while many URLs are pending. Without the
+    /// pause they could finish the crawl first if this test is slow.
     fn begin_with_two(&self, flags: &str) {
         let workers = ["w1", "w2"].map(|worker| self.start_with(worker, flags));
         self.wait_for_requests(400);

@@ -163,7 +163,7 @@ impl Crawl {
         command
     }
 
-    /// Returns the command of a crawl with its own frontier.
+    /// Returns a command that crawls alone, with a frontier in its own directory `output`.
     pub(crate) fn command_alone(&self, output: &str, flags: &str) -> Command {
         let mut command = self.program();
         let delay = format!("{}ms", DELAY.as_millis());
@@ -174,8 +174,7 @@ impl Crawl {
         command
     }
 
-    /// Returns a command for the program, without those environment variables of this machine that
-    /// would affect it.
+    /// Returns a command for the program, with an environment that doesn't depend on this machine.
     pub(crate) fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
         command
@@ -193,7 +192,7 @@ impl Crawl {
         self.start_with(worker, "--scope any --allow-private")
     }
 
-    /// Starts a worker that is to be killed or frozen.
+    /// Starts a worker that the test is going to kill or freeze, so its lease is short.
     pub(crate) fn start_mortal(&self, worker: &str) -> Worker {
         let flags = format!("--scope any --allow-private --frontier-lease {SHORT_LEASE}");
         self.start_with(worker, &flags)
@@ -212,9 +211,8 @@ impl Crawl {
         command.output().unwrap()
     }
 
-    /// Starts a worker next to a running one, and waits until the new worker has hosts. The running
-    /// worker is paused meanwhile: it still hands over hosts, but can't finish the crawl before the
-    /// new worker starts.
+    /// Starts a worker next to a running one, and waits until the new worker has hosts. During the
+    /// wait, the running worker is paused: it still hands over hosts, but can't finish the crawl.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");
@@ -242,7 +240,8 @@ impl Crawl {
         Ended::of(&output).expect(0);
     }
 
-    /// Waits until the database server has settings with this text, which new workers must have.
+    /// Waits until the settings on the database server contain this text. New workers must have
+    /// these settings.
     pub(crate) fn wait_for_settings(&self, text: &str) {
         let begin = Instant::now();
         let sql = format!(
@@ -286,7 +285,8 @@ impl Crawl {
         assert!(has_come, "{} requests, not {count}", self.web.log().len());
     }
 
-    /// Waits until a worker has written this many rows of `pages.jsonl`. Looks after each request.
+    /// Waits until a worker has written this many rows of `pages.jsonl`. Counts the rows after each
+    /// request to the web.
     pub(crate) fn wait_for_pages(&self, worker: &str, count: usize) {
         let file = self.output(worker).join("pages.jsonl");
         let rows = || {
@@ -303,7 +303,7 @@ impl Crawl {
         assert!(self.web.wait_for(MAX_WAIT, has_come), "none to host {host}");
     }
 
-    /// Returns the rows of a file of all workers.
+    /// Returns the rows of the row file `file` in the directories of `workers`.
     pub(crate) fn rows(&self, workers: &[&str], file: &str) -> Vec<Value> {
         let mut rows = Vec::new();
         for worker in workers {

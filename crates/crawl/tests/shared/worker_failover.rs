@@ -15,9 +15,9 @@ fn crawl(seed: u64) -> Crawl {
     Crawl::of(web.latency(Duration::from_millis(10)))
 }
 
-/// Holds back the pages of a host, and everything that the web receives after the first
-/// request for one of them, until the returned sender is dropped. No crawl of the web can end
-/// before.
+/// Holds back the pages of a host until the returned sender is dropped. The first request for such
+/// a page makes the web hold back all later requests too, so no crawl of the web can end before
+/// then.
 fn held_back(web: TestWebBuilder, host: u32) -> (TestWebBuilder, Sender<()>) {
     let (hold, held) = channel();
     let held = Mutex::new(held);
@@ -129,7 +129,8 @@ fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
     crawl.control("w1", "reload");
     crawl.wait_for_settings("/newer$");
     first.kill();
-    // The other worker has not reloaded its settings.
+    // `w2` is paused and has not reloaded its settings. A worker with the older settings is refused
+    // all the same, because new workers must have the reloaded ones.
     let flags_older = flags.replace("crawl.toml", "older.toml");
     let refused = crawl.command("w1", &flags_older).output().unwrap();
     let stderr = Ended::of(&refused).expect(2);
@@ -162,7 +163,7 @@ fn a_host_is_unparked_after_its_worker_has_ended() {
     let stderr = first.wait().expect(0);
     assert!(stderr.contains("is parked"), "{stderr}");
     let count = crawl.pages(&["w1"]).len();
-    // The last of several commands counts.
+    // Only the last of several commands has an effect.
     for command in ["unpark", "park", "unpark"] {
         parking(command);
     }

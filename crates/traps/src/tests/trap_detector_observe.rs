@@ -94,7 +94,7 @@ fn urls_with_trap_signs_need_care_until_six_pages_are_new() {
     assert!(traps.needs_care(&url("/list?page=9"), 1));
 }
 
-/// Threads may compare pages in a different order from the order of observation.
+/// Threads may compare pages in a different order than pages are observed.
 #[test]
 fn the_first_observed_of_two_equal_pages_is_new() {
     let mut traps = TrapDetector::new(SpellingStepPolicies::default(), true);

@@ -38,11 +38,12 @@ pub(super) struct BuildFolders {
     pub(super) folder: PathBuf,
 }
 
-/// The source of the SBOM and the licenses that a wheel contains.
+/// The source of the SBOM and the license texts in a wheel.
 enum Libraries<'a> {
-    /// An SBOM that maturin makes with its built-in cargo-cyclonedx, and only our own licenses.
+    /// maturin makes the SBOM with its built-in cargo-cyclonedx. The licenses are only our own.
     Made,
-    /// Files that were made from the first wheel, which was built with `Made`.
+    /// The final SBOM and license texts, which were made from a first wheel that was built with
+    /// `Made`.
     Given { sbom: &'a Path, notices: &'a Path },
 }
 
@@ -95,8 +96,8 @@ impl BuildFolders {
         sbom::validate(workspace, &sbom)?;
         let notices = self.notices();
         install_layout::write_file(&notices, notices::collect(&text, &registries()?)?)?;
-        // The program is built already, so this call only packs the program again, with the final
-        // SBOM and licenses.
+        // The program is built already. This call only packs it again, now with the final SBOM and
+        // licenses.
         let (sbom, notices) = (&*sbom, &*notices);
         let libraries = Libraries::Given { sbom, notices };
         self.maturin(workspace, product, &libraries, &packages)

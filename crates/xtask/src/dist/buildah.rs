@@ -150,8 +150,8 @@ impl Drop for Container<'_> {
     }
 }
 
-/// Stores the library path in a program file, because buildah restarts itself for each container
-/// without its environment.
+/// Stores the library path in the program file itself. An environment variable would not suffice,
+/// because buildah restarts itself for each container without its environment.
 fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> Result<()> {
     let root = DebianPackageFolder::of(workspace).unpack_whole("patchelf")?;
     let own_libraries = debian_packages::libraries(&root)?;
@@ -164,7 +164,7 @@ fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> R
     if rpath.trim() == libraries {
         return Ok(());
     }
-    // Use DT_RPATH, because it also applies when the loaded libraries load others.
+    // Use DT_RPATH, because it also applies to the libraries that the loaded libraries need.
     let mut set = patchelf();
     set.args(["--force-rpath", "--set-rpath", libraries])
         .arg(program);

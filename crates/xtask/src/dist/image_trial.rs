@@ -29,9 +29,9 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 /// The seed in the example configuration, which a user must replace.
 const SEED: &str = "https://www.example.org/";
 
-/// Number of pages of the site. The trial stops the first run once at least [`PAGES_BEFORE_STOP`]
-/// pages are fetched.
+/// Number of pages of the site.
 const PAGES: usize = 12;
+/// Number of fetched pages after which the trial stops the first run.
 const PAGES_BEFORE_STOP: usize = 4;
 
 /// The services to run, and the site to crawl.
@@ -308,7 +308,8 @@ impl Trial {
             );
             *counts.entry(path).or_insert(0) += 1;
         }
-        // Check guessed sitemaps too, but not robots.txt.
+        // Require that each path was requested only once, even a guessed sitemap. robots.txt may be
+        // requested again.
         let twice: Vec<_> = counts
             .iter()
             .filter(|(path, count)| **count > 1 && **path != "/robots.txt")

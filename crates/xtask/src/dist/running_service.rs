@@ -128,8 +128,9 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
 
 impl ContainerFileSystem {
     /// Returns a command that runs in the container, confined as the service requires. Doesn't use
-    /// `buildah run`, which can't start a program on a read-only root in a chroot. Each program in
-    /// the command replaces itself with the next one, so the process becomes the service.
+    /// `buildah run`, which can't start a program on a read-only root in a chroot. The command is a
+    /// chain of programs. Each replaces itself with the next one, so the process becomes the
+    /// service.
     fn command(&self, service: &ComposeService, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command

@@ -88,9 +88,10 @@ fn with_positionals(script: &str, command: &Command) -> String {
         })
 }
 
-/// Makes the bash script complete paths as arguments of one command. `label` is the first line of
-/// that command's case in the script, and `option` is the option of `compopt` that selects files or
-/// folders. If the command has subcommands, their names are completed after the first argument.
+/// Makes the bash script complete paths as the arguments of one command. `label` is the first line
+/// of the command's branch in the script's `case` statement. `option` is the option of `compopt`
+/// that selects files or folders. If the command has subcommands, their names are completed after
+/// the first argument.
 fn with_positional(script: &str, label: &str, option: &str, has_subcommands: bool) -> String {
     const FLAGS: &str = "COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
     let Some(start) = script.find(label) else {

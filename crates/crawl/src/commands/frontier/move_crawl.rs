@@ -23,8 +23,9 @@ use crate::settings::{UserFolders, check_name, gathered_with_mark};
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
-/// The row file with URLs that were not fetched. At the end of a run, a worker appends rows to this
-/// file outside of any commit. An export copies only the committed rows.
+/// The row file of excluded URLs. When a run ends, each worker appends the URLs that were put
+/// aside, outside of any commit. An export copies only the committed rows, because the continued
+/// crawl writes the others again.
 const EXCLUDED: &str = "excluded.jsonl";
 /// The file with the settings of a crawl.
 const CONFIG: &str = "crawl.toml";
@@ -114,8 +115,8 @@ pub(super) fn export_crawl(
         .collect();
     let moved = export(folder.beside(), &source, &named);
     let moved = moved.map_err(|error| of_crawl(&error, output))?;
-    // From here on no worker can continue the crawl. After a crash, the same command creates the
-    // directory again.
+    // From here on no worker can continue the crawl. If the process crashes before the directory is
+    // in place, running the same command again creates it.
     source.finish().map_err(|why| of_shared(&why))?;
     if let Err(why) = put_in_place(folder, output) {
         source.take_back().map_err(|why| of_shared(&why))?;
@@ -130,7 +131,8 @@ pub(super) fn export_crawl(
     ));
     let settings = match has_mark {
         true => String::new(),
-        // Without a mark, the settings may be another user's, so the user has to name them.
+        // Without a mark, the next run doesn't know whether the settings are this user's, so the
+        // user has to accept them with --config.
         false => format!(" --config {}", quoted(&output.join(CONFIG))),
     };
     note(&format!(
@@ -141,8 +143,9 @@ pub(super) fn export_crawl(
     Ok(code)
 }
 
-/// Marks the crawl.toml in `made`, the future directory `output`, as this user's, if those in all
-/// workers' directories are. Returns whether it is marked.
+/// Adds this user's mark to the crawl.toml in `made`, the temporary directory that becomes
+/// `output`. Does so only if the crawl.toml of every worker has this user's mark. Returns whether
+/// the mark was added.
 fn mark_config(dirs: &[PathBuf], made: &Path, output: &Path) -> Result<bool, CommandError> {
     let Some(text) = gathered_with_mark(dirs, made, output, &UserFolders::of_process())? else {
         return Ok(false);

@@ -25,8 +25,8 @@ pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     };
     let values = [agent, input, signature];
     let is_other = |value: &&String, marks: &str| !is_absent(value) && !value.contains(marks);
-    // Skip a line in another format, because it must not count as a request with a broken
-    // signature.
+    // Skip a line whose last fields are not those of a signature. Such a line is in another format,
+    // and must not count as a request with a broken signature.
     let is_other = is_other(&agent, "\"") || is_other(&input, "=(") || is_other(&signature, "=:");
     if is_absent(host) || is_other {
         return None;
@@ -102,7 +102,7 @@ mod tests {
         }
         let unsigned = read(&format!(r#"{start} "e.example" "-" "-" "-""#)).unwrap();
         assert!(unsigned.message.fields.is_empty());
-        // A line without signature fields is not read as a request.
+        // Lines in another format, or with an unusable value, are not read as requests.
         for line in [
             start.to_owned(),
             format!(r#"{start} "a" "b" "c" "d""#),

@@ -30,8 +30,8 @@ pub(super) struct LoggedSignatureCounts {
     pub(super) invalid: u64,
     /// Number of signatures that don't hold, by the name of the fault.
     faults: BTreeMap<&'static str, u64>,
-    /// Number of signatures that can't be judged, by the reason, e.g. that the signer's key isn't
-    /// given.
+    /// Number of signatures that can't be judged, by reason. For example, the signer's key is not
+    /// in `--keys`.
     unknown: BTreeMap<String, u64>,
     /// Number of signatures of unknown age, because the log has no time for their request.
     undated: u64,

@@ -82,7 +82,8 @@ pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandErro
     })
 }
 
-/// A signed document and whether its signature holds.
+/// The result of verifying the signature of an HTML page: whether it holds, and a description for
+/// the user.
 struct Document {
     holds: bool,
     words: String,
@@ -184,8 +185,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// Judges the signatures of a request. `target` is the authority of the URL in a WARC record.
-    /// `None` for a log, which has only the request's own fields.
+    /// Judges the signatures of a request. `target` is the authority of the URL in a WARC record,
+    /// or `None` for a log, which records only the request's own fields.
     fn judge(&mut self, request: &LoggedRequest, target: Option<&str>) -> Result<(), CommandError> {
         let message = &request.message;
         let mut terms = SignatureConditions {
@@ -196,7 +197,8 @@ impl Verifier {
         };
         let mut verdicts = verify(message, &self.keys, &terms);
         if request.at.is_none() {
-            // If the log has no time, judge the request as of the time when it was signed.
+            // The log has no time for this request, so judge the signatures at the time when the
+            // latest signature was created.
             let created = verdicts.iter().filter_map(|verdict| verdict.created).max();
             terms.at = created.unwrap_or(0);
             verdicts = verify(message, &self.keys, &terms);

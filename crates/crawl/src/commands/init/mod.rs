@@ -207,8 +207,8 @@ fn write_new(file: &Path, text: &str) -> Result<(), CommandError> {
     let written = File::create_new(file).and_then(|mut created| {
         let written = created.write_all(text.as_bytes());
         if written.is_err() {
-            // Remove the partial file, because the next attempt would fail if it existed. Report
-            // only the write error, even if removing fails.
+            // Remove the partial file. Otherwise the next attempt would fail, because it refuses to
+            // overwrite an existing file. Report only the write error, even if removing fails too.
             let _ = fs::remove_file(file);
         }
         written

@@ -14,8 +14,8 @@ use crate::error::{CommandError, FINISHED, USAGE};
 struct Question {
     /// The content of robots.txt, as text or as base64. Null if the site has no robots.txt.
     robots: Option<Body>,
-    /// A product token. Anything after the token, such as a version, is ignored. Null for the agent
-    /// of the command line.
+    /// A product token. Anything after the token, such as a version, is ignored. Null selects the
+    /// agent of the command line.
     agent: Option<String>,
     /// A URL or a path.
     url: String,

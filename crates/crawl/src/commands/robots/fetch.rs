@@ -61,7 +61,7 @@ pub(super) fn robots_of(
     })
 }
 
-/// Fetches one URL with a permit of a scheduler. Follows no redirects.
+/// Fetches one URL once a scheduler permits it. Follows no redirects.
 ///
 /// # Errors
 /// The outer error: the request can't be sent. The inner error: the request failed.
@@ -149,7 +149,8 @@ impl RobotsFetcher {
                     url: None,
                 },
             };
-            // Ignore the returned wait: `permit` waits until the scheduler allows the next request.
+            // Ignore the wait that `done` returns: `permit` already waits until the scheduler
+            // allows the next request.
             let _ = self.scheduler.done(now, spent, signal);
             match RobotsFetchResult::of(&request, &result, hops) {
                 RobotsFetchResult::Redirect { to, .. } => {

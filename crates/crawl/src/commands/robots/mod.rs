@@ -21,8 +21,8 @@ use crate::input_file_reader::read_file;
 use crate::settings::{check_agent, typed_seed};
 use crate::terminal::{print, print_json_lines};
 
-/// Maximum bytes read from the robots.txt file of `--file`. The policy crate has another, smaller
-/// limit.
+/// Maximum bytes read from the robots.txt file of `--file`. `crawl-policy` has a lower limit, and
+/// ignores everything beyond it.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {

@@ -1,5 +1,5 @@
-//! The task behind a polite client. The task owns the scheduler, and spends the scheduler's permits
-//! on the waiting calls.
+//! The task behind a polite client. The pacer owns the scheduler, and uses each permit of the
+//! scheduler to send the request of a waiting call.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -215,8 +215,7 @@ impl Pacer {
     }
 
     /// Uses a permit for the first queued call that was not dropped and whose URL is allowed.
-    /// Judges the URL again here, because the call may have arrived while the origin's rules were
-    /// expired.
+    /// Checks the rules again here, because they may have been expired when the call was queued.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
             return self.begin_anew(permit, origin);
@@ -358,8 +357,8 @@ impl Pacer {
         let copy = RobotsCopy::learn(&origin, before, &answer, result, &self.times);
         let compiled = CompiledRobots::new(copy, &self.agent, RobotsProfile::Rfc9309);
         let compiled = Arc::new(compiled);
-        // Use the time of the answer, not the current time: even rules that expire immediately
-        // allow one page.
+        // Evaluate the rules at the time of the response, not at the current time. Even rules that
+        // expire immediately then allow one page.
         let state = compiled.state(compiled.copy.fetched_at, &self.times);
         if let RobotsState::InForce { .. } = state {
             self.refuse_disallowed(now, &origin, &compiled);

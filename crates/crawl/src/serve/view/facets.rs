@@ -8,16 +8,16 @@ use maud::{Markup, html};
 use super::result_urls::{link, place};
 use crate::serve::search_request::SearchRequest;
 
-/// A facet: its label, its values, and a function that returns the facet's field in the filters,
-/// which holds the chosen value.
+/// A facet: its label, its values, and a function that returns the filter for this facet. The
+/// filter holds the chosen value.
 struct Facet<'a> {
     label: &'static str,
     values: &'a [FacetCount],
     chosen: fn(&mut FacetFilters) -> &mut Option<String>,
 }
 
-/// Renders the facets that differ between results, with their values as links. The chosen value has
-/// a link that removes it.
+/// Renders each facet whose values differ between the results, with a link for each value. The
+/// chosen value gets a link that removes it.
 pub(super) fn narrowing(request: &SearchRequest, facets: &FacetCounts) -> Markup {
     let all = [
         Facet {

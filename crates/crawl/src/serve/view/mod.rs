@@ -58,7 +58,7 @@ pub(crate) async fn crawl(State(app): State<Arc<ServerState>>) -> Result<Respons
     )))
 }
 
-/// Renders the page for a problem.
+/// Renders the page for an error.
 pub(crate) fn problem(app: &ServerState, problem: &ErrorResponse) -> Markup {
     let status = problem.status;
     let name = status.canonical_reason().unwrap_or("Error");

@@ -146,7 +146,8 @@ fn all_problems_are_reported_at_once() {
             error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
             hint: for the syntax, see https://docs.rs/regex"#]],
     );
-    // The lines after a broken line may belong to it.
+    // The misspelt key `dealy` isn't reported, because it is unknown which table a key after a
+    // broken line belongs to.
     check(
         "[scope]\nmax-pages = = 5\n[fetch\ndealy = 1\n",
         expect![[r#"

@@ -19,7 +19,7 @@ pub(super) struct RecoveredToml {
     pub(super) faults: Vec<TomlFault>,
 }
 
-/// A part of a file that isn't valid TOML.
+/// A statement that isn't valid TOML.
 pub(super) struct TomlFault {
     pub(super) error: Error,
     /// The byte offset in the file from which the error's positions count.
@@ -28,8 +28,8 @@ pub(super) struct TomlFault {
     pub(super) unread: UnreadSettings,
 }
 
-/// A key with its value or the head of a table, possibly broken. A statement extends to the start
-/// of the next one.
+/// A statement of a settings file: a key with its value, or the head of a table. The statement may
+/// be invalid. The next statement begins where this one ends.
 struct Statement {
     span: Range<usize>,
     is_head: bool,
@@ -154,7 +154,7 @@ fn statements(text: &str) -> Vec<Statement> {
     let tokens = Source::new(text).lex().into_vec();
     let mut statements: Vec<Statement> = Vec::new();
     let (mut square, mut curly) = (0_usize, 0_usize);
-    // A multi-line string is one token, so this doesn't split it.
+    // Split at line breaks outside of multi-line strings, because such a string is a single token.
     for line in tokens.split_inclusive(|token| token.kind() == TokenKind::Newline) {
         let tokens = without_blanks(line);
         let Some(first) = tokens.first() else {

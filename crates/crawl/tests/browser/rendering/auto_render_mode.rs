@@ -6,10 +6,11 @@ use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use super::{SHELL, json, render, requests, rows, run, script};
 
-/// The number of pages that scripts build. `SHORT` static pages have little text, and `LONG` ones
-/// have much. Static pages have scripts too, but these add nothing.
+/// The number of pages that scripts build.
 const BUILT: usize = 45;
+/// The number of static pages with little text. Their scripts add nothing to them.
 const SHORT: usize = 80;
+/// The number of static pages with much text. Their scripts add nothing to them.
 const LONG: usize = 120;
 
 /// The app: a menu that is the same on all pages, and an article for each page.

@@ -46,7 +46,7 @@ fn pages(web: &TestWeb, folder: &TempDir) -> impl Fn(&str) -> Value + use<> {
     }
 }
 
-/// Marks a page whose script reached its end.
+/// The last statement of a page's script. The title then shows that the script reached its end.
 const DONE: &str = "document.title = 'done'";
 
 #[test]
@@ -75,7 +75,7 @@ fn pages_that_misbehave_do_not_stop_the_crawl() {
     let attached = format!("<title>sent</title><script>{DONE}</script>");
     let attached = HttpAnswer::html(&attached).header("Content-Disposition", "attachment");
     web.script(0, "/attached", attached);
-    // The browser uses half of this memory for the scripts of one page.
+    // Limit the memory. The browser allows half of it for the scripts of one page.
     let args = ["--render", "on", "--delay", "0s", "--render-tabs", "1"];
     let memory = ["--render-memory", "1GiB"];
     let page = pages(&web, &render(&web, &[&args[..], &memory].concat()));
@@ -98,7 +98,8 @@ fn pages_that_misbehave_do_not_stop_the_crawl() {
     );
     assert_eq!(page("/memory")["title"], "sent");
     assert_eq!(page("/memory")["render"]["error"], "page_failed");
-    // The link of the navigation is followed, but the page stays.
+    // `/download` navigates to `/file`. The crawl follows this URL like a link, but the browser
+    // stays on the page.
     assert!(web.log().iter().any(|entry| entry.path == "/file"));
 }
 

@@ -31,9 +31,9 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Starts a site of two hosts. Pages of the first host show their clock, a random number and data
-/// from both hosts, and name a disallowed, a missing and a foreign script. Another page never
-/// finishes.
+/// Starts a web of two hosts. Pages of the first host show the time, a random number and data from
+/// both hosts. Each page also has three more scripts: a disallowed one, a missing one, and one of
+/// the second host. The script of another page never finishes.
 fn site() -> TestWeb {
     let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
