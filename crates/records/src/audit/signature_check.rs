@@ -147,7 +147,9 @@ fn judge(verdicts: &[SignatureVerdict]) -> AuditCheckResult {
         (_, Some(SignatureFault::UnknownAgent(_) | SignatureFault::UnknownKey { .. })) => {
             AuditCheckResult::Undecided(UNKNOWN_SIGNER)
         }
-        // If the system clock is set during a run, the clock that the crawl's rows use isn't.
+        // A run reads the system clock once for its rows, but for each signature. So if the system
+        // clock is set during a run, signatures seem too early or too late, although the crawl did
+        // nothing wrong.
         (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => {
             AuditCheckResult::Undecided(CLOCK_STEP)
         }
