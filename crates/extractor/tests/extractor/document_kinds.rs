@@ -177,8 +177,8 @@ fn media_served_as_html_or_text_are_media() {
         check(Some("text/html"), first, expected);
         check(Some("text/plain; charset=utf-8"), first, expected);
     }
-    // These signatures consist of letters. They prove nothing, because a text may begin with the
-    // same letters.
+    // These signatures consist of letters, so a text may begin with them. They don't prove that a
+    // document is media.
     for first in [
         "BM is a name <a href=x>",
         "GIF89a is a format",
