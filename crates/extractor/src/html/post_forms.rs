@@ -170,8 +170,8 @@ enum OpenControl {
 #[derive(Default)]
 struct Select {
     has_multiple: bool,
-    /// Whether the browser shows the `select` as a list box, in which no option may be selected,
-    /// instead of a drop-down list.
+    /// Whether the browser shows the `select` as a list box instead of a drop-down list. In a list
+    /// box, all options can be unselected.
     is_list: bool,
     options: Vec<SelectOption>,
     is_in_option: bool,
