@@ -26,7 +26,7 @@ pub(crate) struct AddressRewriter<'f> {
     pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
-/// What a reference is used for. This decides whether its new address may lead to a file.
+/// The use of a reference, which decides whether its new address may lead to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceUse {
     /// A link or a resource. If the target has a file, the new address leads to that file.

@@ -122,7 +122,7 @@ pub fn rewrite_css<'b>(
         .before(edited)
 }
 
-/// What to add to a file so that it declares its charset. The document may have left this to the
+/// A declaration of the charset, to be added to a file. The document may have left this to the
 /// `Content-Type` header, which a file doesn't have.
 enum Declaration {
     /// The document declares the charset itself, or needs no declaration.

@@ -29,8 +29,8 @@ pub struct ExtractedPage {
     pub links: Vec<Link>,
     /// The `meta` elements with a name, in page order.
     pub metas: Vec<NamedMeta>,
-    /// The amount of visible text, links and password fields. It shows whether the page is a text,
-    /// or only a form or a notice.
+    /// The amount of visible text, links and password fields, from which callers can see whether
+    /// the page is a text, or only a form or a notice.
     pub outline: VisiblePageSummary,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,

@@ -173,8 +173,7 @@ pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
         Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => {
             LinkKind::Feed
         }
-        // Documents of these types, such as oEmbed data and sitemaps, are for programs and not for
-        // people.
+        // Documents of these types, such as oEmbed data and sitemaps, are for programs.
         Some(other) if is_data(other) => LinkKind::Other,
         _ => LinkKind::Page,
     }

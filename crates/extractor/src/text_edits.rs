@@ -121,8 +121,8 @@ impl<'b> ByteOffsets<'b> {
             return Some(self.at);
         }
         // The last byte read may have ended an invalid sequence and also be an ASCII character
-        // itself. Then the text of the sequence (U+FFFD) comes before the character, and `offset`
-        // is between them.
+        // itself. If so, the text of the sequence (U+FFFD) comes before the character, and `offset`
+        // is in between.
         (self.before_ascii == Some(offset)).then(|| self.at - 1)
     }
 

@@ -167,7 +167,7 @@ struct AuditRun<'a> {
     settings: &'a SettingsHistory,
     delays: OperatorDelayLog,
     clock: &'a ClockPeriods,
-    /// The archived robots.txt responses. `None` if there is no archive.
+    /// The archived robots.txt responses. `None` if the crawl has no archive.
     copies: Option<RobotsResponses>,
     hosts: HostRequestTrackers,
     shared: SharedLimitTracker,

@@ -66,7 +66,7 @@ impl CurrentRowSelector {
         Ok(())
     }
 
-    /// Returns the rules by which this crawl replaced the URLs of links with other spellings of the
+    /// Returns the rules with which this crawl replaced the URLs of links by other spellings of the
     /// same URLs.
     ///
     /// # Errors

@@ -174,7 +174,8 @@ pub struct PendingReason {
     /// When the host may get the next request. `None` if the host doesn't have to wait, or if it is
     /// parked (gets no requests until it is unparked).
     pub next_try: Option<Timestamp>,
-    /// Whether a new run sends this request when it starts, even if that is before `next_try`.
+    /// Whether a new run may send this request as soon as it starts, even if that is before
+    /// `next_try`.
     pub tried_at_start: bool,
 }
 

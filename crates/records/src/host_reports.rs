@@ -244,8 +244,8 @@ impl HostReportCollector {
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Don't store the reason `scope`, because it is the only reason for most hosts, to which
-        // pages only link. `with_coverage` adds it for the other hosts.
+        // Don't store the reason `scope`: most hosts are only linked to, and have no other reason.
+        // `with_coverage` adds it for the other hosts.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;

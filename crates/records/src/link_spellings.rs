@@ -13,7 +13,7 @@ use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::excluded;
 use clean_params::CleanParamRules;
 
-/// The rules by which a crawl replaced the URLs of links with other spellings: the settings of the
+/// The rules with which a crawl replaced the URLs of links by other spellings: the settings of the
 /// crawl, the `Clean-param` lines of the sites, and the rules that the crawl learned.
 #[derive(Debug)]
 pub struct LinkSpellings {

@@ -90,7 +90,8 @@ impl ReportedCrawlSummary {
                     crawl.pending += row.urls;
                 }
                 Some(_) => {}
-                // A row without an origin is about the whole crawl. It is written when a run ends.
+                // A row without an origin is about the whole crawl, and shows that the run has
+                // ended.
                 None => crawl.has_ended = true,
             }
         }

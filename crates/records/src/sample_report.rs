@@ -22,7 +22,7 @@ const MAX_REDIRECTS: usize = 20;
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 
-/// A sample, and estimates for the frame: the set of URLs from which the sample was drawn.
+/// A sample, and estimates for the frame (the set of URLs that could be drawn).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleReport {
     /// Number of URLs that could be drawn. Pages read to build the frame don't count.

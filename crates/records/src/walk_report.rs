@@ -15,8 +15,8 @@ use crate::sample_report::LastSampledRows;
 /// Maximum number of pages to list. The pages visited most often are listed.
 const MAX_NAMED: usize = 10;
 
-/// A random walk and its results. Shares are shares of steps, not of pages, so a page to which many
-/// links lead counts more often. For this reason, the shares have no confidence intervals.
+/// A random walk and its results. Shares are shares of steps, not of pages, so a page with many
+/// incoming links counts more often. No confidence interval is known for such shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
     /// Number of walkers that took a step.

@@ -4,8 +4,8 @@ use crawl_dates::TimeWithPrecision;
 
 use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 
-/// Maximum seconds by which a date may be later than the fetch. The tolerance is for time zones and
-/// wrong clocks.
+/// Maximum seconds from the fetch to a date after the fetch. Later dates are implausible, but time
+/// zones and wrong clocks may shift a date by this much.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// A date that a page declares for itself.

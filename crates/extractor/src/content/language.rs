@@ -216,7 +216,7 @@ const ENGLISH: [&str; 24] = [
 /// A text with more than one non-ASCII byte in this many bytes doesn't count as English. English
 /// texts have non-ASCII bytes only in quotation marks, dashes and names.
 const BYTES_PER_NON_ASCII: usize = 10;
-/// Maximum bytes of a word that counts in an [`EnglishProof`]. Longer words need not be looked up.
+/// Maximum bytes of a word that counts in an [`EnglishProof`]. Longer words are not looked up.
 const MAX_ENGLISH_BYTES: usize = 5;
 
 /// A test that proves that a text is in English. The full detector takes twenty times as long,
@@ -238,9 +238,9 @@ impl EnglishProof {
         different: 7,
         one_in: 5,
     };
-    /// The test for a page that declares English. It requires fewer words, because the reference of
-    /// a programming language has few. So that other languages don't pass it, it counts only words
-    /// that are rare in them. For example, `for`, `to` and `by` don't count, because they are
+    /// The test for a page that declares English. The reference of a programming language has few
+    /// frequent words, so this test requires fewer. To exclude other languages, it counts only
+    /// words that are rare in them. For example, `for`, `to` and `by` don't count, because they are
     /// frequent in Danish.
     const OF_DECLARED: EnglishProof = EnglishProof {
         words: &[

@@ -164,7 +164,7 @@ impl RegionTracker {
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
             let may_be = is_in_text || (has_words && region.surround <= SurroundingsHint::Named);
-            // A heading such as `3 Comments` is that of readers' comments. It proves that the id
+            // A heading such as `3 Comments` belongs to readers' comments and proves that the id
             // marks surroundings, so keep the mark.
             let may_be = may_be && !(has_number && region.surround == SurroundingsHint::Comments);
             if let Some((id, without)) = &open.named

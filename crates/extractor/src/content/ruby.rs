@@ -12,8 +12,8 @@ pub(super) struct OpenRubyElement {
     part: RubyPart,
     /// The number of open `ruby` elements, nested ones included.
     open: u32,
-    /// The last character of the base text so far, ignoring white space. If there is no base text
-    /// yet, the last character before the ruby in the same block.
+    /// The last character of the base text so far, ignoring white space. Before the first base
+    /// text, the last character before the ruby in the same block.
     last: Option<char>,
     gap: Gap,
     readings: String,

@@ -64,8 +64,8 @@ struct RobotsText {
     /// robots.txt, or if it wasn't archived.
     body: Option<Bytes>,
     words: String,
-    /// What the response means for the pages of the origin. This text completes the sentence in
-    /// `words`.
+    /// The meaning of the response for the pages of the origin, as text that completes the sentence
+    /// in `words`.
     meaning: &'static str,
 }
 

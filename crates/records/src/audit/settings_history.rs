@@ -149,8 +149,8 @@ impl SettingsHistory {
         in_force
     }
 
-    /// Returns settings that together cover every way in which the crawl interpreted robots.txt,
-    /// one for each way (see `reads_robots_as`).
+    /// Returns one of the recorded settings for each distinct interpretation of robots.txt (see
+    /// `reads_robots_as`).
     pub(super) fn robots_readers(&self) -> Vec<&AuditedSettings> {
         let mut readers = vec![&self.file];
         for recorded in &self.recorded {

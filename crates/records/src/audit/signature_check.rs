@@ -147,9 +147,9 @@ fn judge(verdicts: &[SignatureVerdict]) -> AuditCheckResult {
         (_, Some(SignatureFault::UnknownAgent(_) | SignatureFault::UnknownKey { .. })) => {
             AuditCheckResult::Undecided(UNKNOWN_SIGNER)
         }
-        // A run reads the system clock once for its rows, but for each signature. So if the system
-        // clock is set during a run, signatures seem too early or too late, although the crawl did
-        // nothing wrong.
+        // The times of rows come from a clock that ignores changes of the system clock during a
+        // run, but the times of signatures come from the system clock. So such a change makes valid
+        // signatures seem too early or too late.
         (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => {
             AuditCheckResult::Undecided(CLOCK_STEP)
         }

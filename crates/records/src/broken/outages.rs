@@ -91,7 +91,7 @@ impl Outages {
     }
 
     /// Returns one page, without its links, for each unreachable origin in scope: the page with the
-    /// smallest depth or, if several have that depth, the first of them in URL order.
+    /// smallest depth. If several pages have this depth, returns the first in URL order.
     pub(super) fn into_pages(self) -> impl Iterator<Item = BrokenPage> {
         let outages = self.origins.into_values();
         outages.filter_map(|outage| outage.page.map(|(_, page)| page))

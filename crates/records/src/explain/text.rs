@@ -116,7 +116,8 @@ impl fmt::Display for Explanation {
             }
         }
         if let Some(pending) = &self.pending {
-            // If a budget is spent, the lines above already say so.
+            // Skip the reason if it is a spent budget, because the reason in `excluded.jsonl` is
+            // the same.
             if pending.reason != "budget" || !self.is_beyond_budget() {
                 writeln!(f, "  pending because: {}", pending.words())?;
             }

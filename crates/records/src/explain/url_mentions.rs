@@ -141,8 +141,9 @@ fn search_link_rows(
     Ok(())
 }
 
-/// Returns whether the crawl doesn't follow the links of a page that this filter rejects. It still
-/// follows the links of HTML pages that are rejected for their type or for a size below `min-size`.
+/// Returns whether the crawl doesn't follow the links of a page that this filter rejects. For HTML
+/// pages that are rejected for their type, or for a size below `min-size`, the crawl still follows
+/// the links.
 fn drops_links(filter: &str) -> bool {
     ["language ", "max-size ", "off-scope-method "]
         .iter()

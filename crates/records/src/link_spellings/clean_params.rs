@@ -105,8 +105,8 @@ impl RobotsCopies {
                 Ok(_) | Err(RecordsError::Row { .. }) => continue,
                 Err(why) => return Err(why),
             };
-            // Skip a 304, which confirms the previous file, and a failed request, after which the
-            // previous file stays in force.
+            // Skip 304 responses and failed requests, because the previous file stays in force
+            // after them.
             let Some(status) = row.status.filter(|status| *status != 304) else {
                 continue;
             };

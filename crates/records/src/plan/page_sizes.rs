@@ -144,7 +144,7 @@ impl MeasuredPageSizes {
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
             // If some pages of a host were drawn at random, use only these. The other pages
-            // represent only themselves, so they say nothing about the rest of the host.
+            // represent only themselves, and not the rest of the host.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),

@@ -8,9 +8,9 @@ use crate::broken::{BrokenLinkReport, BrokenPage, LatestRows};
 use crate::row_token_wording::{failure_words, status_words};
 
 /// Returns the links to broken pages as faults. Also returns the links whose target gave a response
-/// from which it can't be said whether they work. A broken page that nothing links to any more is
-/// not a fault, unless it is a seed. Skips links on pages outside the scope, because they are pages
-/// of other sites.
+/// that doesn't show whether the link works. A broken page that nothing links to any more is not a
+/// fault, unless it is a seed. Skips links on pages outside the scope, because the owner of the
+/// site can't fix these pages.
 pub(super) fn broken_faults(
     broken: &BrokenLinkReport,
     latest: &LatestRows,

@@ -441,7 +441,7 @@ fn an_origin_that_went_down_since_the_last_round_is_unreachable() {
         (report.faults[0].page.as_ref(), report.pending),
         (Some(&home), 0)
     );
-    // Pages that were visited in the last round are no faults, even if their origin became
+    // Don't report pages that were visited in the last round, even if their origin became
     // unreachable later in the round.
     let report = outage(1, &[down(HOST, 2), down("https://friend.example", 1)]);
     assert_eq!(listed(&report), []);

@@ -129,7 +129,7 @@ impl UnfetchedUrls {
     }
 
     /// Finds the URLs whose last response demanded a wait. Skips responses to HEAD requests,
-    /// because a GET follows each of them.
+    /// because the crawl sends a GET after each HEAD.
     fn read_demands(&mut self, dir: &Path) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         while let Some(row) = rows.next_sound() {

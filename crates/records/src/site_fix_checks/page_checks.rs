@@ -217,8 +217,7 @@ struct Extremes<'a> {
     /// The names of the two columns: the URL and the number.
     columns: [&'a str; 2],
     items: &'a [PageWithMeasurement],
-    /// The number from which pages or files are in the table. Items with a lower number are not
-    /// listed.
+    /// The lower limit of the table: pages or files with a lower number are not listed.
     from: u64,
     median: Option<u64>,
     /// Total number of pages or files that reach `from`, including those that are not in `items`.

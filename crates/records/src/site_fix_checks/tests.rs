@@ -68,8 +68,8 @@ fn kinds_that_were_not_searched_for_have_no_grade() {
     let graded = of_links(&some, None);
     let ids: Vec<_> = graded.iter().map(|check| check.id).collect();
     assert_eq!(ids, ["anchors"]);
-    // With a baseline, only new faults are listed. The share of all affected pages is then unknown,
-    // so there is no grade.
+    // With a baseline, only new faults are listed. So the share of all affected pages is unknown,
+    // and the check has no grade.
     some.known = 3;
     assert!(of_links(&some, None)[0].measure.is_none());
 }

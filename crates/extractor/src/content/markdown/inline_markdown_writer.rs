@@ -70,7 +70,7 @@ impl InlineMarkdownWriter {
         let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
             return;
         };
-        // Also close the elements within the one that ends. They are reopened before the next word.
+        // Also close the elements within the one that ends. The next word reopens these elements.
         self.close_to(at);
         self.open.remove(at);
     }

@@ -34,8 +34,8 @@ impl NonSpaceCharacterCounter {
         }
     }
 
-    /// Returns the number of letters counted so far. Letters of the last few texts may not be
-    /// included yet.
+    /// Returns the number of letters counted so far. The letters of the last few texts may be
+    /// missing.
     #[inline]
     pub(crate) fn so_far(&self) -> usize {
         self.total

@@ -1,6 +1,6 @@
-//! The programs to compare, and the arguments that make each of them do the same: crawl one site,
-//! obey robots.txt, and add no delays. The number of concurrent requests is the one that suits the
-//! program.
+//! The programs to compare, and their arguments. With these, all programs do the same: crawl one
+//! site, obey robots.txt, and add no delays. The number of concurrent requests is the best one for
+//! each program.
 
 use std::ffi::OsString;
 use std::fmt;

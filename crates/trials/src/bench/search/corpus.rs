@@ -65,7 +65,7 @@ pub(super) fn path_of(url: &str) -> &str {
     url.strip_prefix(BASE).unwrap_or(url)
 }
 
-/// Converts a page to the form in which the index stores it. `None` if the index rejects the page.
+/// Converts a page to an entry of the index. `None` if the index rejects the page.
 pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedPage> {
     let context = PageContext {
         content_type: Some("text/html"),

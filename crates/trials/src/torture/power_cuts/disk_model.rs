@@ -159,7 +159,7 @@ impl DiskChangeLog {
     }
 }
 
-/// What happens to the unsynced changes of a file or folder: which of them reach the disk.
+/// The fate of the unsynced changes of a file or folder: none, all, or some reach the disk.
 enum Fate {
     None,
     All,

@@ -14,8 +14,8 @@ use super::system_calls::{SystemCall, calls};
 /// The changes that a program made in one folder.
 pub(super) struct RecordedDiskChanges {
     pub(super) changes: DiskChangeLog,
-    /// Number of changes at the start of `changes` that don't come from the run. They create the
-    /// files that existed before it.
+    /// Number of changes at the start of `changes` that create the files that existed before the
+    /// run. These changes are not part of the run.
     before: usize,
     /// For each file or folder, the name under which it was created, without the path of its
     /// folder.

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The system calls to record. Some of them change files in ways that
-/// [`RecordedDiskChanges`](super::recorded_disk_changes::RecordedDiskChanges) does not support.
-/// They are recorded so that such changes are noticed.
+/// The system calls to record. Some calls change files in ways that `RecordedDiskChanges` does not
+/// support. The trial records these too, so that it can fail if the program makes one.
 const TRACED: &str = "trace=open,openat,creat,close,dup,dup2,dup3,fcntl,lseek,read,readv,write,\
      pwrite64,writev,pwritev,pwritev2,truncate,ftruncate,fallocate,copy_file_range,sendfile,\
      splice,mmap,io_uring_setup,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,\

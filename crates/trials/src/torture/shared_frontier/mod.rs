@@ -140,9 +140,10 @@ struct Rack<'a> {
     workers: Vec<WorkerProcess>,
     dice: SeededRandom,
     faults: Vec<InjectedFault>,
-    /// The times of kills of workers, and of failures from which the same command can resume.
+    /// The times of kills of workers, and of failures after which the same command resumes the
+    /// crawl.
     deaths: Vec<KillTimeBounds>,
-    /// Number of times a worker failed in a way that the same command can resume from.
+    /// Number of times a worker failed in such a way that the same command resumes the crawl.
     ends: u32,
 }
 
