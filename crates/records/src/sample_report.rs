@@ -379,8 +379,8 @@ mod tests {
             "probability": drawn as f64 / of as f64})
     }
 
-    /// Of eight drawn pages one returns 404, one is a PDF, two lead to a page that was not drawn,
-    /// and one has no row.
+    /// Eight pages were drawn: one returns 404, one is a PDF, two redirect to a page that was not
+    /// drawn, and one has no row.
     #[test]
     fn a_sample_gives_estimates_for_its_frame() {
         let mut rows = LastSampledRows::default();

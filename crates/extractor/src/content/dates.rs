@@ -132,7 +132,7 @@ impl DateCollector {
     }
 }
 
-/// Returns whether a `meta` with this name (in lower case) gives the date of publication or of
+/// Returns the kind of date that a `meta` with this name (in lower case) gives: publication or
 /// modification. `None` if it gives no date.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {

@@ -90,8 +90,8 @@ impl<'a> PageSums<'a> {
             false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
         let running: Vec<u64> = blocks.iter().zip(&links).map(running).collect();
-        // Sums up the values of the blocks in each region and its nested regions. Blocks in
-        // excluded regions count as 0.
+        // For each region, sums up the values of the blocks in it and in its nested regions. Blocks
+        // in excluded regions count as 0.
         let sum = |values: &[u64], is_excluded: &[bool]| {
             let mut sums = vec![0; regions.len()];
             for (block, value) in blocks.iter().zip(values) {

@@ -9,8 +9,8 @@ use crawl_weburl::{HostKey, HostPatternMap};
 pub struct PageBudgets {
     /// Maximum pages of each host. `None` is unlimited.
     pub per_host: Option<u64>,
-    /// Maximum pages of single hosts. For a host that is listed here, this value applies in place
-    /// of `per_host`.
+    /// Maximum pages of single hosts, in place of `per_host`. If the value is `None`, `per_host`
+    /// applies.
     pub per_site: HostPatternMap<Option<u64>>,
     /// Groups of hosts with a shared budget. Each host's own budget applies too.
     pub groups: HostPatternMap<GroupPageBudget>,
