@@ -1,4 +1,4 @@
-//! Benchmarks the reading of a page, in comparison with html5ever's tokenizer.
+//! Benchmarks how fast a page is read, compared with html5ever's tokenizer.
 //!
 //! `cargo bench -p crawl-extractor --bench html` prints the times, and then how fast each part is
 //! relative to html5ever. If `CRAWL_PYTHON_DOC` is set (as `cargo xtask test` does), the ratios are

@@ -1,4 +1,4 @@
-//! Computes the new address of a reference in a document that becomes a file.
+//! Computes the new address of a reference in a document that is saved as a file.
 
 use std::fmt::Write as _;
 
@@ -10,24 +10,23 @@ use crate::css::CssAddress;
 use crate::query_encoding::encode_query;
 use crate::text_edits::TextEdit;
 
-/// A function that returns the file for a URL as a relative URL, or `None` if the URL has no file. A
-/// fragment in the relative URL replaces that of the link.
+/// A function that returns the file for a URL as a relative URL, or `None` if the URL has no file.
+/// If the relative URL has a fragment, it replaces the fragment of the link.
 pub(crate) type UrlToFileFunction<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
 
 /// Rewrites the addresses of one document.
 pub(crate) struct AddressRewriter<'f> {
     /// The URL that relative addresses are resolved against.
     pub(crate) base: CanonicalUrl,
-    /// Whether the document has a `base` element. With a `base`, an address that is only a fragment
-    /// may lead to another document.
+    /// Whether the document has a `base` element. If so, an address that is only a fragment is
+    /// resolved against the `base`, and may lead to another document.
     pub(crate) has_base: bool,
     /// The charset that encodes the queries of addresses.
     pub(crate) encoding: &'static Encoding,
     pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
-/// Whether a reference is for reading, and may lead to a file, or always leads to the web (a form,
-/// `rel=canonical`).
+/// The use of a reference, which decides whether its new address may lead to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceUse {
     /// A link or a resource. If the target has a file, the new address leads to that file.
@@ -112,8 +111,8 @@ impl AddressRewriter<'_> {
     }
 }
 
-/// Returns whether an address is the same in every document. (`http:a` isn't: in a page with the
-/// same scheme it is a relative address.)
+/// Returns whether an address means the same in every document. (`http:a` doesn't: in an `http`
+/// page, it is a relative address.)
 fn is_absolute(address: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
         let head = address.get(..scheme.len());

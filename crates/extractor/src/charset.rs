@@ -9,8 +9,8 @@ use crate::document_kind::MarkupSyntax;
 
 /// Number of leading bytes in which the HTML Standard looks for a `meta` that declares a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;
-/// Number of leading bytes to search for a `meta` before guessing the charset. Browsers find a late
-/// `meta` while they parse the page, and then parse the page again.
+/// Number of leading bytes to search for a late `meta` before the charset is guessed. Browsers find
+/// such a `meta` while they parse the page, and then parse the page again.
 const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
 /// The source of a page's charset, strongest first.
@@ -44,8 +44,8 @@ pub(crate) struct Charset {
 }
 
 /// Returns the charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
-/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax, the default
-/// is UTF-8, so a `meta` counts only if the bytes are not valid UTF-8.
+/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. A page in XML syntax is
+/// UTF-8 by default, so there a `meta` counts only if the bytes are not valid UTF-8.
 pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: MarkupSyntax) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));

@@ -6,7 +6,7 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 /// Maximum bytes to guess a charset from, starting at the first non-ASCII byte.
 /// Beyond the limit: not considered.
 const MAX_DETECT_BYTES: usize = 256 * 1024;
-/// Number of bytes to examine before the first non-ASCII byte or escape (0x1B).
+/// Number of bytes before the first non-ASCII byte or escape (0x1B) that are examined too.
 const MAX_CONTEXT_BYTES: usize = 64;
 
 /// Guesses the charset of `body` with Firefox's detector. Returns UTF-8 if all bytes are ASCII.

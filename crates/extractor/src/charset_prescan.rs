@@ -5,8 +5,8 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 use crate::collapsed_text_builder::is_space;
 
 /// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. Returns UTF-8
-/// if a `meta` names UTF-16: the `meta` must be wrong, because this function recognises only a
-/// `meta` in ASCII bytes.
+/// if a `meta` names UTF-16. Such a `meta` must be wrong, because only a `meta` in ASCII bytes is
+/// recognised.
 pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
@@ -78,7 +78,7 @@ fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// The error that the bytes ended within a tag or comment.
+/// The bytes ended within a tag or comment.
 struct Ended;
 
 /// The name and the value of an attribute, both in lower case.

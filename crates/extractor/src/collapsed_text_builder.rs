@@ -18,7 +18,8 @@ impl CollapsedTextBuilder {
         }
     }
 
-    /// Adds `text`. White space at its ends separates it from the text of other calls.
+    /// Adds `text`. White space at its start or end separates it from the text added before or
+    /// after it.
     pub(crate) fn push(&mut self, text: &str) {
         if self.cut {
             return;

@@ -1,8 +1,9 @@
 //! The content of a page: its main text, its structure, and its metadata.
 //!
-//! [`read_content`] reads the bytes of a page. [`ContentReader`] does the same within an existing
-//! pass over the page. [`main_text`] separates the main text from its surroundings, working on a
-//! flat list of blocks and their regions, without an element tree.
+//! [`read_content`] reads the bytes of a page. [`ContentReader`] reads the content too, but in a
+//! pass over the page that it can share with other readers. [`main_text`] separates the main text
+//! from its surroundings, working on a flat list of blocks and their regions, without an element
+//! tree.
 
 mod block_builder;
 mod boilerplate_lines;

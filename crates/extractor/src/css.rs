@@ -81,7 +81,7 @@ pub(crate) struct CssAddress<'a> {
 }
 
 impl CssAddress<'_> {
-    /// Returns how the style sheet loads the address: by `@import` or `url`.
+    /// Returns the name of the construct that loads the address: `@import` or `url`.
     pub(crate) fn how(&self) -> &'static str {
         if self.is_import { "@import" } else { "url" }
     }

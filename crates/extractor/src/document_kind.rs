@@ -41,8 +41,8 @@ pub enum ContentKind {
 /// bytes decide (MIME Sniffing Standard, section 7.1). A document declared as HTML or XML may turn
 /// out to be a feed or a sitemap (section 7.3, extended). A document declared as HTML or text is
 /// media or PDF if it begins with the signature of such a type and contains binary bytes (sections
-/// 6 and 7.2). The standard has this rule only for text. For HTML it is safe too, because an image
-/// has no links.
+/// 6 and 7.2). The standard has this last rule only for text. For HTML it is safe too, because
+/// images and PDF have no HTML links.
 #[must_use]
 pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -179,8 +179,8 @@ fn html_or_else(first: &[u8]) -> ContentKind {
     }
 }
 
-/// Returns the kind of a document served as plain text. Old servers send this type for unknown
-/// files.
+/// Returns the kind of a document served as plain text. Old servers also send this type for files
+/// of unknown types.
 fn text_or_binary(first: &[u8]) -> ContentKind {
     if !mime_patterns::is_binary(first) {
         return ContentKind::Text;
@@ -266,7 +266,8 @@ mod tests {
         check(b"PK\x03\x04\x14\0", Some("application/zip"));
         check(b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", Some("video/mp4"));
         check(b"\0\0\0\x18ftypavif\0\0\0\0mif1miaf", Some("image/avif"));
-        // A document with only text characters is text, even if it begins with a signature.
+        // A document without binary bytes is text, even if its first letters are the signature of a
+        // media type.
         check(b"BM is a car, and OTTO drives it", Some("text/plain"));
         check(b"BM\x36\0\x0c\0", Some("image/bmp"));
         check(b"{\"a\": 1}", Some("text/plain"));

@@ -1,4 +1,4 @@
-//! Rewrites the references of documents that become files.
+//! Rewrites the references of documents that are saved as files.
 
 use std::borrow::Cow;
 
@@ -122,8 +122,8 @@ pub fn rewrite_css<'b>(
         .before(edited)
 }
 
-/// What to add to a file so that it declares its charset. The fetched document may have relied on
-/// the response header for this.
+/// A declaration of the charset, to be added to a file. The document may have left this to the
+/// `Content-Type` header, which a file doesn't have.
 enum Declaration {
     /// The document declares the charset itself, or needs no declaration.
     None,

@@ -19,7 +19,7 @@ pub struct ExtractedPage {
     /// `rel=canonical` in the body is ignored, because visitors of the site may have written it.
     pub canonical: Option<String>,
     /// The content of the first `meta name=url` in the head, as written. Mirrored and generated
-    /// pages name their original there.
+    /// pages give the URL of their original there.
     pub master_url: Option<String>,
     /// The target of the first `meta` refresh in the head that redirects at once, as written. A
     /// refresh in the body is ignored, because visitors of the site may have written it. A refresh
@@ -29,8 +29,8 @@ pub struct ExtractedPage {
     pub links: Vec<Link>,
     /// The `meta` elements with a name, in page order.
     pub metas: Vec<NamedMeta>,
-    /// The amount of visible text, links and password fields, which distinguishes forms and notices
-    /// from pages of text.
+    /// The amount of visible text, links and password fields, from which callers can see whether
+    /// the page is a text, or only a form or a notice.
     pub outline: VisiblePageSummary,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,

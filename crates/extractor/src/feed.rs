@@ -146,7 +146,7 @@ impl Feed {
     }
 }
 
-/// Returns the trimmed date in `value`, unless it is empty or longer than [`MAX_HINT_BYTES`].
+/// Returns `value` (a date) trimmed, unless it is empty or longer than [`MAX_HINT_BYTES`].
 fn hint(value: &str) -> Option<String> {
     let value = trim(value);
     (!value.is_empty() && value.len() <= MAX_HINT_BYTES).then(|| value.to_owned())

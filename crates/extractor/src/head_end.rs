@@ -1,5 +1,5 @@
-//! Finds the end of a page's head. Text after the head may not be the author's, but for example a
-//! reader's comment.
+//! Finds the end of a page's head. Metadata after the head can't be trusted, because it may be part
+//! of a reader's comment.
 
 use crate::html::element_name::{self, ElementName};
 
@@ -43,7 +43,8 @@ impl HeadTracker {
         self.is_over
     }
 
-    /// Returns whether the current position is in the head, which the page's author controls.
+    /// Returns whether the current position is in the head, but not in a `noscript`. Only the
+    /// page's author can write there.
     #[inline]
     pub(crate) fn is_head(&self) -> bool {
         !self.is_over && !self.in_noscript

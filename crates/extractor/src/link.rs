@@ -173,7 +173,7 @@ pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
         Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => {
             LinkKind::Feed
         }
-        // These types are data for programs, not people: oEmbed, sitemaps and the like.
+        // Documents of these types, such as oEmbed data and sitemaps, are for programs.
         Some(other) if is_data(other) => LinkKind::Other,
         _ => LinkKind::Page,
     }

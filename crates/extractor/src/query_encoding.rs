@@ -1,4 +1,4 @@
-//! Encodes the queries of addresses in pages, and forms, in a legacy charset.
+//! Encodes queries in a legacy charset: those of addresses in pages, and those of forms.
 //!
 //! URL Standard, "percent-encode after encoding": for addresses in HTML, only the query is encoded
 //! in the page's charset. Paths, fragments, style sheets and headers always use UTF-8.

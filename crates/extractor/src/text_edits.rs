@@ -1,4 +1,4 @@
-//! Edits of a document's text, and how they apply to its bytes in any charset.
+//! Edits a document: applies edits of its decoded text to its bytes, in any charset.
 
 use std::ops::Range;
 
@@ -120,8 +120,9 @@ impl<'b> ByteOffsets<'b> {
             }
             return Some(self.at);
         }
-        // If the last byte read ended an invalid sequence and is also a character itself, the
-        // character's text follows the text of the sequence.
+        // The last byte read may have ended an invalid sequence and also be an ASCII character
+        // itself. If so, the text of the sequence (U+FFFD) comes before the character, and `offset`
+        // is in between.
         (self.before_ascii == Some(offset)).then(|| self.at - 1)
     }
 

@@ -1,4 +1,4 @@
-//! Addresses in feeds, and their `xml:base`.
+//! Addresses in feeds, which may be relative to an `xml:base`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads real-world XML in one pass, and repairs it where that is safe.
+//! Reads real-world XML in one pass, and repairs errors where that is safe.
 //!
 //! Declared entities are never expanded and no external entity is read, so a small document can't
 //! grow large. An end tag that matches no open element is skipped. An end tag that matches an outer

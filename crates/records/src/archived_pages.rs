@@ -44,7 +44,7 @@ pub struct PageHistory {
     pub changed_at: Option<Timestamp>,
     /// When the current body was fetched.
     pub fetched_at: Timestamp,
-    /// Whether the site refuses the page's use as model input (`ai-input`).
+    /// Whether the site refuses the use of the page as input of a model (`ai-input`).
     pub refuses_ai_input: bool,
 }
 
@@ -155,7 +155,8 @@ impl ArchivedPageLocator {
     }
 
     fn file_number(&mut self, name: &str) -> u32 {
-        // Rows are in the order of the archive's files, so search for the name from the end.
+        // Rows are in the order of the archive's files, so the file is usually the last one. Search
+        // from the end.
         let position = self.files.iter().rposition(|position| position == name);
         let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());

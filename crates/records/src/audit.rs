@@ -49,12 +49,13 @@ pub use signature_check::signed_message;
 
 /// Maximum rounding error of a time in a row, in milliseconds. Rows store whole milliseconds.
 const ROUNDING_MS: u64 = 1;
-/// How long after an event, in milliseconds, a request may still be sent as if the event had not
-/// happened. Such an event is a robots.txt response, a change of the settings, or the start of
-/// quiet hours.
+/// Grace period after an event, in milliseconds: a request that starts within it may still be sent
+/// as if the event had not happened. An event is a robots.txt response, a change of the settings,
+/// or the start of quiet hours.
 const SETTLING_MS: u64 = 1000;
-/// How far apart the clocks of two workers may be, in milliseconds. The program warns about a clock
-/// that differs by more than two seconds from the clock of the database server.
+/// Maximum difference between the clocks of two workers, in milliseconds. The program warns about a
+/// clock that differs by more than two seconds from the clock of the database server. So two clocks
+/// without a warning differ by at most four seconds.
 pub(crate) const CLOCKS_APART_MS: u64 = 4000;
 // Keys of `AuditReport::undecided`, which are a part of the JSON format. The text format words them
 // differently: see `undecided_words`.
@@ -166,7 +167,7 @@ struct AuditRun<'a> {
     settings: &'a SettingsHistory,
     delays: OperatorDelayLog,
     clock: &'a ClockPeriods,
-    /// The copies of robots.txt. `None` if there is no archive.
+    /// The archived robots.txt responses. `None` if the crawl has no archive.
     copies: Option<RobotsResponses>,
     hosts: HostRequestTrackers,
     shared: SharedLimitTracker,
@@ -178,9 +179,10 @@ struct AuditRun<'a> {
 /// `keys` are the published keys of the crawl's signatures. If it is empty, signatures are not
 /// verified.
 ///
-/// Reads each row file once or twice, and `requests.jsonl` up to four times. If no request was signed, reads only the responses to
-/// robots.txt requests from the archive. Memory: about 1,500 bytes per host with its robots.txt,
-/// 200 bytes for each further robots.txt request, and 64 MiB of compiled rules.
+/// Reads each row file once or twice, and `requests.jsonl` up to four times. If no request was
+/// signed, reads only the responses to robots.txt requests from the archive. Memory: about 1,500
+/// bytes per host with its robots.txt, 200 bytes for each further robots.txt request, and 64 MiB of
+/// compiled rules.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Config`] and file system
@@ -313,7 +315,8 @@ fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchangeLocator>, RecordsEr
     RobotsExchangeLocator::find(dir, &wanted)
 }
 
-/// Turns the error of a malformed line into `None`, because a power failure may leave such a line.
+/// Turns the error of a malformed line into `None`. A power failure may leave malformed lines, so
+/// they don't stop the audit.
 fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Err(RecordsError::Row { .. }) => Ok(None),

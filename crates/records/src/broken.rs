@@ -27,8 +27,8 @@ use redirect_targets::RedirectTargets;
 pub use text::EveryLinkDisplay;
 
 /// The broken pages of a crawl, as of the last row of each URL. If an origin was unreachable in the
-/// last round, pages of earlier rounds are listed too: each page outside the scope, and one page of
-/// an origin in scope.
+/// last round, pages that it served in earlier rounds are listed too: every page outside the scope,
+/// but only one page of each origin in scope.
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,8 +148,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
             // Add a link from the page that first led to a broken page (its `via`) only if the
-            // `via` page could not be read. Otherwise the search has found the link if it is still
-            // there.
+            // `via` page could not be read. If it could be read, and still has the link, the search
+            // has already found the link.
             wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });
@@ -211,7 +211,7 @@ fn add_unreachable(
 }
 
 /// Returns whether the URLs of an origin are pending only because the crawl has to wait, for
-/// example for a `Retry-After`, for the end of quiet hours or for another crawl. If not, the host
+/// example for a `Retry-After`, for the end of quiet hours or for another crawl. False if the host
 /// could not be reached. `detail` is from the origin's row in `waiting.jsonl`.
 pub(crate) fn is_wait(detail: &str) -> bool {
     let is_pause = matches!(

@@ -306,7 +306,7 @@ fn page_differences(
         true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
         false => differences.only_a.push(row.url),
     })?;
-    // Status and digest of the rows of B that differ from A's row of the same URL.
+    // The status and digest of each row of B that differs from A's row of the same URL.
     let mut differing = HashMap::new();
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {

@@ -66,7 +66,8 @@ impl CurrentRowSelector {
         Ok(())
     }
 
-    /// Returns the rules that replaced links of this crawl by other spellings of their URLs.
+    /// Returns the rules with which this crawl replaced the URLs of links by other spellings of the
+    /// same URLs.
     ///
     /// # Errors
     /// [`RecordsError`] if a row file can't be read.

@@ -43,7 +43,7 @@ pub enum RecordsError {
         /// The defect.
         source: BadLineReason,
     },
-    /// A line of a baseline does not describe a fault.
+    /// A line of a baseline (a file of known faults) does not describe a fault.
     #[error("`{}` line {line}: {why}", path.display())]
     Baseline {
         /// The file.

@@ -69,8 +69,7 @@ pub struct Explanation {
     /// this field, because finding a tombstone requires the key of the tombstones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
-    /// The URL's place in the draw of the sample, if it was in the frame (the URLs that could be
-    /// drawn).
+    /// The URL's place in the draw of the sample, if the URL could be drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleDrawPosition>,
     /// The steps of the random walk that led to the URL, if any.
@@ -87,11 +86,12 @@ pub struct Explanation {
     pub depth: Option<u32>,
     /// The page on which the crawl found the URL. `None` for a seed, or if the page is unknown.
     pub via: Option<String>,
-    /// If the URL is unknown or undetermined: the other spelling that the crawl takes it for.
+    /// The other spelling that the crawl fetches in place of the URL. Only set if the URL is
+    /// unknown or undetermined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_for: Option<TakenForUrl>,
-    /// If the URL is unknown or undetermined: a page that contains it, the element, and the setting
-    /// that prevents its fetch.
+    /// A page that contains the URL, the element, and the setting that keeps the URL from being
+    /// fetched. Only set if the URL is unknown or undetermined.
     pub named_by: Option<UrlMention>,
     /// Number of archived pages that were not searched for the URL, because there are too many.
     pub unread_pages: u64,
@@ -108,11 +108,12 @@ pub struct Explanation {
 pub enum IndexPresence {
     /// A search finds the page.
     Found {
-        /// Why the last visit would have removed the page, if it is kept for now because too many
-        /// pages would have been removed.
+        /// Why the page should be removed from the index, according to its last visit. `None` if
+        /// nothing is wrong with it. The page is kept for now, because the round would have removed
+        /// too many pages at once.
         #[serde(skip_serializing_if = "Option::is_none")]
         kept_despite: Option<String>,
-        /// The canonical URL of the page, if no indexed page is there.
+        /// The canonical URL that the page declares, if the index has no page with that URL.
         #[serde(skip_serializing_if = "Option::is_none")]
         canonical: Option<String>,
     },
@@ -134,7 +135,7 @@ pub enum IndexPresence {
     Absent,
 }
 
-/// A URL that the crawl fetches for links to another spelling of it.
+/// The URL that the crawl fetches in place of another spelling of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TakenForUrl {
@@ -170,10 +171,11 @@ pub struct PendingReason {
     pub reason: String,
     /// More about the reason, such as the name of a budget.
     pub detail: Option<String>,
-    /// When the host may get the next request. `None` if nothing has to be waited for, or if the
-    /// host is parked.
+    /// When the host may get the next request. `None` if the host doesn't have to wait, or if it is
+    /// parked (gets no requests until it is unparked).
     pub next_try: Option<Timestamp>,
-    /// Whether a new start may send this request sooner.
+    /// Whether a new run may send this request as soon as it starts, even if that is before
+    /// `next_try`.
     pub tried_at_start: bool,
 }
 
@@ -233,8 +235,8 @@ pub enum StateAvailability {
 /// Collects all information about `url` in the crawl in `dir`, as of `now`.
 ///
 /// Reads the row files completely. If the URL is unknown, also searches the archived pages and
-/// `links.jsonl` for a page that contains it. Opens the state only if no other process has it open. Opening the state may
-/// cut off an incomplete write of a killed run, as the next run would.
+/// `links.jsonl` for a page that contains it. Opens the state only if no other process has it open.
+/// Opening the state may cut off an incomplete write of a killed run, as the next run would.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has neither `crawl.toml` nor `pages.jsonl`, and file system
@@ -485,7 +487,7 @@ impl Explanation {
         self.forgotten = Some(tombstone);
     }
 
-    /// Takes from the rows the values that the stored state doesn't have.
+    /// Fills in the values that the stored state doesn't have from the rows.
     fn judge(&mut self) {
         if let Some(page) = &self.page {
             self.depth = self.depth.or(Some(page.depth));

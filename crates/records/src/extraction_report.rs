@@ -176,8 +176,8 @@ impl ExtractRuleCounts {
         }
     }
 
-    /// Returns a warning if the rule read no page, or otherwise one for each field that it never
-    /// found.
+    /// Returns one warning if the rule read no page. Otherwise, returns a warning for each field
+    /// that the rule never found.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         if self.pages == 0 {
@@ -230,7 +230,7 @@ fn name_fields(fields: &FieldConfigList, prefix: &str, names: &mut Vec<FieldCoun
 }
 
 impl FieldCounts {
-    /// Returns whether the rule read pages, but found no value on them.
+    /// Returns whether the rule read pages, but never found a value for this field.
     pub(crate) fn is_never_found(&self) -> bool {
         self.filled == 0 && self.missing + self.failed > 0
     }

@@ -1,4 +1,4 @@
-//! Header fields of an archived response.
+//! Copies the header fields of archived responses.
 
 use crawl_archive::HttpMessage;
 

@@ -5,7 +5,8 @@
 pub(crate) struct Histogram {
     /// Upper limits of the bins, in ascending order. A bin excludes its upper limit.
     limits: &'static [u64],
-    /// The count of each bin. There is one bin more than limits, because the last bin is unbounded.
+    /// The count of each bin. There is one more bin than there are limits, because the last bin is
+    /// unbounded.
     counts: Vec<u64>,
 }
 

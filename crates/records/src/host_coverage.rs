@@ -73,7 +73,7 @@ impl HostCoverage {
     }
 }
 
-/// Kinds of reasons why URLs are missing.
+/// A reason why URLs are missing from a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingReason {
@@ -142,7 +142,7 @@ pub struct HostOutcomeCounts {
     pub not_found: BTreeMap<String, u64>,
     /// Number of URLs excluded by robots.txt or by a usage preference of the site.
     pub disallowed: u64,
-    /// Number of refused rows since the last served one.
+    /// Number of rows with a refusal since the last row with a served page.
     pub refused_in_a_row: u64,
     /// Number of missing URLs, by reason and evidence.
     pub missing: BTreeMap<(MissingReason, String), u64>,
@@ -307,7 +307,8 @@ impl HostOutcomeCounts {
 }
 
 fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
-    // Leave out the text after the name of an error, because it comes from libraries.
+    // Keep only the name of an error. The text after it comes from libraries, so it would split
+    // equal errors into many counts.
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
     match (row.status, error) {
@@ -317,7 +318,7 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // The response was 304 although nothing is stored.
+        // The server sent a 304, although the crawl has no stored page that it could confirm.
         (Some(304), _) if row.outcome() != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }

@@ -38,13 +38,13 @@ pub struct HostReport {
     pub host: String,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// URLs for whose last row [`PageRow::is_failed`] is true, each counted once.
+    /// URLs whose last row has failed ([`PageRow::is_failed`]), each counted once.
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
     /// URLs whose row in `excluded.jsonl` is still in force.
     pub excluded: u64,
-    /// The same URLs by reason. Empty if the crawl wanted no URL of the host.
+    /// The URLs in `excluded`, counted by reason. Empty if the crawl wanted no URL of the host.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
     /// URLs left for the next run.
@@ -68,7 +68,8 @@ pub struct HostReport {
     pub waits: DemandedWaits,
     /// The last result for robots.txt, by origin.
     pub robots: BTreeMap<String, LastRobotsResponse>,
-    /// Seed labels of the host's pages and excluded URLs, at most a hundred.
+    /// The labels of the seeds that the host's pages and excluded URLs belong to, at most a
+    /// hundred.
     #[serde(default)]
     pub labels: BTreeSet<String>,
 }
@@ -243,7 +244,8 @@ impl HostReportCollector {
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Most hosts are out of scope and only linked to, so don't list the scope as a reason.
+        // Don't store the reason `scope`: most hosts are only linked to, and have no other reason.
+        // `with_coverage` adds it for the other hosts.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;
@@ -288,8 +290,8 @@ impl HostReportCollector {
             wait_asked: row.wait_asked,
             worker: row.worker.as_deref().map(Rc::from),
         }));
-        // The maximum number of requests that can start after another request and still end before
-        // it.
+        // The number of requests to keep in `ahead`: the maximum number that can start after
+        // another request and still end before it.
         let max_ahead = if per_host == 1 { 0 } else { 2 * per_host };
         while host.ahead.len() > max_ahead {
             host.judge_next(per_host, &mut self.gaps);

@@ -13,7 +13,7 @@ use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::excluded;
 use clean_params::CleanParamRules;
 
-/// The rules that replaced a crawl's links by other spellings of their URLs: the settings of the
+/// The rules with which a crawl replaced the URLs of links by other spellings: the settings of the
 /// crawl, the `Clean-param` lines of the sites, and the rules that the crawl learned.
 #[derive(Debug)]
 pub struct LinkSpellings {
@@ -47,8 +47,9 @@ impl LinkSpellings {
     }
 
     /// Returns the URL that the crawl fetched for a link to `url`. `None` if it is `url` itself.
-    /// `is_known` returns whether the crawl has a row of a URL. A known `url` was fetched as it is,
-    /// and a learned rule applies only if the other URL is known.
+    /// `is_known` returns whether the crawl has a row of a URL. If it has a row of `url`, the crawl
+    /// fetched `url` as it is. A rule that the crawl learned applies only if the crawl has a row of
+    /// the resulting URL.
     #[must_use]
     pub fn fetched_as(
         &self,

@@ -1,5 +1,5 @@
-//! A plan: the cost of a crawl for the hosts that it would fetch from. A plan is made from a run
-//! that fetched only robots.txt files and sitemaps.
+//! Plans a crawl: estimates its cost for each host that it would fetch from. The estimate is made
+//! from a planning run, which fetched only robots.txt files and sitemaps.
 
 mod html;
 mod page_budgets;
@@ -108,7 +108,7 @@ pub struct ExclusionRuleCount {
     pub urls: u64,
 }
 
-/// The statements of an origin's robots.txt that are not rules.
+/// The statements of an origin's robots.txt that neither allow nor disallow URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginDelayAndUsage {
     /// Scheme, host and port.
@@ -269,7 +269,7 @@ fn host_plan(
     }
 }
 
-/// Describes how complete the known pages of a host are.
+/// Describes whether the known pages of a host may be all of its pages.
 fn known_words(host: &HostReport, is_listed: bool) -> String {
     let unreachable = host.robots.iter();
     let unreachable = unreachable.filter(|(_, robots)| robots.state == "unreachable");
@@ -292,8 +292,8 @@ fn known_words(host: &HostReport, is_listed: bool) -> String {
     words.to_owned()
 }
 
-/// Returns why URLs of a host still wait, although its robots.txt could be fetched. `None` if none
-/// waits, or if the reason is not known.
+/// Returns why URLs of a host are still pending, although its robots.txt could be fetched. `None`
+/// if no URL is pending, or if the reason is not known.
 fn waiting_evidence(host: &HostReport) -> Option<&str> {
     let mut missing = host.missing.iter();
     let waiting = missing.find(|missing| missing.reason == MissingReason::Waiting)?;

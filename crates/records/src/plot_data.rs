@@ -154,7 +154,7 @@ pub(crate) struct PlotData {
     pub(crate) sizes: Histogram,
     /// Request durations, in milliseconds.
     pub(crate) response_times: Histogram,
-    /// The first hosts of [`CrawlReport::hosts_asked`], in the same order.
+    /// The plot data of the first hosts in [`CrawlReport::hosts_asked`], in the same order.
     pub(crate) hosts: Vec<HostPlotData>,
     pub(crate) permissions: UsagePermissionCounts,
     pub(crate) links: PlottedLinkGraph,
@@ -192,7 +192,7 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
     Ok(figures)
 }
 
-/// Returns the row; `None` if the line is malformed.
+/// Converts the error of a malformed line to `None`.
 fn sound<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Ok(row) => Ok(Some(row)),

@@ -1,4 +1,4 @@
-//! Grades: letters that show how much of a site has a problem.
+//! Grades problems of a site: a letter shows how much of the site has the problem.
 
 use std::fmt;
 
@@ -92,7 +92,7 @@ mod tests {
             .map(|affected| ProblemGrade::of(affected, 1000).unwrap().to_string());
         assert_eq!(grades.concat(), "ABBCCDDEEFFF");
         assert_eq!(ProblemGrade::of(u64::MAX, u64::MAX), Some(ProblemGrade::F));
-        // One affected page of three is a third of the site.
+        // A single affected page is a third of this site, so the grade is low.
         assert_eq!(ProblemGrade::of(1, 3), Some(ProblemGrade::E));
     }
 

@@ -102,7 +102,8 @@ pub struct SampleSettings {
     pub by: String,
     /// The random seed of the draw.
     pub seed: String,
-    /// Pages at a lower depth than this (fewer links from a seed) are read to build the frame.
+    /// Pages at a lower depth than this (fewer links from a seed) are read to build the frame: the
+    /// set of URLs that can be drawn.
     pub frame_depth: u64,
 }
 
@@ -134,9 +135,8 @@ pub struct PageCounts {
     /// Number of URLs by [outcome](PageRow::outcome): `ok` (2xx), `unread` (2xx with an incomplete
     /// body), `unmodified` (304 for a stored page), `redirect` (3xx except 304), `client_error`
     /// (4xx), `server_error` (5xx), `no_answer` or `other`. Some outcomes take precedence over the
-    /// status: `login_page`, `challenge`, `block_page`,
-    /// `unwanted_type`, `unwanted_language`, `unwanted_size`, and redirects that lead nowhere, such
-    /// as `redirect_loop`.
+    /// status: `login_page`, `challenge`, `block_page`, `unwanted_type`, `unwanted_language`,
+    /// `unwanted_size`, and redirects that lead nowhere, such as `redirect_loop`.
     pub by_outcome: BTreeMap<String, u64>,
     /// Number of URLs by status code.
     pub by_status: BTreeMap<u16, u64>,
@@ -153,7 +153,8 @@ pub struct PageCounts {
     /// Counts of all visits, if the crawl has several rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_rounds: Option<VisitCounts>,
-    /// Counts of the pages with each label.
+    /// Counts of the pages with each label. The user gives labels to seeds, and a page has the
+    /// label of the seed whose area contains it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_label: BTreeMap<String, LabelCounts>,
 }
@@ -170,7 +171,8 @@ pub struct VisitCounts {
     pub bytes: u64,
 }
 
-/// Counts of the pages with one label.
+/// Counts of the pages with one label. The user gives labels to seeds, and a page has the label of
+/// the seed whose area contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCounts {
     /// Number of URLs with the label.

@@ -65,8 +65,8 @@ pub fn site_page(dir: &Path, max_clicks: u32) -> Result<String, RecordsError> {
 /// `report.html`, and as `hosts.jsonl` with one line per host that has a coverage verdict.
 ///
 /// # Errors
-/// The errors of [`report()`](crate::report()), and failures to write a file, which leave an older
-/// one unchanged.
+/// The errors of [`report()`](crate::report()), and failures to write a file. If a file can't be
+/// written, its previous version stays unchanged.
 pub fn write_report(dir: &Path) -> Result<CrawlReport, RecordsError> {
     let (report, html) = report_page(dir)?;
     let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
@@ -96,10 +96,11 @@ pub fn list_digests(dir: &Path, changed: FilesToRehash<'_>) -> Result<(), Record
 }
 
 /// Writes the report of a crawl ([`write_report`]) and lists the digests of all files
-/// ([`list_digests`]). The WARC files are read while the report is computed.
+/// ([`list_digests`]). To save time, the WARC files are read on another thread while the report is
+/// computed.
 ///
 /// # Errors
-/// The errors of both functions.
+/// The errors of [`write_report`] and [`list_digests`].
 pub fn write_report_and_digests(dir: &Path) -> Result<CrawlReport, RecordsError> {
     if !is_ended(dir)? {
         return write_report(dir);

@@ -48,8 +48,8 @@ pub(crate) struct SiteFixSection {
     pub(crate) html_pages: u64,
 }
 
-/// Renders the page. `to_fix` is the part about the site's pages, if they were read. All text from
-/// servers is escaped.
+/// Renders the page. `to_fix` is the part about what to fix. `None` if the archived pages were not
+/// read. All text from servers is escaped.
 pub(crate) fn page_of(
     report: &CrawlReport,
     gaps: &GapHistograms,

@@ -36,9 +36,9 @@ pub struct ReportedCrawlSummary {
     pub last_visit: Option<String>,
     /// Number of visited URLs.
     pub visited: u64,
-    /// Number of known URLs that wait for a visit. URLs of an unreachable origin count only if pages
-    /// in scope were visited there, because links to other unreachable origins are faults
-    /// themselves.
+    /// Number of known URLs that are not visited yet. The URLs of an unreachable origin count only
+    /// if the crawl visited pages in scope on this origin. Otherwise the links to the origin are
+    /// reported as faults.
     pub pending: u64,
     /// Whether the last run has ended.
     pub has_ended: bool,
@@ -90,8 +90,8 @@ impl ReportedCrawlSummary {
                     crawl.pending += row.urls;
                 }
                 Some(_) => {}
-                // The row without an origin is about the whole crawl, and is written when a run
-                // ends.
+                // A row without an origin is about the whole crawl, and shows that the run has
+                // ended.
                 None => crawl.has_ended = true,
             }
         }

@@ -22,8 +22,8 @@ pub enum RoundSelection {
     All,
 }
 
-/// Iterates over the rows of `excluded.jsonl` that are still in force: those of URLs that no later
-/// round visited or excluded. Takes memory like [`RoundRowFilter`].
+/// Iterates over the rows of `excluded.jsonl` that are still in force. A row is in force if no
+/// later round visited or excluded its URL. Takes memory like [`RoundRowFilter`].
 #[derive(Debug)]
 pub struct ExclusionsInForce {
     rows: RowFileReader<ExcludedRow>,

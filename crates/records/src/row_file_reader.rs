@@ -16,7 +16,8 @@ pub const WORKERS: &str = "workers.jsonl";
 /// The file of a gathered directory with the delays that operators set during the crawl.
 pub const GATHERED_DELAYS: &str = "delays.jsonl";
 
-/// Returns the rows of `pages.jsonl`, one for each exchange that settled a URL.
+/// Returns the rows of `pages.jsonl`. There is one row for each visit to a URL, about the exchange
+/// that decided its outcome.
 ///
 /// # Errors
 /// As for [`RowFileReader`]; a file that is missing has no rows.
@@ -96,7 +97,7 @@ pub fn delays(dir: &Path) -> Result<RowFileReader<DelayRow>, RecordsError> {
     }
 }
 
-/// The rows of one file, as [`RowReader`] reads them.
+/// Iterates over the rows of one file, which [`RowReader`] reads.
 #[derive(Debug)]
 pub struct RowFileReader<T>(RowReader<T>);
 

@@ -40,8 +40,8 @@ const WORDS_BEFORE_FAILURE: [&str; 3] = [
     "requests in a row failed: ",
 ];
 
-/// Splits the reason why a host waits into its words and the failure that they name. `None` if it
-/// names none.
+/// Splits the reason why a host waits into its words and the failure after them. `None` if the
+/// reason names no failure.
 #[must_use]
 pub fn split_failure(reason: &str) -> Option<(&str, &str)> {
     let mut ends = WORDS_BEFORE_FAILURE
@@ -65,7 +65,7 @@ pub fn failure_words(failure: &str) -> String {
     {
         return format!("certificate error: {why}");
     }
-    // The detail is a sentence of its own, such as `no answer within 3 s`.
+    // The detail of this failure is complete without the token: `no answer within 3 s`.
     if let ("first_byte_timeout", Some(detail)) = (token, detail) {
         return detail.trim_start().to_owned();
     }

@@ -1,5 +1,5 @@
-//! Rechecks: a recheck applies the current rules of sites to the pages of a crawl, and writes its
-//! verdicts to `recheck.jsonl`.
+//! Rechecks the pages of a crawl: applies the current rules of their sites, and writes the verdicts
+//! to `recheck.jsonl`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

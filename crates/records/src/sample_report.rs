@@ -16,13 +16,13 @@ use crate::row_file_reader::pages;
 /// Maximum number of content types counted separately. Further types count as `other`. The number
 /// must be bounded, because servers choose the types.
 const MAX_TYPES: usize = 100;
-/// Maximum number of redirects to follow from a URL of the frame.
+/// Maximum number of redirects to follow from a URL.
 const MAX_REDIRECTS: usize = 20;
 /// The key in counts for pages without a content type, or without a status.
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 
-/// A sample, and estimates for the frame it was drawn from.
+/// A sample, and estimates for the frame (the set of URLs that could be drawn).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleReport {
     /// Number of URLs that could be drawn. Pages read to build the frame don't count.
@@ -42,8 +42,8 @@ pub struct SampleReport {
 }
 
 /// Estimates for all URLs of the frame, together with the pages that were read to build the frame.
-/// Each estimate has a 95 % interval. A URL that is unchanged (304) counts as in its last full
-/// visit.
+/// Each estimate has a 95 % interval. If the last response of a URL was a 304, the URL counts with
+/// the response that the 304 confirmed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleEstimates {
     /// The share of URLs that lead to a page, possibly by redirects. A page is a readable response
@@ -115,7 +115,7 @@ enum Part {
 }
 
 impl SampledResponse {
-    /// Returns whether a later 304 may confirm the response.
+    /// Returns whether the response is one that a later 304 may confirm: a page or a redirect.
     fn is_full(&self) -> bool {
         !self.is_failed && matches!(self.status, Some(200..=303 | 305..=399))
     }
@@ -379,8 +379,8 @@ mod tests {
             "probability": drawn as f64 / of as f64})
     }
 
-    /// Of eight drawn pages one returns 404, one is a PDF, two lead to a page that was not drawn,
-    /// and one has no row.
+    /// Eight pages were drawn: one returns 404, one is a PDF, two redirect to a page that was not
+    /// drawn, and one has no row.
     #[test]
     fn a_sample_gives_estimates_for_its_frame() {
         let mut rows = LastSampledRows::default();
@@ -477,7 +477,7 @@ mod tests {
     fn nothing_is_estimated_before_the_draw() {
         let mut rows = LastSampledRows::default();
         rows.add(&row("http://a.example/", certain(), json!({})));
-        // Only damaged rows can have these numbers.
+        // No draw produces these numbers, so the rows must be damaged.
         for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
             let sample = json!({"how": "drawn", "stratum": "a.example", "drawn": drawn, "of": of,
                 "probability": 0.5});

@@ -57,7 +57,7 @@ pub struct SiteFaultReport {
     pub faults: Vec<PageFault>,
     /// Number of faults skipped because the baseline lists them.
     pub known: u64,
-    /// Number of faults in the baseline that were not found again.
+    /// Number of faults that the baseline lists but that were not found again.
     pub mended: u64,
     /// Links whose target was not checked, in page order.
     #[serde(default)]
@@ -71,11 +71,11 @@ pub struct SiteFaultReport {
     /// The crawl in which the faults were found.
     #[serde(default)]
     pub crawl: ReportedCrawlSummary,
-    /// Keys of the HTML pages whose links were checked, for the grades in the HTML report. Empty
-    /// without an archive.
+    /// Keys of the HTML pages whose links were checked. The grades in the HTML report are relative
+    /// to their number. Empty without an archive.
     #[serde(skip)]
     pub(crate) graded: HashSet<u64>,
-    /// The kinds that were searched for. Empty: all kinds.
+    /// The kinds of faults that were searched for. Empty if all kinds were.
     #[serde(skip)]
     pub(crate) kinds: Vec<FaultKind>,
 }
@@ -92,10 +92,10 @@ pub struct PageFault {
     /// The problem in words: `not found (404)`, `connection refused`, or the address to link to
     /// instead.
     pub why: String,
-    /// The status of the response, if the target is broken and there was one.
+    /// The status of the response, if the target is broken and there was a response.
     #[serde(default)]
     pub status: Option<u16>,
-    /// The error as in the records, if the target is broken and there was one.
+    /// The error as in the records, if the target is broken and its row has an error.
     #[serde(default)]
     pub error: Option<String>,
     /// The link's text, if it has one.
@@ -220,7 +220,8 @@ impl SiteFaultReport {
         let before = self.faults.len();
         self.faults.retain(|fault| !baseline.holds(fault));
         let known_count = (before - self.faults.len()) as u64;
-        // Faults of kinds that were not searched for are neither found nor mended.
+        // Count only baseline faults of the kinds that were searched for. Faults of other kinds
+        // can't be found, but that doesn't mean that they are mended.
         let listed_count = baseline.count(&self.kinds);
         (self.known, self.mended) = (known_count, listed_count.saturating_sub(known_count));
         self.count();
@@ -307,7 +308,7 @@ impl Search<'_> {
         Ok((graded, unread))
     }
 
-    /// Adds a link whose address can't be fetched, if the address is a mistake.
+    /// Adds a link whose address can't be fetched, if the address is probably a mistake.
     fn unusable(&mut self, page: &CanonicalUrl, why: &UnusableUrlError, link: &Link) {
         let why = match why {
             UnusableUrlError::Malformed(why) => format!("not a URL: {why}"),
@@ -329,7 +330,8 @@ impl Search<'_> {
         });
     }
 
-    /// Adds a link that leads to an unfetched URL. `name` is the URL at the end of the redirects.
+    /// Adds a link to a URL that the crawl did not fetch. `name` is the URL that the link leads to
+    /// after all redirects.
     fn unfetched(&mut self, to: &CanonicalUrl, name: &str, fault: PageFault) {
         let url = match name == to.as_str() {
             true => Ok(to.clone()),
@@ -488,7 +490,7 @@ fn is_loaded(link: &Link) -> bool {
         || matches!(link.element, LinkElement::Iframe | LinkElement::Frame)
 }
 
-/// Returns whether the link is one that a reader can follow.
+/// Returns whether a reader of the page can follow the link.
 fn is_followed(link: &Link) -> bool {
     matches!(
         link.element,

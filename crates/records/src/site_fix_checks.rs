@@ -28,7 +28,8 @@ const MIN_TEMPLATE_PAGES: u64 = 3;
 /// Beyond the limit: a count.
 const MAX_LISTED_PAGES: usize = 100;
 
-/// Returns the checks of a crawl's links, the most urgent first. `site` adds redirect chains.
+/// Returns the checks of a crawl's links, the most urgent first. If `site` is given, the checks
+/// include redirect chains.
 pub(crate) fn of_links(
     faults: &SiteFaultReport,
     site: Option<&SiteReport>,
@@ -131,9 +132,9 @@ const LINKS: &[Links] = &[
 struct Targets<'f> {
     /// Each target and problem, with its faults.
     targets: Vec<((&'f str, &'f str), Vec<&'f PageFault>)>,
-    /// Number of distinct pages with one of the faults.
+    /// Number of distinct pages with at least one of the faults.
     linked_from: u64,
-    /// Number of graded pages.
+    /// Number of pages that were checked, so that the share of pages with a fault is known.
     pages: u64,
 }
 
@@ -174,7 +175,8 @@ impl<'f> Targets<'f> {
         }
     }
 
-    /// Renders the targets with the pages to fix. `graded` is the number of graded pages.
+    /// Renders the targets with the pages to fix. `graded` is the number of pages that were
+    /// checked.
     fn table(&self, links: &Links, graded: u64, origin: &SiteOrigin) -> Markup {
         let rows = self.targets.iter().take(MAX_ROWS);
         let rows = rows.map(|((to, why), faults)| {
@@ -214,8 +216,8 @@ fn pages_with_text(faults: &[&PageFault], graded: u64, origin: &SiteOrigin) -> M
     page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
-/// Renders a list of links to `pages`, which all have the same problem. `note` is about the
-/// problem.
+/// Renders a list of links to `pages`, which all have the same problem. `note` is a remark about
+/// the problem.
 fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Markup {
     let links = pages.iter().map(|page| origin.link(page));
     page_list(links.take(MAX_LISTED_PAGES).collect(), pages.len(), note)
@@ -234,7 +236,7 @@ fn template_note(pages: u64, all: u64) -> Option<String> {
 }
 
 /// Renders a list of pages: the first few, and the others folded. If there is a note, all pages are
-/// folded. `all` is the number of pages; the list may have fewer.
+/// folded. `all` is the total number of pages, including those that are not in `pages`.
 fn page_list(pages: Vec<Markup>, all: usize, note: Option<String>) -> Markup {
     let shown = if note.is_some() { 0 } else { MAX_SHOWN_PAGES };
     let (first, others) = pages.split_at(pages.len().min(shown));

@@ -32,7 +32,7 @@ use page_statistics::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
 pub(crate) use text::times_median;
 use title_and_heading_collector::TitleAndHeadingCollector;
 
-/// Default for the maximum number of clicks from a seed to a page that is not deep.
+/// Default for [`SiteReport::max_clicks`].
 pub const MAX_CLICKS: u32 = 4;
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
@@ -73,7 +73,7 @@ pub struct SiteReport {
     /// Number of visible images in all pages.
     #[serde(default)]
     pub images: u64,
-    /// Pages with images that have no alternative text, in descending order of these images.
+    /// Pages with images that have no alternative text. Pages with the most such images come first.
     #[serde(default)]
     pub without_alt: Vec<PageWithoutAltTexts>,
     /// The images without alternative text, those on the most pages first.
@@ -92,7 +92,8 @@ pub struct SiteReport {
     /// Pages whose `html` element has no `lang`.
     #[serde(default)]
     pub without_language: Vec<String>,
-    /// English link texts that don't describe where the link leads, in descending order of links.
+    /// English link texts that don't describe where the link leads. The texts of the most links
+    /// come first.
     #[serde(default)]
     pub vague_links: Vec<VagueLinkText>,
     /// Pages with `noindex` that other pages link to.
@@ -103,9 +104,9 @@ pub struct SiteReport {
     /// Number of pages by their distance from a seed, in clicks. Pages that no chain of links
     /// reaches are not counted.
     pub clicks: Vec<u64>,
-    /// Maximum clicks from a seed to a page that is not deep.
+    /// The number of clicks from a seed above which a page counts as deep.
     pub max_clicks: u32,
-    /// Deep pages, the deepest first.
+    /// Pages more than `max_clicks` clicks away from all seeds, the most distant first.
     pub deep: Vec<PageWithMeasurement>,
     /// The slowest pages, in milliseconds from request to end of response.
     pub slow: Vec<PageWithMeasurement>,
@@ -265,7 +266,7 @@ impl Site {
         while let Some(row) = rows.next() {
             let row = row?;
             let is_last = latest.is_last(&row, rows.line());
-            // An endless redirect is reported as a broken link, so it is not a redirect chain.
+            // Skip a redirect that leads nowhere, because it is reported as a broken link.
             if let (true, None, Some(to)) = (is_last, row.broken_redirect(), &row.redirect) {
                 self.redirects.insert(row.url.clone(), to.clone());
             }

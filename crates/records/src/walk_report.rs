@@ -15,8 +15,8 @@ use crate::sample_report::LastSampledRows;
 /// Maximum number of pages to list. The pages visited most often are listed.
 const MAX_NAMED: usize = 10;
 
-/// A random walk and its results. Shares are shares of steps, not of pages, so a page that many
-/// links lead to counts more often. Such shares have no known confidence interval.
+/// A random walk and its results. Shares are shares of steps, not of pages, so a page with many
+/// incoming links counts more often. No confidence interval is known for such shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
     /// Number of walkers that took a step.
@@ -50,7 +50,7 @@ pub struct VisitedPage {
 /// Counts the visits to each URL. Takes about 150 bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct WalkVisitCounter {
-    /// The number and the URL of each walker's last step so far.
+    /// For each walker, the number and the URL of its last step so far.
     last: HashMap<u32, (u64, String)>,
     visits: HashMap<String, u64>,
     restarts: BTreeMap<String, u64>,

@@ -1,12 +1,12 @@
 //! Simulations in virtual time: of the scheduler in a random web of any size, and of the whole
 //! engine.
 //!
-//! The trials of the engine (`--seeds`) are tests of `crawl-engine`, in `simulated_crawl_tests/trial`. The rest
-//! of this file simulates the web of the scheduler.
+//! The trials of the engine (`--seeds`) are tests of `crawl-engine`, in
+//! `simulated_crawl_tests/trial`. The rest of this file runs the scheduler in a simulated web.
 //!
 //! Hosts with random response times share addresses and sites. Requests fail, hosts request waits
 //! with and without Retry-After, send rate-limit fields, and have robots.txt files with crawl
-//! delays, request rates and visit times. Every request is checked by the same arithmetic as in the
+//! delays, request rates and visit times. Every request is checked with the same code as in the
 //! scheduler's own tests, and a table shows the results.
 //!
 //! Large webs need optimised builds: `cargo run --release -p crawl-trials -- simulate --hosts
@@ -132,8 +132,8 @@ fn plan(args: &Args, seed: u64) -> Plan {
         hosts,
         addresses: hosts.div_ceil(4),
         sites: hosts.div_ceil(3),
-        // Each origin gets URLs twice: each time a random number of URLs, up to this maximum. So on
-        // average, an origin gets this many URLs.
+        // Each origin gets URLs twice, each time a random number up to this maximum. So on average,
+        // an origin gets this many URLs in total.
         urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
         second_origins: SECOND_ORIGINS,
         asking: 20,

@@ -34,8 +34,8 @@ pub(super) struct WeightedTextPosition {
     link_weight: u32,
 }
 
-/// The range of a permalink, edit link or button in the text of a heading, to be removed from the
-/// heading.
+/// A control in the text of a heading, such as a permalink, an edit link or a button: its range,
+/// which is removed from the heading.
 #[derive(Debug)]
 pub(super) struct HeadingControl {
     pub(super) from: WeightedTextPosition,
@@ -90,7 +90,8 @@ impl BlockBuilder {
         }
     }
 
-    /// Returns whether the current block has letters or digits outside `marks`.
+    /// Returns whether the current block has letters or digits outside `marks` (permalinks and
+    /// other controls).
     pub(super) fn has_letters_outside(&self, marks: &[HeadingControl]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
@@ -101,8 +102,8 @@ impl BlockBuilder {
         })
     }
 
-    /// Removes `marks` from the current block. If a removal leaves two spaces in a row, removes one
-    /// of them.
+    /// Removes `marks` (permalinks and other controls) from the current block. If a removal leaves
+    /// two spaces in a row, removes one of them.
     pub(super) fn remove_marks(&mut self, marks: &[HeadingControl]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);
@@ -130,7 +131,7 @@ impl BlockBuilder {
     ) {
         let before = self.weight;
         let mut rest = text;
-        // Stop one character beyond the limit. The text is cut at the limit below.
+        // Stop only after the limit is exceeded. The text is then cut at the limit, further below.
         while self.text.len() <= self.limits.0 {
             let room = (self.limits.0 - self.text.len()).saturating_add(1);
             let word = visible_ascii(&rest.as_bytes()[..room.min(rest.len())]);

@@ -39,13 +39,14 @@ pub(crate) struct ContentReader {
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingControlTracker,
-    /// If the last block is a heading, what was removed from it, for example an edit link.
+    /// The kind of controls (such as edit links) that were removed from the last block, if that is
+    /// a heading.
     removed_marks: RemovedHeadingControlKind,
     /// The id of the current block's element or, if the block is a heading, of the first anchor in
     /// it.
     id: Option<Box<str>>,
-    /// The id of the last anchor after the previous block, or of a container that has no text yet.
-    /// If the next block is a heading without an id, the heading takes this id.
+    /// An id for the next block, if that is a heading without an id. This is the id of the last
+    /// anchor after the previous block, or of a container that has no text yet.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,
@@ -162,7 +163,7 @@ impl ContentReader {
         self.flow.is_empty()
     }
 
-    /// Returns whether this reader uses the text at this position.
+    /// Returns whether the content includes the text at this position.
     fn wants_text(&self, at: TagContext) -> bool {
         if !at.shown {
             return false;
@@ -373,7 +374,7 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the end of this block belongs to the next block, so the next block gets the
+        // An anchor at the end of a block usually marks the next block, so the next block gets the
         // anchor's id.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {

@@ -4,8 +4,8 @@ use crawl_dates::TimeWithPrecision;
 
 use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 
-/// Maximum seconds by which a date may be later than the fetch. Allows for time zones and wrong
-/// clocks.
+/// Maximum seconds from the fetch to a date after the fetch. Later dates are implausible, but time
+/// zones and wrong clocks may shift a date by this much.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// A date that a page declares for itself.
@@ -52,8 +52,8 @@ pub enum DateSource {
 }
 
 impl PageDate {
-    /// Returns the rank of the date by its source. Lower is better. Dates from a `meta` with an
-    /// ambiguous name rank behind all other dates from `meta` elements.
+    /// Returns the rank of the date by its source. Lower is better. A date from a `meta` whose name
+    /// is ambiguous ranks behind all other dates from `meta` elements.
     pub(super) fn rank(&self) -> (DateSource, bool) {
         let is_vague = !self.name.contains("publi") && !self.name.contains("modif");
         (self.source, is_vague && self.source == DateSource::Meta)
@@ -132,7 +132,7 @@ impl DateCollector {
     }
 }
 
-/// Returns whether a `meta` with this name (in lower case) gives the date of publication or of
+/// Returns the kind of date that a `meta` with this name (in lower case) gives: publication or
 /// modification. `None` if it gives no date.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {

@@ -60,7 +60,7 @@ impl ElementRole {
             )
     }
 
-    /// Returns whether the element forms a region: a part of the page that is main text or
+    /// Returns whether the element forms a region. Each region is classified as main text or
     /// surroundings.
     pub(super) fn is_region(self) -> bool {
         self.is_container()

@@ -1,4 +1,4 @@
-//! Removes *marks* from headings: permalinks, edit links and buttons.
+//! Removes controls from headings: permalinks, edit links and buttons. The code calls them *marks*.
 
 use super::block_builder::{BlockBuilder, HeadingControl, WeightedTextPosition};
 use super::role_hints::RoleHints;
@@ -28,7 +28,7 @@ const PERMALINKS: [&str; 16] = [
     "self-link",
 ];
 
-/// Classes of tools in a heading, such as a link for editing the section or a copy button.
+/// Classes of other controls in a heading, such as a link for editing the section or a copy button.
 const TOOLS: [&str; 8] = [
     "btn-copy",
     "copy-button",
@@ -62,7 +62,7 @@ pub(super) struct HeadingControlTracker {
 #[derive(Debug)]
 struct OpenMark {
     name: ElementName,
-    /// Number of open elements with this name: the mark itself, and those within it.
+    /// Number of open elements with this name: the mark itself, and elements within it.
     count: u32,
     from: WeightedTextPosition,
     kind: MarkKind,

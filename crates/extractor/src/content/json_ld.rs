@@ -36,8 +36,8 @@ pub struct JsonLdItem {
 }
 
 impl JsonLdItem {
-    /// Returns whether the item describes a text, such as an article. If so, its dates are the
-    /// dates of the text.
+    /// Returns whether the item describes a text, such as an article. The dates of such an item are
+    /// the dates of the text.
     pub(super) fn is_text(&self) -> bool {
         let ends = |kind: &String| {
             [

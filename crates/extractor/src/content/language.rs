@@ -87,7 +87,7 @@ impl PageLanguage {
         Some(declared.unwrap_or_else(|| detected.code.to_owned()))
     }
 
-    /// Returns the tag of the language that [`PageLanguage::code`] returns. If this is the declared
+    /// Returns the tag of the language that [`PageLanguage::code`] returns. If that is the declared
     /// language, the tag includes the declared region and script.
     #[must_use]
     pub fn tag(&self) -> Option<String> {
@@ -213,33 +213,35 @@ const ENGLISH: [&str; 24] = [
     "the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "be", "by", "this", "with",
     "are", "or", "from", "which", "not", "an", "was", "you", "at", "on",
 ];
-/// At most one byte in this many of an English text is not ASCII. Such bytes belong to quotation
-/// marks, dashes and names.
+/// A text with more than one non-ASCII byte in this many bytes doesn't count as English. English
+/// texts have non-ASCII bytes only in quotation marks, dashes and names.
 const BYTES_PER_NON_ASCII: usize = 10;
-/// Maximum bytes of a word that counts.
+/// Maximum bytes of a word that counts in an [`EnglishProof`]. Longer words are not looked up.
 const MAX_ENGLISH_BYTES: usize = 5;
 
 /// A test that proves that a text is in English. The full detector takes twenty times as long,
 /// because it compares dozens of languages.
 struct EnglishProof {
-    /// The words that count.
+    /// The words to count: frequent English words.
     words: &'static [&'static str],
-    /// Minimum number of different words that count.
+    /// Minimum number of different words of `words` in the text.
     different: u32,
-    /// At least one word of the text in this many counts.
+    /// At least one in this many words of the text must be in `words`.
     one_in: usize,
 }
 
 impl EnglishProof {
-    /// For any page. The full detector would return English for such a text too.
+    /// The test for any page. The full detector returns English for every text that passes this
+    /// test.
     const OF_ANY: EnglishProof = EnglishProof {
         words: &ENGLISH,
         different: 7,
         one_in: 5,
     };
-    /// For a page that declares English. The reference of a programming language has few frequent
-    /// words, so only words count that are rare in all other languages. For example, `for`, `to`
-    /// and `by` are frequent in Danish, too.
+    /// The test for a page that declares English. The reference of a programming language has few
+    /// frequent words, so this test requires fewer. To exclude other languages, it counts only
+    /// words that are rare in them. For example, `for`, `to` and `by` don't count, because they are
+    /// frequent in Danish.
     const OF_DECLARED: EnglishProof = EnglishProof {
         words: &[
             "the", "that", "this", "with", "are", "from", "which", "not", "you",
@@ -256,8 +258,8 @@ impl EnglishProof {
     }
 
     fn holds_for(&self, text: &str) -> bool {
-        // A text in another script may contain an English sentence. Such a script may also write no
-        // spaces, so that its words are not counted.
+        // Reject a text in another script, even if it contains an English sentence. If the script
+        // has no spaces between words, the rest of the text would count as only a few words.
         let non_ascii = text.bytes().filter(|byte| !byte.is_ascii()).count();
         if non_ascii * BYTES_PER_NON_ASCII > text.len() {
             return false;
@@ -458,7 +460,7 @@ mod tests {
         let names = "Gtk Glib Gio Atk Pango Cairo Soup ".repeat(5);
         let mixed = (names.clone() + "That is not from the list with this name. ").repeat(20);
         assert_eq!(guess(&mixed, "en-GB"), Some(("en", true)));
-        // The beginning does not prove English, but more of the text does.
+        // The beginning of this text doesn't prove that it is English, but the rest does.
         let later = names.repeat(6) + &mixed;
         assert_eq!(guess(&later, "en"), Some(("en", true)));
         let swedish =

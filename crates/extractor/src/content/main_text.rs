@@ -18,11 +18,11 @@ use super::regions::PageRegion;
 use super::role_hints::{MainTextHint, SurroundingsHint};
 use super::teasers::drop_teasers;
 
-/// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
-/// `sidebar`. If the region has more text, the class or id is ignored.
+/// If a region has more than this percentage of the page's text, a class or id that marks it as
+/// surroundings (such as `sidebar`) is ignored.
 const MAX_NAMED: u64 = 40;
 /// Minimum amount of text outside readers' comments, in half words (see `TextAmountCounter`). If
-/// there is less text, the comments count as main text.
+/// there is less text, the page consists mostly of comments, so they count as main text.
 const COMMENTS_BESIDE: u64 = 80;
 /// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;
@@ -90,8 +90,8 @@ impl<'a> PageSums<'a> {
             false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
         let running: Vec<u64> = blocks.iter().zip(&links).map(running).collect();
-        // Sums up the values of the blocks in each region and its nested regions. Blocks in
-        // excluded regions count as 0.
+        // For each region, sums up the values of the blocks in it and in its nested regions. Blocks
+        // in excluded regions count as 0.
         let sum = |values: &[u64], is_excluded: &[bool]| {
             let mut sums = vec![0; regions.len()];
             for (block, value) in blocks.iter().zip(values) {
@@ -129,7 +129,8 @@ impl<'a> PageSums<'a> {
         let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
-        // A `main` with mostly links has too little running text to choose a region within it.
+        // A `main` that consists mostly of links has too little running text to choose a region
+        // within it.
         if main.is_some() && self.is_index(at, u64::MAX) {
             return at;
         }
@@ -207,7 +208,8 @@ impl<'a> PageSums<'a> {
     }
 
     /// Returns, for each region, whether it is in an element marked as content (such as `article`,
-    /// `main` or `#content`) and not in surroundings. Links in such regions are content.
+    /// `main` or `#content`) and not in surroundings. A list of links in such a region is content,
+    /// not navigation.
     fn in_content(&self) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for (at, region) in self.regions.iter().enumerate() {
@@ -333,8 +335,8 @@ fn least_share(region: &PageRegion, around: &PageRegion, in_main: bool) -> u64 {
         // element with its body.
         MainTextHint::Named if around.favour == MainTextHint::Article => 96,
         MainTextHint::Named => 75,
-        // A region marked as a part of a text is entered only if nearly all text of the region
-        // around it is within it.
+        // Enter a region that is marked as a part of a text only if it contains nearly all text of
+        // the region around it.
         MainTextHint::Part => 98,
         MainTextHint::No if in_main => 92,
         MainTextHint::No if matches!(region.part, ElementRole::Table | ElementRole::Cell) => 75,

@@ -18,7 +18,7 @@ pub(super) struct OpenInlineElements {
     pub(super) after_link: bool,
     /// Whether the current position is directly after a line break.
     pub(super) after_break: bool,
-    /// The open element whose text may be a date, and its text so far.
+    /// The text so far of the open element whose text may be a date.
     pub(super) time: Option<DateText>,
     /// Whether the next text is in a `noscript`, and whether that text is markup.
     pub(super) noscript: NoscriptTextKind,
@@ -128,7 +128,8 @@ impl OpenInlineElements {
         }
     }
 
-    /// Counts the start of an element with the same name as the hidden element that contains it.
+    /// Counts the start of an element within a hidden element, if both have the same name. The
+    /// hidden element ends only after as many end tags.
     pub(super) fn open_again(&mut self, name: ElementName) {
         if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open = hidden.open.saturating_add(1);

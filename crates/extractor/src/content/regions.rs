@@ -35,8 +35,8 @@ struct Open {
     hidden: bool,
     /// Whether the element is in a `main` or `article`.
     within: bool,
-    /// The letters of the element's id, and how the element would be judged without the id. `None`
-    /// unless the id alone marks the element as surroundings.
+    /// If only the element's id marks it as surroundings: the letters of the id, and how clearly
+    /// the element would be marked without the id. Otherwise `None`.
     named: Option<(Box<str>, SurroundingsHint)>,
 }
 
@@ -152,7 +152,7 @@ impl RegionTracker {
 
     /// Processes the text of a heading. If an open element is marked as surroundings by nothing but
     /// its id, and that id is derived from this heading (for example `related-work`), drops the
-    /// mark. Outside of elements marked as main text, there are two exceptions: the mark stays if
+    /// mark. There are two exceptions outside of elements marked as main text: the mark stays if
     /// the id is that of comments or a notice, or if the heading is a single word.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
@@ -164,7 +164,8 @@ impl RegionTracker {
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
             let may_be = is_in_text || (has_words && region.surround <= SurroundingsHint::Named);
-            // The heading `3 Comments` belongs to readers' comments, so keep the mark of the id.
+            // A heading such as `3 Comments` belongs to readers' comments and proves that the id
+            // marks surroundings, so keep the mark.
             let may_be = may_be && !(has_number && region.surround == SurroundingsHint::Comments);
             if let Some((id, without)) = &open.named
                 && may_be
@@ -237,7 +238,7 @@ impl RegionTracker {
 }
 
 /// Returns whether items and terms may be nested in this element. If so, an item or term that
-/// begins in the element doesn't end those around the element.
+/// begins in the element doesn't end an item or term around the element.
 fn is_holder(part: ElementRole) -> bool {
     matches!(
         part,

@@ -343,8 +343,9 @@ const TEXTS: [&str; 13] = [
 /// The word in the class or id of an element that is only a part of the main text.
 const PART: &str = "section";
 
-/// The lengths of the words in the lists above, by their first letter. Bit `n` is set if there is a
-/// word of `n` letters. A look-up here quickly rules out most words of a class or id.
+/// The lengths of the words in `AROUND`, `COMMENTS`, `NOTICES`, `TEXTS` and `PART`, by their first
+/// letter. Bit `n` is set if there is a word of `n` letters. A look-up in this table quickly rules
+/// out most words of a class or id.
 const LENGTHS: [u32; 26] = {
     let mut lengths = [0; 26];
     add_lengths(&mut lengths, &AROUND);

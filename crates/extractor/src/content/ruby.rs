@@ -12,8 +12,8 @@ pub(super) struct OpenRubyElement {
     part: RubyPart,
     /// The number of open `ruby` elements, nested ones included.
     open: u32,
-    /// The last character that is not white space, of the base text or of the text before the ruby
-    /// in the same block.
+    /// The last character of the base text so far, ignoring white space. Before the first base
+    /// text, the last character before the ruby in the same block.
     last: Option<char>,
     gap: Gap,
     readings: String,
@@ -21,8 +21,8 @@ pub(super) struct OpenRubyElement {
     is_apart: bool,
 }
 
-/// White space at the end of the base text so far. Text may come in pieces, for example before and
-/// after a comment, but must read the same as in one piece.
+/// White space at the end of the base text so far. This state is kept because a text may come in
+/// pieces, for example before and after a comment. The result must not depend on the pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     No,
@@ -90,7 +90,7 @@ impl OpenRubyElement {
     }
 
     /// Returns `text` as base text, without the white space between characters of scripts that
-    /// don't use spaces. Records nothing.
+    /// don't use spaces. Doesn't change the ruby.
     pub(super) fn base_text(&self, text: &str) -> String {
         self.joined(text).0
     }

@@ -29,7 +29,7 @@ const MIN_LEFT: u64 = 200;
 /// (see `TextAmountCounter`).
 const MIN_PARAGRAPH: u64 = 24;
 
-/// Counts of the blocks in a region, including nested regions.
+/// Counts of the blocks in a region and its nested regions.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     /// Number of blocks that are the linked title of another page.

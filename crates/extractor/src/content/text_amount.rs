@@ -1,7 +1,7 @@
 //! Measures the amount of text.
 
 /// Measures text in half words. A word counts as two half words. A character of a script without
-/// spaces counts as one, because it has about as much information as half a word.
+/// spaces, such as Chinese, counts as one half word, because it has about as much information.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TextAmountCounter {
     in_word: bool,

@@ -425,7 +425,8 @@ impl Parts {
         }
     }
 
-    /// Adds the text up to `to`. At `to` an escape begins, and `instead` is added in its place.
+    /// Adds the text up to `to`, where an escape or a dropped part begins. Adds `instead` in place
+    /// of that part.
     fn skip(&mut self, text: &str, to: usize, instead: &str) {
         let done = self.done.get_or_insert_default();
         done.push_str(&text[self.from..to]);

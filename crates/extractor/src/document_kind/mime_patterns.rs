@@ -118,7 +118,7 @@ const PATTERNS: &[Pattern] = &[
 ];
 
 /// Returns the kind of media whose signature `first` begins with. Some signatures consist of
-/// letters only, so text may match. Check [`is_binary`] as well.
+/// letters only, so a text may begin with one. Callers must check [`is_binary`] as well.
 pub(super) fn media(first: &[u8]) -> Option<SniffedKind> {
     typed_media(first).map(|(media, _)| media)
 }

@@ -341,8 +341,8 @@ proptest! {
         let rewritten = html(&body, "text/html");
         let expected = [meta.as_bytes(), &expected].concat();
         if charset == ISO_2022_JP {
-            // The replaced text ended with an escape sequence. The sequence is kept, and changes no
-            // text.
+            // Compare only the decoded texts. In ISO-2022-JP, the bytes may differ by escape
+            // sequences that change no text.
             let text = |bytes| charset.decode_without_bom_handling(bytes).0.into_owned();
             prop_assert_eq!(text(&rewritten), text(&expected));
         } else {

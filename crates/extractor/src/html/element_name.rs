@@ -1,4 +1,4 @@
-//! Names of elements, as numbers that are cheap to compare and to store.
+//! Represents the names of elements as numbers, which are cheap to compare and to store.
 
 /// The name of an element, ignoring case. A name of up to [`MAX_EXACT_BYTES`] bytes is stored
 /// unchanged. A longer name is hashed.
@@ -8,7 +8,7 @@ pub(crate) struct ElementName(u64);
 /// Maximum bytes of a name that is stored exactly.
 pub(super) const MAX_EXACT_BYTES: usize = 7;
 
-/// The top byte of each hashed name. Exact names have their length there.
+/// The top byte of each hashed name. The top byte of an exact name is its length.
 const HASHED: u64 = 0xff;
 
 impl ElementName {

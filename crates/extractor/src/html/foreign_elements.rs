@@ -8,8 +8,7 @@ use super::tag_consumer::Namespace;
 use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
 
-/// Maximum depth to which drawings, formulas and the HTML parts within them are nested. Deeper ones
-/// are ignored.
+/// Maximum depth of nested drawings, formulas and HTML parts within them. Deeper parts are ignored.
 const MAX_DEPTH: usize = 256;
 
 /// The open drawings (SVG) and formulas (MathML), and HTML within them; outermost first.
@@ -38,13 +37,13 @@ impl ForeignElements {
         self.open.is_empty()
     }
 
-    /// Returns whether the current position is in foreign content.
+    /// Returns whether the current position is in a drawing or formula, and not in HTML within it.
     #[inline]
     pub(super) fn is_foreign(&self) -> bool {
         !matches!(self.open.last(), None | Some(Part::Html(_)))
     }
 
-    /// Returns whether the current position is visible.
+    /// Returns whether the current position is visible: not in a script or style of a drawing.
     pub(super) fn is_shown(&self) -> bool {
         !matches!(self.open.last(), Some(Part::Mute(_)))
     }

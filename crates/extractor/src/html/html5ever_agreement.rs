@@ -152,8 +152,8 @@ fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageBuilder, crate::content::ContentReader);
 
-/// Compares our tokens of a page with html5ever's tokens, and the results of the page reader and
-/// the content reader for both.
+/// Compares our tokens of a page with html5ever's tokens. Also compares the results that the page
+/// reader and the content reader produce from each.
 ///
 /// # Panics
 /// If the tokens or the results differ.
@@ -343,7 +343,8 @@ mod tests {
     #[test]
     #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
     fn real_pages_give_the_tokens_of_html5ever() {
-        // Every twelfth page is enough to find frequent differences in a reasonable time.
+        // By default, compare only every twelfth page. This finds frequent differences in a
+        // reasonable time.
         let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
             Some(_) => 1,
             None => 12,

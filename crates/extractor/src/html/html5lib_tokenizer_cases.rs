@@ -142,8 +142,8 @@ impl Case {
         if self.double_escaped {
             input = unescaped(&input);
         }
-        // The case may use a different element from the one that `before` opens. Rename it, because
-        // the tokenizer treats the two elements alike.
+        // The case may be about another element than the one that `before` opens. Rename the case's
+        // element, because the tokenizer treats the two elements alike.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
             for seen in &mut expected {

@@ -1,5 +1,5 @@
-//! Elements of a page that an audit counts: images without alternative text or size, and the
-//! declared language.
+//! Counts images without alternative text or size for an audit of a page, and checks whether the
+//! page declares its language.
 
 use super::decoded_page::DecodedPage;
 use super::element_name;

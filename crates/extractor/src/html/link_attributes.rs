@@ -15,7 +15,7 @@ pub(super) struct LinkAttribute {
 pub(super) enum LinkAttributeSyntax {
     Address,
     Srcset,
-    /// An address, or a description by an author who misunderstood the attribute.
+    /// An address, or a description, if the author misunderstood the attribute.
     AddressOrProse,
 }
 
@@ -59,8 +59,8 @@ const VIDEO: &[LinkAttribute] = &[resource("src"), resource("poster")];
 const SRC: &[LinkAttribute] = &[resource("src")];
 const BACKGROUND: &[LinkAttribute] = &[resource("background")];
 
-/// Returns the element with this name, and its attributes that always contain addresses, whatever
-/// its other attributes are. An HTML parser reads `image` as `img`.
+/// Returns the element with this name, and those of its attributes that contain addresses
+/// regardless of its other attributes. An HTML parser reads `image` as `img`.
 pub(super) fn holders(name: ElementName) -> Option<(LinkElement, &'static [LinkAttribute])> {
     Some(match name {
         element_name::IMG | element_name::IMAGE => (LinkElement::Img, IMG),

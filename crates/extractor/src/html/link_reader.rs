@@ -13,8 +13,8 @@ use crate::link::{Link, LinkCollector, LinkElement, LinkKind, kind_of_link};
 use crate::oddities::OddityList;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 
-/// Maximum number of files to read from one `archive` attribute. Limited because each file becomes
-/// a link that repeats the code base.
+/// Maximum number of files to read from one `archive` attribute. There must be a limit, because
+/// each file becomes a link whose address begins with the whole code base.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
@@ -32,7 +32,7 @@ pub(super) struct LinkReader {
     form: Option<bool>,
 }
 
-/// The data that all links of one tag have in common.
+/// The context of a tag, which all links of the tag share.
 struct Spot<'a> {
     oddities: &'a mut OddityList<DocumentOddityKind>,
     offset: usize,
@@ -103,7 +103,7 @@ impl LinkReader {
 
     /// Processes a start tag within a `template`. A script may insert the template unchanged, so
     /// the links of this tag are read, unless the tag has a placeholder that the script still has
-    /// to replace. The tag affects neither the text of a link nor a form around the template.
+    /// to replace. The tag doesn't affect an open link or form around the template.
     pub(super) fn in_template(
         &mut self,
         tag: &Tag<'_>,

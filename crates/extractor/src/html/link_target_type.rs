@@ -8,7 +8,8 @@ use crate::link_rel::Rel;
 /// Adds to a link the link types and the media type that its tag declares.
 pub(super) fn typed(link: Link, attributes: TagAttributes<'_>) -> Link {
     let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
-    // Drop parameters and very long values, which don't help to determine the kind of target.
+    // Drop the parameters of the media type, and very long media types. Neither helps to determine
+    // the kind of target.
     let media_type = attributes.get("type").map(media_type);
     Link {
         rel,

@@ -117,7 +117,8 @@ impl<'r, 'f> Collector<'r, 'f> {
         new.is_file
     }
 
-    /// Rewrites the address of a hyperlink. If the page has a `base`, an empty address leads there.
+    /// Rewrites the address of a hyperlink. An empty address needs care: if the page has a `base`,
+    /// it leads to the URL of the `base`.
     fn hyperlink(&mut self, attributes: TagAttributes<'_>) {
         let href = attributes.first("href");
         match href.filter(|href| self.rewriter.has_base && trim(href.value()).is_empty()) {

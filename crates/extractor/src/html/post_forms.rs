@@ -1,4 +1,4 @@
-//! The forms of a page that are sent with POST, such as login forms.
+//! Reads the forms of a page that are sent with POST, such as login forms.
 
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ impl PostForm {
         is_added
     }
 
-    /// Adds what a browser sends of a control.
+    /// Adds the fields that a browser sends for a control.
     fn add_control(&mut self, control: &Control) {
         let name = &control.name;
         match &control.value {
@@ -170,7 +170,8 @@ enum OpenControl {
 #[derive(Default)]
 struct Select {
     has_multiple: bool,
-    /// Whether the browser shows the `select` as a list of options instead of one.
+    /// Whether the browser shows the `select` as a list box instead of a drop-down list. In a list
+    /// box, all options can be unselected.
     is_list: bool,
     options: Vec<SelectOption>,
     is_in_option: bool,
@@ -190,7 +191,8 @@ impl Select {
     fn values(self) -> Vec<String> {
         let mut selected: Vec<_> = self.options.iter().filter(|o| o.is_selected).collect();
         if !self.has_multiple {
-            // Only the last one stays selected. A drop-down list always has a selected option.
+            // Without `multiple`, only the last selected option stays selected. A drop-down list
+            // without a selected option selects the first option that isn't disabled.
             let first = self.options.iter().find(|option| !option.is_disabled);
             let first = first.filter(|_| !self.is_list);
             selected = selected.pop().or(first).into_iter().collect();
@@ -216,7 +218,8 @@ impl SelectOption {
 struct Fieldset {
     is_disabled: bool,
     has_legend: bool,
-    /// Whether its first `legend` is open. Controls there are never disabled by the `fieldset`.
+    /// Whether the first `legend` of the `fieldset` is open. The `fieldset` never disables controls
+    /// in this `legend`.
     is_in_legend: bool,
 }
 
@@ -230,7 +233,8 @@ struct FormReader {
     /// The control that is being read. It is the last one in `controls`.
     open_control: Option<OpenControl>,
     fieldsets: Vec<Fieldset>,
-    /// The number of open fieldsets within the [`MAX_FIELDSETS`] that are kept.
+    /// Number of open fieldsets that are ignored, because they are nested deeper than
+    /// [`MAX_FIELDSETS`].
     ignored_fieldsets: u32,
     /// Number of open `datalist` elements. Controls in them are not sent.
     datalists: u32,
@@ -341,7 +345,8 @@ impl FormReader {
                 ControlValue::Field(value.unwrap_or_else(|| "on".to_owned()))
             }
             "checkbox" | "radio" | "button" | "reset" => return,
-            // The name of the chosen file, if any.
+            // A file field sends the name of the chosen file. No file is chosen, so the name is
+            // empty.
             "file" => ControlValue::Field(String::new()),
             "hidden" => ControlValue::Hidden(value.unwrap_or_default()),
             "password" => ControlValue::Password(line(value)),
@@ -460,7 +465,8 @@ impl TagConsumer for FormReader {
                 }
             }
             element_name::DATALIST => self.datalists = self.datalists.saturating_add(1),
-            // A `select` within another one ends it. A button there is only a part of its looks.
+            // A `select` within another `select` ends the outer one. A `button` within a `select`
+            // is not a submit button, but shows the `select`.
             element_name::SELECT if self.open_control.is_some() => self.close_control(),
             element_name::BUTTON if self.open_control.is_some() => {}
             element_name::INPUT

@@ -59,7 +59,7 @@ fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut names = XmlNameResolver::default();
     let mut next_check = 0;
     loop {
-        // Pass `true`, because XML allows CDATA sections anywhere.
+        // In XML, CDATA sections are allowed anywhere, not only in drawings and formulas.
         let token = tokenizer.next(true);
         if let Some(text) = tokenizer.text() {
             walk.text(&text);
@@ -145,9 +145,10 @@ impl<C: TagConsumer> TagDispatcher<C> {
         self.text_at = at;
     }
 
-    /// Processes an empty XML element (`<a/>`) as a start tag and an end tag. Passes no end tag for
-    /// void elements such as `br`, nor in a drawing or formula, where HTML syntax allows `<a/>`
-    /// too.
+    /// Processes an empty XML element (`<a/>`) as a start tag and an end tag. There are two
+    /// exceptions without an end tag. A void element, such as `br`, has no end tag in HTML either.
+    /// In a drawing or formula, HTML syntax allows `<a/>` too, so the code for start tags already
+    /// handles it.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);

@@ -24,7 +24,7 @@ impl TagKinds {
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
     /// The tag is a part of a ruby: base text or a reading.
     pub(crate) const RUBY: TagKinds = TagKinds(128);
-    /// The element may contain a large part of the page, and always has an end tag.
+    /// The element may contain a large part of the page, and requires an end tag.
     pub(crate) const CONTAINER: TagKinds = TagKinds(256);
     /// The tag affects the text of a link.
     pub(crate) const IN_LINK: TagKinds = TagKinds(TagKinds::SEPARATES_WORDS.0 | TagKinds::RUBY.0);

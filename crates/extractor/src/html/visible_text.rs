@@ -33,8 +33,8 @@ pub trait VisibleTextObserver {
     /// Processes an image. `tag` is its start tag as written, from `<` to `>`.
     fn image(&mut self, tag: &str);
 
-    /// Returns whether the observer needs nothing more. Reading then stops. Called before the page
-    /// is read, and then at the first start tag after each 64 KiB.
+    /// Returns whether the observer needs nothing more, so that reading can stop. Called before the
+    /// page is read, and then at the first start tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }
@@ -57,7 +57,7 @@ pub(super) struct VisibleTextReader<'o> {
     observer: &'o mut dyn VisibleTextObserver,
     /// Whether the observer wants more text.
     is_text_wanted: bool,
-    /// Texts that are not yet counted, nor passed to the observer.
+    /// Texts that are neither counted nor passed to the observer yet.
     texts: Vec<Range<usize>>,
     outline: VisiblePageSummary,
     /// The letters outside hidden elements.
@@ -208,7 +208,8 @@ impl VisibleTextReader<'_> {
         }
     }
 
-    /// Notes the start of a hidden element, or of an element with the same name in it.
+    /// Processes the start tag of a container. If the container is hidden, or is within a hidden
+    /// element of the same name, records that.
     fn start_container(&mut self, tag: &Tag<'_>) {
         match &mut self.hidden {
             Some(hidden) if hidden.name == tag.name => hidden.open = hidden.open.saturating_add(1),
@@ -223,7 +224,8 @@ impl VisibleTextReader<'_> {
         }
     }
 
-    /// Notes the end of a hidden element, or of an element with the same name in it.
+    /// Processes the end tag of a container. If it is the end of the hidden element, the text after
+    /// it is visible again.
     fn end_container(&mut self, tag: &Tag<'_>) {
         let hidden = self.hidden.filter(|hidden| hidden.name == tag.name);
         let Some(HiddenElement { name, open }) = hidden else {

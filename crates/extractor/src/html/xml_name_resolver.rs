@@ -17,7 +17,7 @@ const OF_A_PAGE: [&str; 4] = [
     "",
 ];
 
-/// The name given to elements of all other namespaces. Such elements are ignored.
+/// The name given to elements whose namespace is not in [`OF_A_PAGE`]. Such elements are ignored.
 const FOREIGN: ElementName = ElementName::of(b"");
 
 /// Resolves the names of tags by the namespace declarations (`xmlns`) in scope.

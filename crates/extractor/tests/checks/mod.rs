@@ -48,7 +48,8 @@ pub(crate) fn html(data: &[u8]) {
 /// Appends a tag to a page. Checks that at most one link is lost, and that the title still begins
 /// with the same text.
 fn unchanged_by_appended_text(page: &ExtractedPage, body: &[u8], content_type: Option<&str>) {
-    // If the charset is guessed, more bytes may change the guess, so don't compare.
+    // If the charset is guessed, the appended bytes may change the guess. So check only pages whose
+    // header declares UTF-8.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
         return;
     }
@@ -188,7 +189,8 @@ pub(crate) fn charset(data: &[u8]) {
 }
 
 fn links(links: &[Link], bytes: usize) {
-    // Even the shortest tag with a link has more than four bytes, so there can't be more links.
+    // Even the shortest tag with a link has more than four bytes, so there can't be more links than
+    // this.
     assert!(links.len() <= bytes / 4);
     for link in links {
         assert!(!link.href.starts_with([' ', '\n']) && !link.href.ends_with([' ', '\n']));

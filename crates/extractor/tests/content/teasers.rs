@@ -1,5 +1,5 @@
-//! Tests of teasers of other pages. No class or id distinguishes the teasers from the text before
-//! them.
+//! Tests of removing teasers of other pages from the main text. In these pages, no class or id
+//! marks the teasers.
 
 use crate::read;
 

@@ -177,8 +177,8 @@ fn media_served_as_html_or_text_are_media() {
         check(Some("text/html"), first, expected);
         check(Some("text/plain; charset=utf-8"), first, expected);
     }
-    // These signatures consist of letters. They prove nothing, because a text may begin with the
-    // same letters.
+    // A text may begin with one of these signatures, because they consist of letters. So the
+    // signature doesn't prove that the document is media.
     for first in [
         "BM is a name <a href=x>",
         "GIF89a is a format",

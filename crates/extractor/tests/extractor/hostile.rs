@@ -66,7 +66,7 @@ fn repetitive_pages_are_read_to_their_end() {
     ] {
         for html in sizes(part) {
             let page = read(&format!("{html}{end}<a href=last>"));
-            // Unterminated markup may hide the link after it, but must break nothing else.
+            // Only these unterminated parts may hide the link at the end of the page.
             let hides = [
                 "<svg><style>",
                 "<template>",

@@ -45,8 +45,8 @@ fn html5lib_encodings_are_found() {
             page.charset_source,
             CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta
         );
-        // Without a declaration, html5lib expects windows-1252. Our default differs, and other
-        // tests check it.
+        // For a page without a declaration, html5lib expects windows-1252. The extractor guesses in
+        // this case, which other tests check.
         let charset = if is_declared {
             page.charset
         } else {

@@ -1,5 +1,5 @@
-//! Runs html5lib's pages for tree construction, each followed by a link and an image that show
-//! which elements are still open.
+//! Runs html5lib's cases for tree construction. A link and an image are appended to each page:
+//! whether they are found shows which elements are still open.
 #![expect(clippy::disallowed_methods, reason = "the cases lie in files")]
 
 use std::collections::BTreeSet;

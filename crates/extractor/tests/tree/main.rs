@@ -1,5 +1,5 @@
 //! Compares the extractor's links of whole pages with the links in html5ever's tree. The extractor
-//! builds no tree, but must find the same links as a browser.
+//! builds no tree, but must find the same links as a browser, which does.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod documentation_corpus;

@@ -78,7 +78,8 @@ impl AuditFindings {
         }
         let count = self.lost.len();
         match self.lost.last_mut() {
-            // Gaps may be merged, because that can only leave more checks undecided.
+            // Merge the new gap with the last one. This is safe, because it can only leave more
+            // checks undecided.
             Some(last) if last.after == after || count == MAX_LOST => last.line = line,
             _ => self.lost.push(Lost { line, after }),
         }
@@ -92,8 +93,9 @@ impl AuditFindings {
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// Turns a breach into an undecided check if a robots.txt response may be lost whose row came
-    /// after line `behind` and which the crawl knew at `moment`.
+    /// Turns a breach into an undecided check if a lost row may contain the robots.txt response
+    /// that allows the request. Considers only rows after line `behind` (all rows if `behind` is
+    /// `None`), and only responses that the crawl knew at `moment`.
     pub(super) fn unless_lost(
         &self,
         judged: AuditCheckResult,

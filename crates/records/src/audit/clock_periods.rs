@@ -1,8 +1,8 @@
 //! Finds where the clock was set back between two runs, and makes the times of the rows comparable.
 //!
-//! A run's clock never goes backwards, and rows are in the order of the ends of their requests.
-//! So the clock was set back before a row that ended earlier than a row before it, if a run
-//! began in between.
+//! A run's clock never goes backwards, and rows are in the order in which their requests ended. So
+//! if a request ended at an earlier time than the request in the row before it, and it was sent by
+//! a later run, the clock was set back between the two runs.
 
 use std::collections::HashMap;
 
@@ -15,30 +15,32 @@ use crate::row_file_reader::RowFileReader;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// The periods of a crawl between which the clock was set back: one if it never was.
+/// The periods of a crawl. The clock was set back between each period and the next, so there is
+/// only one period if the clock was never set back.
 ///
-/// Times are comparable across periods after the whole days of their period are added. Whole days
-/// keep the time of day, which matters for quiet hours and visiting hours.
+/// Each period has a number of whole days. Times of different periods are comparable after the days
+/// of their periods are added. Whole days keep the time of day, which matters for quiet hours and
+/// visiting hours.
 #[derive(Debug)]
 pub(super) struct ClockPeriods(Vec<ClockPeriod>);
 
 /// A period during which the clock was not set back.
 #[derive(Debug, Default)]
 struct ClockPeriod {
-    /// The line in `requests.jsonl` of the first request.
+    /// The line in `requests.jsonl` of the period's first request.
     line: u64,
-    /// The index in `state/delays.jsonl` of the row for the start of the first run.
+    /// The index in `state/delays.jsonl` of the row for the start of the period's first run.
     start_row: usize,
-    /// The time to add to the times of the period, in milliseconds: whole days.
+    /// The time to add to the times of the period: whole days, in milliseconds.
     added: u64,
     /// The latest end of a request, in milliseconds since 1970 by the clock of the period.
     last_end: u64,
 }
 
 impl ClockPeriods {
-    /// Finds the periods from `requests`, the rows of `requests.jsonl`, and `delays`, those of
-    /// `state/delays.jsonl` in the order of the file. `is_single` returns whether a host may have
-    /// only one request in flight.
+    /// Finds the periods. `requests` are the rows of `requests.jsonl`, and `delays` are the rows of
+    /// `state/delays.jsonl`, both in file order. `is_single` returns whether a host may have only
+    /// one request in flight.
     pub(super) fn find(
         mut requests: RowFileReader<RequestRow>,
         delays: &[DelayRow],
@@ -60,7 +62,7 @@ impl ClockPeriods {
             // With several requests in flight, rows may be a little out of order.
             let is_earlier = row.end.saturating_add(SETTLING_MS) < period.last_end
                 || (ends.get(&row.host)).is_some_and(|end| row.end < *end && is_single(&row.host));
-            // The first start is that of this period.
+            // Skip the first start, which began the current period.
             let later = starts.iter().enumerate().skip(1);
             let begun = later.filter(|(_, (_, at))| *at <= row.start);
             match begun.max_by_key(|(_, (_, at))| *at) {
@@ -94,8 +96,8 @@ impl ClockPeriods {
         self.added(count)
     }
 
-    /// Adds the days of their period to the times of rows of `state/delays.jsonl`. `rows` has all
-    /// rows, in the order of the file.
+    /// Adds the whole days of its period to the time of each row of `state/delays.jsonl`. `rows`
+    /// must have all rows, in file order.
     pub(super) fn correct(&self, rows: &mut [DelayRow]) {
         for (index, row) in rows.iter_mut().enumerate() {
             let count = self.0.partition_point(|period| period.start_row <= index);
@@ -103,8 +105,8 @@ impl ClockPeriods {
         }
     }
 
-    /// Returns what a time may mean whose period is not known: the time with the days of each
-    /// period that had not ended by then.
+    /// Returns the possible corrected values of a time from an unknown period. There is one value
+    /// for each period that may contain the time, with the whole days of that period added.
     pub(super) fn meanings(&self, time: u64) -> Vec<u64> {
         let periods = self.0.iter().enumerate();
         let possible = periods.filter(|(index, period)| {
@@ -116,7 +118,8 @@ impl ClockPeriods {
             .collect()
     }
 
-    /// Returns the milliseconds to add in the last of the first `count` periods.
+    /// Returns the milliseconds to add to the times of the period that is number `count`, counted
+    /// from 1. Returns 0 if `count` is 0.
     fn added(&self, count: usize) -> u64 {
         let period = count.checked_sub(1).and_then(|index| self.0.get(index));
         period.map_or(0, |period| period.added)

@@ -29,15 +29,15 @@ struct Conduct<'a> {
     audit: &'a AuditReport,
     /// The requests to the host, in the order in which they started.
     requests: Vec<RequestRow>,
-    /// For each request, the milliseconds to add to its times (see
-    /// [`ClockPeriods`](super::clock_periods::ClockPeriods)).
+    /// For each request, the milliseconds to add to its times, because the clock may have been set
+    /// back during the crawl (see [`ClockPeriods`](super::clock_periods::ClockPeriods)).
     added: Vec<u64>,
     /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
     /// hash of the request's URL and start (see [`key`]).
     pages: HashMap<u64, KeptPage>,
     /// The robots.txt responses, in the order in which they ended.
     copies: Vec<RobotsText>,
-    /// The same responses, as the audit judges them.
+    /// The responses in `copies`, as the audit judges them.
     responses: RobotsResponses,
     settings: SettingsHistory,
     /// Number of URLs that were not requested because of robots.txt, by the disallowing rule.
@@ -64,11 +64,12 @@ struct RobotsText {
     /// robots.txt, or if it wasn't archived.
     body: Option<Bytes>,
     words: String,
-    /// The end of the sentence in `words`: what the response means for the pages.
+    /// The meaning of the response for the pages of the origin, as text that completes the sentence
+    /// in `words`.
     meaning: &'static str,
 }
 
-/// The meaning of a response that makes robots.txt unreachable.
+/// The value of [`RobotsText::meaning`] if the response makes robots.txt unreachable.
 const NOTHING: &str = ", so nothing may be fetched";
 
 /// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit`
@@ -492,8 +493,9 @@ impl Conduct<'_> {
     }
 }
 
-/// Returns the pause in milliseconds that was required between two requests. After a restart, the
-/// row of the later request has only the rest of the wait that the earlier response demanded.
+/// Returns the pause in milliseconds that was required between two requests. The row of the later
+/// request is not enough: after a restart, it has only the rest of the wait that the earlier
+/// response demanded.
 fn required_pause(earlier: Option<&RequestRow>, row: &RequestRow) -> u64 {
     let demands = |earlier: &&RequestRow| {
         matches!(earlier.status, Some(429 | 503)) || row.why == "retry-after"

@@ -55,7 +55,7 @@ pub(super) struct SentRequest {
     end: u64,
     gap_asked: u64,
     wait_asked: Option<u64>,
-    /// Whether the status of the response demands a wait (429 or 503).
+    /// Whether the response has a status that demands a wait: 429 or 503.
     is_asking: bool,
     pub(super) purpose: SentRequestPurpose,
     /// The URL, if robots.txt rules apply to it.
@@ -162,8 +162,8 @@ impl SentRequest {
         self.worker.as_deref()
     }
 
-    /// Returns whether this request may have started at `moment` or later by the clock of `worker`,
-    /// if that is another worker. False if it is the same worker.
+    /// Returns whether another worker than `worker` sent this request, and the request may have
+    /// started at `moment` or later by the clock of `worker`.
     fn may_be_after(&self, moment: u64, worker: Option<&str>) -> bool {
         self.worker() != worker && moment <= self.start.saturating_add(CLOCKS_APART_MS)
     }
@@ -211,9 +211,9 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Judges the requests so far. `added` are the milliseconds that are added to the times of later
-    /// rows, because the clock was set back before them. The time since earlier requests is then
-    /// not known.
+    /// Judges all requests so far, because the clock was set back after them. The time from these
+    /// requests to later ones is unknown. `added` are the milliseconds to add to the times of later
+    /// rows.
     pub(super) fn clock_was_set_back(&mut self, added: u64) -> Result<(), RecordsError> {
         self.judge_rest()?;
         (self.shared).clock_was_set_back(self.settings, &mut self.findings);
@@ -449,7 +449,8 @@ impl AuditRun<'_> {
                 continue;
             };
             let is_own = own == Some(origin);
-            // The one page that a stale copy still allows must also keep the pace of the copy.
+            // A stale copy still allows one page of its origin. The request for that page must keep
+            // the pace that the copy demands.
             let binds = sent.start < until || (is_own && sent.purpose == SentRequestPurpose::Page);
             let gap = pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
             let is_longer = longest

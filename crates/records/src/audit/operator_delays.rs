@@ -13,8 +13,8 @@ use crate::row_file_reader::{RowFileReader, delays};
 #[derive(Debug, Default)]
 pub(super) struct OperatorDelayLog(Vec<DelayRow>);
 
-/// Reads the rows of `state/delays.jsonl`, or those of all workers after `crawl gather`, in the
-/// order of the file. Empty if there is no such file.
+/// Reads the rows of `state/delays.jsonl` in file order. In a directory that `crawl gather` wrote,
+/// these are the rows of all workers. Empty if there is no such file.
 pub(super) fn read_rows(dir: &Path) -> Result<Vec<DelayRow>, RecordsError> {
     let rows: RowFileReader<DelayRow> = delays(dir)?;
     // Skip malformed lines. Such a line was never completely on disk, and the crawl sent no

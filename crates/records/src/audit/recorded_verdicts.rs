@@ -137,8 +137,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // Any robots.txt response of the crawl may have excluded the URL. So a breach is undecided
-        // if any row at all is lost.
+        // Any robots.txt response of the crawl may have excluded the URL. So if any row is lost, an
+        // apparent breach is undecided.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::error::RecordsError;
 use crate::header_fields::HeaderFields;
 
-/// Maximum bytes of a robots.txt to decode: twice the number that the rules are read from.
+/// Maximum bytes of a robots.txt to decode: twice the number of bytes that the crawl parses.
 const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// The place of an exchange in the archive.

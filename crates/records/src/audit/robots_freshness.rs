@@ -8,7 +8,8 @@ use crate::header_fields::HeaderFields;
 /// Lifetime in milliseconds of a response that is stale at once according to its header fields, for
 /// example `no-store`. With no lifetime, robots.txt would be fetched before each page.
 const MIN_AGE: u64 = 60_000;
-/// Maximum wait that a response can demand, in milliseconds. Longer waits are shortened to it.
+/// Maximum wait that a response can demand, in milliseconds. If a response demands more, this wait
+/// applies.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
 /// Returns the lifetime in milliseconds of a response that ended at `end`, in milliseconds since

@@ -121,8 +121,9 @@ impl AuditRun<'_> {
         Ok(AuditCheckResult::Kept)
     }
 
-    /// Returns a breach of `rule`, which no copy of robots.txt in the directory excuses. If another
-    /// worker may have fetched such a copy, the check is undecided.
+    /// Returns a breach of `rule` by a request that no robots.txt in the directory allows. If the
+    /// crawl had several workers, the check is undecided, because a worker whose rows are missing
+    /// may have fetched a robots.txt that allows the request.
     pub(super) fn unless_elsewhere(&self, rule: &'static str, message: String) -> AuditCheckResult {
         match self.settings.workers {
             RecordedWorkers::All => AuditCheckResult::Broke(rule, message),

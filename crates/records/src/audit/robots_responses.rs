@@ -29,8 +29,8 @@ pub(super) struct RobotsResponses {
     /// The unfinished redirect of each origin's robots.txt, by origin index: the target, which was
     /// not requested yet, and the number of redirects so far.
     chains: HashMap<usize, (CanonicalUrl, u8)>,
-    /// The milliseconds that were added to the times of the rows, because the clock was set back
-    /// before them.
+    /// The milliseconds that are added to the times of the current rows, because the clock was set
+    /// back before them.
     added: u64,
 }
 
@@ -183,9 +183,9 @@ impl RobotsResponses {
         self.exchanges.read(&row.url, row.start)
     }
 
-    /// Takes the copies in force into a period whose times have `added` milliseconds added, because
-    /// the clock was set back. The crawl compares the times of a copy with its new clock, so the
-    /// times of the copies move as well.
+    /// Adjusts the copies in force after the clock was set back. `added` are the milliseconds that
+    /// are added to the times of later rows. The crawl compares the recorded times of a copy with
+    /// its new clock, so the times of the copies need the same addition.
     pub(super) fn clock_was_set_back(&mut self, added: u64) {
         let more = added - self.added;
         self.added = added;

@@ -54,9 +54,9 @@ impl CrawlTomlTables {
         }
     }
 
-    /// Returns the limits of each host name that has its own, as computed by `with` from a table.
-    /// For each setting, the longest matching `site` wins, then the longest matching host of a
-    /// `group`, then `everywhere`.
+    /// Returns the limits of each host name that a `site` or `group` table names. `with` returns
+    /// the given limits, overridden by the keys of a table. For each setting, the longest matching
+    /// `site` wins, then the longest matching host of a `group`, then `everywhere`.
     pub(super) fn by_name<T: Clone>(
         &self,
         everywhere: &T,

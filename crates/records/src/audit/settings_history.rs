@@ -22,9 +22,9 @@ pub(super) struct SettingsHistory {
     recorded: Vec<RecordedSettings>,
     /// The recorded starts of runs with their workers, in time order.
     starts: Vec<(u64, Option<String>)>,
-    /// Settings before this time are unknown unless they are recorded. The time is the start of the
-    /// last of several runs, or the last time that an older version of the program reread settings,
-    /// because older versions recorded none.
+    /// Settings before this time are unknown unless they are recorded in `state/delays.jsonl`.
+    /// Older versions of the program recorded no settings. So this is the start of the last run (if
+    /// there were several), or the last time that an older version reread its settings.
     unknown_until: u64,
     /// The longest timeout of an exchange in any of the settings, in milliseconds.
     pub(super) timeout: u64,
@@ -37,7 +37,7 @@ pub(super) struct SettingsHistory {
 /// The workers whose rows a directory contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordedWorkers {
-    /// The frontier was not shared, so no row is elsewhere.
+    /// The frontier was not shared, so the directory has all rows.
     All,
     /// The rows of several workers that shared a frontier. The directory of a further worker may be
     /// lost.
@@ -149,7 +149,7 @@ impl SettingsHistory {
         in_force
     }
 
-    /// Returns one of the settings for each way in which the crawl interpreted robots.txt (see
+    /// Returns one of the recorded settings for each distinct interpretation of robots.txt (see
     /// `reads_robots_as`).
     pub(super) fn robots_readers(&self) -> Vec<&AuditedSettings> {
         let mut readers = vec![&self.file];
@@ -206,7 +206,7 @@ impl SettingsHistory {
     }
 
     /// Returns the time at which the settings that a worker had at `moment` came into force. 0 if
-    /// they are those in `crawl.toml`.
+    /// they are the settings in `crawl.toml`.
     pub(super) fn since(&self, worker: Option<&str>, moment: u64) -> u64 {
         let latest = self.of_worker(worker, moment).next();
         latest.map_or(0, |recorded| recorded.from)

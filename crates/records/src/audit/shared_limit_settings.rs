@@ -26,8 +26,8 @@ pub(super) struct SharedLimits {
 pub(super) struct AddressOrSiteLimits {
     /// Maximum requests in flight.
     pub(super) number: usize,
-    /// Minimum time to the start of a request, both from the latest start and from the latest end
-    /// of another request.
+    /// Minimum delay before a request: the time from the start of the previous request, and the
+    /// time from its end, must be at least this long.
     pub(super) delay: u64,
     /// Minimum time between the starts of two requests. `None` if there is no limit.
     pub(super) interval: Option<f64>,

@@ -95,7 +95,8 @@ impl SharedLimitTracker {
         }
     }
 
-    /// Checks the requests so far, and forgets them: the time since then is not known.
+    /// Checks all requests so far, and drops them. The clock was set back after them, so the time
+    /// from them to later requests is unknown.
     pub(super) fn clock_was_set_back(
         &mut self,
         settings: &SettingsHistory,
@@ -160,8 +161,9 @@ impl SharedLimitTracker {
             broken.push(("per-address", breach, Some(line)));
         }
         for (rule, breach, earlier) in broken {
-            // The crawl counts a host with several addresses towards the first one. So an apparent
-            // breach of a limit per address is undecided for such a host.
+            // The crawl counts all requests to a host towards its first address, even if a request
+            // went to another of its addresses. So for a host with several addresses, an apparent
+            // breach of a limit per address is undecided.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
             let result = match settings.is_known_at(worker, start) {
                 true if is_fixed => AuditCheckResult::Broke(rule, breach),

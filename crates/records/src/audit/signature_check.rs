@@ -147,7 +147,9 @@ fn judge(verdicts: &[SignatureVerdict]) -> AuditCheckResult {
         (_, Some(SignatureFault::UnknownAgent(_) | SignatureFault::UnknownKey { .. })) => {
             AuditCheckResult::Undecided(UNKNOWN_SIGNER)
         }
-        // If the system clock is set during a run, the clock that the crawl's rows use isn't.
+        // The times of rows come from a clock that ignores changes of the system clock during a
+        // run, but the times of signatures come from the system clock. So such a change makes valid
+        // signatures seem too early or too late.
         (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => {
             AuditCheckResult::Undecided(CLOCK_STEP)
         }

@@ -353,8 +353,8 @@ fn a_stale_copy_in_an_earlier_run_is_a_breach() {
     );
 }
 
-/// The settings allow four requests in flight, so one slot is unused and a request may start at
-/// once. Requests that wait for the delay may start before or after that request.
+/// The settings allow four requests in flight. So a request may start at once in an unused slot,
+/// before or after requests that waited for the delay of a used slot.
 #[test]
 fn an_unused_slot_is_left_to_the_request_that_needs_it() {
     let request = |(start, end), gap_asked| Sent {

@@ -109,8 +109,8 @@ impl<'a> BrokenLinkSearch<'a> {
                 Some(redirect) => redirects.via(redirect),
                 None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
             };
-            // Skip a page that is itself a target. If the page redirects, it is a part of the
-            // chain, and the page that led to it is handled in another iteration.
+            // Skip a `via` page that is itself a target of this search. If it redirects, it is a
+            // part of the chain, and another iteration handles the page that led to it.
             let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
             let (page, through) = match (page, goal.through.split_first()) {
                 (Some(page), _) => (page, &goal.through[..]),

@@ -12,8 +12,8 @@ use crate::error::RecordsError;
 use crate::row_file_reader::links as link_rows;
 
 /// Adds the links in `links.jsonl` of all current pages to `wanted`. A page is current if the last
-/// row of its URL is a page. The links of a page are a group of consecutive rows. If the page has
-/// changed, there is a new group, and only the last one counts.
+/// row of its URL is a page. The links of a page are a group of consecutive rows. Each time the
+/// page changes, a new group is written, and only the page's last group counts.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,
@@ -36,7 +36,7 @@ pub(super) fn links(
     })
 }
 
-/// Returns, for each page, the number of its last group of rows.
+/// Returns the number of the last group of rows of each page. Keys are the keys of the pages' URLs.
 fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     let mut last = HashMap::new();
     each_in_group(dir, |row, group| {

@@ -13,8 +13,8 @@ use crate::row_file_reader::{round_of_last_run, waiting};
 
 /// The origins that were unreachable in the last round.
 ///
-/// Pass the last row of each URL that isn't broken to [`page`](Self::page), and call
-/// [`into_pages`](Self::into_pages) at the end.
+/// Pass the last row of each URL to [`page`](Self::page), unless the row is broken. At the end,
+/// call [`into_pages`](Self::into_pages).
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     round: u32,
@@ -54,8 +54,8 @@ impl Outages {
     }
 
     /// Returns the page of `row` as a broken page if it is outside the scope, and its origin became
-    /// unreachable after its visit. Of the pages in scope, notes the one that represents its origin,
-    /// because a site that is down is one fault, not one for each of its links.
+    /// unreachable after the visit. For an origin in scope, only keeps the page that represents it,
+    /// because a site that is down is one fault, not one fault for each of its links.
     pub(super) fn page(&mut self, row: &PageRow) -> Option<BrokenPage> {
         if self.origins.is_empty() || row.round >= self.round {
             return None;
@@ -90,8 +90,8 @@ impl Outages {
         in_scope.map(|(origin, _)| origin.clone()).collect()
     }
 
-    /// Returns a page without links for each unreachable origin in scope: the page with the
-    /// smallest depth, and of several the first in URL order.
+    /// Returns one page, without its links, for each unreachable origin in scope: the page with the
+    /// smallest depth. If several pages have this depth, returns the first in URL order.
     pub(super) fn into_pages(self) -> impl Iterator<Item = BrokenPage> {
         let outages = self.origins.into_values();
         outages.filter_map(|outage| outage.page.map(|(_, page)| page))

@@ -33,8 +33,8 @@ struct RedirectVisit {
 }
 
 impl RedirectTargets {
-    /// Adds the last row of a URL. If the URL was first discovered through a redirect, it counts as
-    /// the redirect's target, unless the redirect's row names another target.
+    /// Adds the last row of a URL. If the crawl discovered the URL through a redirect whose row
+    /// names no target, the URL counts as the redirect's target.
     pub(super) fn note(&mut self, row: &PageRow, latest: &LatestRows) {
         if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
             self.first_met.insert(via.clone(), row.url.clone());
@@ -53,9 +53,9 @@ impl RedirectTargets {
         }
     }
 
-    /// Reports each redirect loop once, under the first of its URLs in sort order. The row with the
-    /// loop error may be that of any URL in the loop, depending on timing. With the sort order, two
-    /// reports about the same site agree.
+    /// Reports each redirect loop once, under the first of its URLs in sort order. Depending on
+    /// timing, the row of any URL in the loop may have the loop error. Sorting makes two reports
+    /// about the same site agree.
     pub(super) fn name_loops(&self, pages: &mut Vec<BrokenPage>) {
         let mut named = HashSet::new();
         pages.retain_mut(|page| {

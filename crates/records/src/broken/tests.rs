@@ -292,8 +292,8 @@ fn first_referrers_are_listed_if_nothing_else_was_kept() {
     );
 }
 
-/// Creates a crawl with two rounds. In the second round, the first page has lost its link, another
-/// page is unchanged, and a third one is broken.
+/// Creates a crawl with two rounds. In the second round, the first page no longer has its link,
+/// another page is unchanged, and a third page is broken.
 fn two_rounds() -> Vec<Made> {
     let same = Made {
         status: 304,
@@ -464,8 +464,8 @@ fn redirects_without_an_end_are_broken() {
     );
 }
 
-/// The loop error is in the row of the last URL that was fetched, which may be any URL of the loop.
-/// In another round it may be another URL.
+/// The loop error is in the row of the URL that was fetched last, which may be a different URL of
+/// the loop in each round.
 #[test]
 fn a_loop_is_named_by_the_same_page_in_each_round() {
     let report = |error: &[&str]| {
@@ -524,7 +524,6 @@ fn targets_in_redirect_rows_need_no_archive() {
     );
 }
 
-/// These texts must be the ones that the engine writes as `detail` to `waiting.jsonl`.
 /// Links in sitemaps and feeds are read from the archive as the crawl itself read them.
 #[test]
 fn all_links_of_archived_sitemaps_and_feeds_are_read() {

@@ -133,7 +133,8 @@ fn the_index_line_has_the_entry_or_the_reason() {
     let gone = "http://e.example/gone";
     let canonical = format!("\"canonical: {gone}\"");
     let lines = [
-        // Without an index, or for a 304 response, which judges nothing.
+        // The crawl has no index. The second row is that of a 304 response, which makes no new
+        // decision about the index.
         line(&["\"noindex\"", "null"], None),
         line(&["\"yes\"", "null"], found(None, None)),
         line(&[&canonical], found(None, Some(gone))),

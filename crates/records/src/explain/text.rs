@@ -106,7 +106,8 @@ impl fmt::Display for Explanation {
             let when = match self.state {
                 "excluded" => Some("reason"),
                 "pending" if self.is_beyond_budget() => Some("reason"),
-                // The row no longer counts: it is of an earlier run, or the URL is pending again.
+                // The row in `excluded.jsonl` no longer applies, because it is from an earlier run,
+                // or because the URL is pending again.
                 "pending" => Some("not fetched before"),
                 _ => None,
             };
@@ -115,7 +116,8 @@ impl fmt::Display for Explanation {
             }
         }
         if let Some(pending) = &self.pending {
-            // The row of a spent budget is written above.
+            // Skip the reason if it is a spent budget, because the reason in `excluded.jsonl` is
+            // the same.
             if pending.reason != "budget" || !self.is_beyond_budget() {
                 writeln!(f, "  pending because: {}", pending.words())?;
             }
@@ -263,7 +265,7 @@ impl Explanation {
         writeln!(f, "  reason: {}", tombstone.reason)
     }
 
-    /// Describes a URL that only the unread state may have.
+    /// Describes a URL that no row has. The stored state may have it, but can't be read.
     fn undetermined(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

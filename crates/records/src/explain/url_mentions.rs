@@ -29,7 +29,7 @@ pub struct UrlMention {
     /// there is no such setting.
     pub setting: Option<String>,
     /// The filter that keeps the page's links from being followed, such as `language de`. `None` if
-    /// there is none.
+    /// no filter does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unwanted: Option<String>,
 }
@@ -141,8 +141,9 @@ fn search_link_rows(
     Ok(())
 }
 
-/// Returns whether the links of a page that this filter makes unwanted are not followed. The links of
-/// HTML of an unwanted type or below `min-size` are.
+/// Returns whether the crawl doesn't follow the links of a page that this filter rejects. For HTML
+/// pages that are rejected for their type, or for a size below `min-size`, the crawl still follows
+/// the links.
 fn drops_links(filter: &str) -> bool {
     ["language ", "max-size ", "off-scope-method "]
         .iter()

@@ -205,8 +205,8 @@ struct FieldSearch {
     field: usize,
     name: String,
     nearest: Option<String>,
-    /// Number of pages, by the name in the selector that the page lacks and the most similar name
-    /// on the page.
+    /// Number of pages for each pair of names: a name in the selector that the page lacks, and the
+    /// most similar name on the page.
     lacking: BTreeMap<(String, Option<String>), u64>,
 }
 
@@ -261,7 +261,7 @@ impl Search {
     }
 }
 
-/// Parses the page of a row, and passes it to each search whose rule read the page.
+/// Parses the page of a row, and passes it to each search of a rule that read the page.
 fn look_at(
     dir: &Path,
     rules: &CompiledRules,

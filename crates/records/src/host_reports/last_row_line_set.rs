@@ -11,10 +11,10 @@ use crate::host_coverage::HostOutcomeCounts;
 use crate::row_file_reader::pages;
 
 impl HostReportCollector {
-    /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
-    /// with that row. Does nothing and returns `false` if the crawl has one
-    /// round, because each URL has only one row then. Reads the rows of the crawl in `dir` twice
-    /// more. The first pass takes 16 bytes of memory per row.
+    /// Recounts pages, failures, bytes and coverage from the last row of each URL, and calls `each`
+    /// with every such row. Does nothing and returns `false` if the crawl has one round, because
+    /// each URL then has only one row. Reads the rows of the crawl in `dir` twice more. The first
+    /// pass takes 16 bytes of memory per row.
     ///
     /// # Errors
     /// File system errors. Malformed lines are skipped.

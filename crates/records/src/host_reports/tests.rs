@@ -1,4 +1,4 @@
-//! Totals of hosts from rows.
+//! Tests of the totals that are computed for each host from its rows.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"

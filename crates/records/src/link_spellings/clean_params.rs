@@ -36,7 +36,8 @@ struct RobotsCopies {
 }
 
 impl CleanParamRules {
-    /// Returns `None` if the crawl in `dir` ignored `Clean-param` lines, or has no archive.
+    /// Prepares to read the `Clean-param` lines of the crawl in `dir`. `None` if the crawl ignored
+    /// `Clean-param` lines, or has no archive.
     pub(super) fn open(dir: &Path) -> Option<CleanParamRules> {
         let settings = stored_settings(dir);
         let switch = settings
@@ -53,8 +54,8 @@ impl CleanParamRules {
         })
     }
 
-    /// Returns the URL without the parameters that its site declares irrelevant. `None` if it has
-    /// none. A robots.txt that can't be read has no rules.
+    /// Returns the URL without the parameters that its site declares irrelevant. `None` if the URL
+    /// has no such parameters. A robots.txt that can't be read has no rules.
     pub(super) fn clean(&mut self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
         url.as_url().query()?;
         let origin = url.origin();
@@ -104,7 +105,8 @@ impl RobotsCopies {
                 Ok(_) | Err(RecordsError::Row { .. }) => continue,
                 Err(why) => return Err(why),
             };
-            // A 304 confirms the file, and without an answer the last file stays in force.
+            // Skip 304 responses and failed requests, because the previous file stays in force
+            // after them.
             let Some(status) = row.status.filter(|status| *status != 304) else {
                 continue;
             };

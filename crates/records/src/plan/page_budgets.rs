@@ -9,7 +9,8 @@ use crawl_weburl::{HostKey, HostPatternMap};
 pub struct PageBudgets {
     /// Maximum pages of each host. `None` is unlimited.
     pub per_host: Option<u64>,
-    /// Maximum pages of single hosts. A value other than `None` replaces `per_host`.
+    /// Maximum pages of single hosts, in place of `per_host`. If the value is `None`, `per_host`
+    /// applies.
     pub per_site: HostPatternMap<Option<u64>>,
     /// Groups of hosts with a shared budget. Each host's own budget applies too.
     pub groups: HostPatternMap<GroupPageBudget>,
@@ -45,7 +46,8 @@ impl PageBudgets {
             }
         }
         for (mut budget, mut places) in by_group.into_values() {
-            // The hosts with the fewest pages leave the rest of their shares to the others.
+            // Begin with the hosts that have the fewest pages. A host that doesn't use its whole
+            // share leaves the rest to the hosts after it.
             places.sort_by_key(|place| pages[*place]);
             for (place, sharing) in places.iter().zip((1..=places.len() as u64).rev()) {
                 pages[*place] = pages[*place].min(budget / sharing);

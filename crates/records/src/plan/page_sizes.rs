@@ -92,7 +92,7 @@ pub(super) struct HostBytesEstimate {
     /// Half the width of the 99 % interval around a random sample's estimate, in bytes. 0 if the
     /// pages were not drawn at random.
     error: f64,
-    /// Whether all pages are known. False if there may be pages that no sitemap lists.
+    /// Whether all pages of the host are known. False if it may have pages that no sitemap lists.
     is_listed: bool,
     why: String,
 }
@@ -143,8 +143,8 @@ impl MeasuredPageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // If some pages of a host were drawn at random, skip the host's other pages. Pages that
-            // were not drawn represent only themselves.
+            // If some pages of a host were drawn at random, use only these. The other pages
+            // represent only themselves, and not the rest of the host.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
@@ -271,8 +271,8 @@ impl MeasuredPageSizes {
         for (sizes, pages) in parts.filter(|(_, pages)| *pages > 0) {
             let count = pages as f64;
             expected += count * sizes.mean();
-            // Add the variance of the measured mean, and the variance of the unmeasured pages
-            // themselves.
+            // The estimate is uncertain for two reasons, so add both variances: the measured mean
+            // is only an estimate, and the sizes of the unmeasured pages vary around the mean.
             variance += count * count * sizes.variance_of_mean() + count * sizes.variance();
             spread += count * sizes.variance();
             degrees += sizes.count - 1;
@@ -388,7 +388,8 @@ impl PlannedHostPageCounts {
 }
 
 impl HostBytesEstimate {
-    /// Adds `asked`, a known number of bytes, to all parts of the range, and sets `is_listed`.
+    /// Adds a known number of bytes, `asked`, to the estimate and to its bounds, and sets
+    /// `is_listed`.
     fn and(self, asked: f64, is_listed: bool) -> HostBytesEstimate {
         HostBytesEstimate {
             known: self.known + asked,
@@ -479,7 +480,7 @@ fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let relative = variance.sqrt() * count / sum.max(1.0);
     let of_endless = (Z * relative / PRECISE_WITHIN).powi(2);
     let drawn = of_endless / (1.0 + of_endless / count);
-    // Draw slightly more, because the variance is only an estimate from few pages.
+    // Draw slightly more pages, because the variance is only estimated from a few pages.
     let drawn = (drawn * 1.1).max(MIN_MEASURED as f64).ceil();
     pages.min(drawn as u64)
 }

@@ -20,8 +20,9 @@ pub struct ExcludedCounts {
     pub total: u64,
     /// Number of URLs by reason: `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
-    /// Number of URLs by rule, if they were excluded as a trap, as a link that looks like an action, or
-    /// as a duplicate. The text of a rule names the evidence. At most a thousand rules are counted.
+    /// Number of URLs by rule, for three reasons only: traps, links that look like actions, and
+    /// duplicates. The text of such a rule names the evidence. At most a thousand rules are
+    /// counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_aside: BTreeMap<String, u64>,
 }
@@ -112,8 +113,8 @@ impl ExcludedCounts {
         by_reason
     }
 
-    /// Counts the rule of a URL that was excluded as a trap, a link that looks like an action, or a
-    /// duplicate. Ignores other URLs.
+    /// Counts the rule that excluded a URL, if the reason is a trap, a link that looks like an
+    /// action, or a duplicate. Ignores rows with other reasons.
     pub(super) fn note_rule(&mut self, row: &ExcludedRow) {
         let Some(rule) = &row.rule else {
             return;

@@ -1,4 +1,4 @@
-//! The part of the report about the fields that rules found.
+//! Renders the part of the report about the fields that rules found.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};

@@ -285,7 +285,7 @@ fn depths(report: &CrawlReport) -> Option<Markup> {
     Some(figure.draw())
 }
 
-/// Returns axis marks at the limits between the bins in `range`, labelled by `show`.
+/// Returns axis marks at the limits between the bins in `range`. `show` formats their labels.
 fn limits(
     histogram: &Histogram,
     range: &Range<usize>,

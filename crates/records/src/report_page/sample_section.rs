@@ -1,4 +1,5 @@
-//! The sample or random walk of a crawl: how pages were chosen, and the estimates from them.
+//! Renders the sample or random walk of a crawl: how pages were chosen, and the estimates from
+//! them.
 
 use crawl_sample::IntervalEstimate;
 use crawl_weburl::safe_line;

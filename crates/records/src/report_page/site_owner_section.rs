@@ -1,5 +1,5 @@
-//! Answers to the questions of a site owner: what was fetched, when, how often, why the crawl
-//! ended, and how to opt out.
+//! Renders answers to the questions of a site owner: what was fetched, when, how often, why the
+//! crawl ended, and how to opt out.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};

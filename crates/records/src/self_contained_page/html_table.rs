@@ -1,5 +1,5 @@
-//! Tables. Each column has one fact, each cell has a label for small screens, and a script makes
-//! the columns sortable.
+//! Renders tables. Each column has one fact, each cell has a label for small screens, and a script
+//! makes the columns sortable.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};

@@ -16,7 +16,7 @@ pub(crate) struct ProblemShare {
     pub(crate) items: u64,
     /// The items in the plural, for example `pages`.
     pub(crate) of: &'static str,
-    /// The problem of the affected items, as the end of a sentence: `have a broken link`.
+    /// The problem, as the end of a sentence about the affected items: `have a broken link`.
     pub(crate) have: &'static str,
     /// What causes the problem, if several items can share it: `2 moved addresses`.
     pub(crate) causes: Option<String>,
@@ -183,7 +183,7 @@ mod tests {
         assert!(html.contains("3 of 42 pages (7.1\u{a0}%) have a broken link."));
         assert!(html.contains("2 addresses on 3 of 42 pages"), "{html}");
         assert_eq!(html.matches("A none, B up to").count(), 1);
-        // An average is shown only if there are several grades.
+        // There is only one grade, so no average is shown.
         assert!(html.contains("<p class=\"overall\">2 addresses on 3 pages.</p>"));
         assert_eq!(html.matches("class=\"g gD\"").count(), 2);
         assert!(html.contains("<a href=\"#links\">") && html.contains("id=\"links\""));

@@ -7,10 +7,10 @@ use super::{FaultKind, PageFault};
 use crate::broken::{BrokenLinkReport, BrokenPage, LatestRows};
 use crate::row_token_wording::{failure_words, status_words};
 
-/// Returns the links to broken pages as faults. Also returns the links that count neither as
-/// working nor as broken, because of the response of their target. A broken page that nothing links
-/// to any more is not a fault, unless it is a seed. Skips links on pages outside the scope, because
-/// these pages are not the site's own.
+/// Returns the links to broken pages as faults. Also returns the links whose target gave a response
+/// that doesn't show whether the link works. A broken page that nothing links to any more is not a
+/// fault, unless it is a seed. Skips links on pages outside the scope, because the owner of the
+/// site can't fix these pages.
 pub(super) fn broken_faults(
     broken: &BrokenLinkReport,
     latest: &LatestRows,
@@ -84,8 +84,8 @@ fn outcome(page: &BrokenPage) -> String {
     }
 }
 
-/// Describes why a server could not be reached. If robots.txt could not be fetched, its failure is
-/// described without mentioning robots.txt, because a failure to connect concerns the whole host.
+/// Describes why a server could not be reached. If robots.txt could not be fetched, describes the
+/// failure without mentioning robots.txt, because a failure to connect concerns the whole host.
 pub(super) fn unreachable_words(error: &str) -> String {
     match error.split_once("robots.txt: ") {
         Some((_, failure)) => failure_words(failure),

@@ -423,7 +423,7 @@ fn an_origin_that_went_down_since_the_last_round_is_unreachable() {
         write_rows(&dir, "waiting.jsonl", &rows);
         faults(dir.path(), &FaultKind::ALL).unwrap()
     };
-    // The site is one fault, although its pages link to each other.
+    // If the site itself is down, that is a single fault, even though its pages link to each other.
     let report = outage(2, &[down(HOST, 2)]);
     assert_eq!(
         listed(&report),
@@ -433,14 +433,16 @@ fn an_origin_that_went_down_since_the_last_round_is_unreachable() {
         (report.faults[0].page.as_ref(), report.pending, report.round),
         (None, 2, 2)
     );
-    // Another site is a fault of each link to it. Its pending URLs can't have faults of this site.
+    // If another site is down, each link to it is a fault. The pending URLs of the other site don't
+    // count, because their pages can't have faults of this site.
     let report = outage(2, &[down("https://friend.example", 1)]);
     assert_eq!(listed(&report), [(FaultKind::Unreachable, friend, why)]);
     assert_eq!(
         (report.faults[0].page.as_ref(), report.pending),
         (Some(&home), 0)
     );
-    // Pages that were visited in this round are not affected.
+    // Don't report pages that were visited in the last round, even if their origin became
+    // unreachable later in the round.
     let report = outage(1, &[down(HOST, 2), down("https://friend.example", 1)]);
     assert_eq!(listed(&report), []);
     assert_eq!(report.pending, 2);

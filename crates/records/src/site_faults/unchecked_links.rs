@@ -66,7 +66,7 @@ pub(super) enum UnfetchedReason<'a> {
     Unchecked(&'a str),
     /// The server can't be reached. The value is the error.
     Unreachable(&'a str),
-    /// The server answered each request with this status, and the crawl gave up.
+    /// The server answered every request with this status until the crawl gave up.
     Answered(u16),
 }
 
@@ -80,7 +80,7 @@ pub(super) struct UnfetchedUrls {
     limited: HashSet<u64>,
     /// For each origin with pending URLs, the reason why the crawl can't fetch from it.
     waiting: HashMap<String, String>,
-    /// The last status of URLs that demanded a wait.
+    /// The status of each URL whose last response demanded a wait.
     demanded: HashMap<u64, u16>,
 }
 
@@ -88,7 +88,7 @@ impl UnfetchedUrls {
     /// Reads `excluded.jsonl` and `waiting.jsonl`, and `requests.jsonl` if a host demanded a wait.
     /// Takes about 40 bytes per URL that the rules of its site exclude. URLs that only the user's
     /// own limits (scope, budgets, samples) exclude take memory only if their origin is
-    /// unreachable. Skips the origins in `outages`, because each is a fault itself.
+    /// unreachable. Skips the origins in `outages`, because each of them is reported as a fault.
     pub(super) fn read(
         dir: &Path,
         outages: &HashSet<String>,
@@ -128,8 +128,8 @@ impl UnfetchedUrls {
         }
     }
 
-    /// Reads the URLs whose last response demanded a wait. Skips responses to HEAD, because a GET
-    /// follows them.
+    /// Finds the URLs whose last response demanded a wait. Skips responses to HEAD requests,
+    /// because the crawl sends a GET after each HEAD.
     fn read_demands(&mut self, dir: &Path) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         while let Some(row) = rows.next_sound() {
@@ -171,9 +171,9 @@ impl UnfetchedUrls {
     }
 }
 
-/// Returns whether a reason for an exclusion is a rule of the site that has the link or the target.
-/// `address` counts too, because visitors may be able to reach an address that the crawl must not
-/// contact.
+/// Returns whether the reason for an exclusion is a rule of a site: the site with the link, or the
+/// site of the target. Also returns true for `address`, because visitors may be able to reach an
+/// address that the crawl must not contact.
 fn is_of_site(reason: &str) -> bool {
     matches!(
         reason,

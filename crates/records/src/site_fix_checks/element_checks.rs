@@ -124,7 +124,7 @@ pub(super) fn language(site: &SiteReport) -> SiteCheckResult {
     )
 }
 
-/// The texts of a check for an element that every page should have.
+/// The texts of a check that lists the pages without some element that every page should have.
 struct Lacking {
     id: &'static str,
     title: &'static str,

@@ -217,11 +217,10 @@ struct Extremes<'a> {
     /// The names of the two columns: the URL and the number.
     columns: [&'a str; 2],
     items: &'a [PageWithMeasurement],
-    /// The minimum number of a page or file in the table. Lower numbers are not listed.
+    /// The lower limit of the table: pages or files with a lower number are not listed.
     from: u64,
     median: Option<u64>,
-    /// Number of pages or files with a number of at least `from`, including those that are not in
-    /// `items`.
+    /// Total number of pages or files that reach `from`, including those that are not in `items`.
     all: u64,
 }
 

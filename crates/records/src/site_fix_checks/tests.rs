@@ -1,4 +1,4 @@
-//! The checks of links, from faults.
+//! Tests of the checks of links, which are made from faults.
 
 use super::{of_links, reason, template_note};
 use crate::broken::key;
@@ -68,7 +68,8 @@ fn kinds_that_were_not_searched_for_have_no_grade() {
     let graded = of_links(&some, None);
     let ids: Vec<_> = graded.iter().map(|check| check.id).collect();
     assert_eq!(ids, ["anchors"]);
-    // With a baseline, only the new faults are in the list.
+    // With a baseline, only new faults are listed. So the share of all affected pages is unknown,
+    // and the check has no grade.
     some.known = 3;
     assert!(of_links(&some, None)[0].measure.is_none());
 }

@@ -1,5 +1,5 @@
-//! Elements of pages that browsers, screen readers and search engines need: images, link texts,
-//! viewport, language, and `noindex`.
+//! Finds problems with elements that browsers, screen readers and search engines need: images, link
+//! texts, viewport, language, and `noindex`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -190,8 +190,8 @@ fn add_images(
     }
 }
 
-/// Appends `page`, unless it is already the last entry. The pages come one after another, so that
-/// is enough to keep each only once.
+/// Appends `page`, unless it is already the last entry. All elements of a page are added before
+/// those of the next page, so comparing with the last entry is enough to avoid duplicates.
 fn push_once(pages: &mut Vec<String>, page: &str) {
     if pages.last().is_none_or(|last| last != page) {
         pages.push(page.to_owned());

@@ -28,8 +28,8 @@ pub struct PageWithMeasurement {
 /// Maximum number of pages listed as the slowest or the largest.
 const MAX_EXTREMES: usize = 20;
 
-/// Counts a value in the first bin whose upper limit in `ends` is above the value. The last bin has
-/// no limit.
+/// Adds one to the first bin whose upper limit in `ends` is above `value`, or to the last bin,
+/// which has no limit.
 pub(super) fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
     let at = ends
         .iter()

@@ -29,7 +29,8 @@ impl TitleAndHeadingCollector {
             let words: Vec<&str> = content.split_whitespace().collect();
             words.join(" ")
         });
-        // Don't compare the texts of a page that names another URL as its canonical one.
+        // Don't compare the texts of a page that declares another URL as canonical, because the
+        // page at that URL is expected to have the same texts.
         let is_own = page.stands_elsewhere(url, None).is_none();
         for (text, shared, without) in [
             (

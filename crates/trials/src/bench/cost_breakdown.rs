@@ -1,8 +1,8 @@
 //! The parts of a crawl's work, each measured alone over the same pages. The result is processor
 //! time per page.
 //!
-//! Parts that read a page are compared with html5ever's tokenizer over the same bytes. Links are
-//! all links of a page, and a link that occurs several times counts each time.
+//! Parts that read a page are compared with html5ever's tokenizer over the same bytes. Numbers of
+//! links include duplicates.
 
 use std::fs;
 use std::hint::black_box;
@@ -40,10 +40,10 @@ use super::search::corpus;
 
 /// Pages per transaction, as in a busy crawl.
 const GROUP: usize = 64;
-/// gzip levels to try for the archive's body. Level 1 is in use.
+/// gzip levels to try for archived bodies. The crawler uses level 1.
 const LEVELS: [i32; 3] = [1, 3, 6];
 const CONTENT_TYPE: &str = "text/html; charset=utf-8";
-/// The step that all other steps are compared with.
+/// The part that all parts are compared with.
 const YARDSTICK: &str = "tokenise, html5ever";
 /// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: u32 = 1_767_225_600;
@@ -171,8 +171,8 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Returns the UTF-8 pages of Java's, Python's and Git's documentation, or up to `most` of these
-/// pages, taken evenly from all.
+/// Returns the UTF-8 pages of Java's, Python's and Git's documentation. If `most` is given, returns
+/// at most this many, evenly distributed over all pages.
 fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
     let mut files = Vec::new();
     for (name, folder) in [
@@ -359,8 +359,8 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
             bytes = 0;
             for page in pages {
                 gzipped.resize(compressor.gzip_compress_bound(page.body.len()), 0);
-                // Compressing can't run out of space, because the buffer has the maximum size of a
-                // compressed page.
+                // Compressing can't fail for lack of space, because the buffer has the maximum size
+                // of a compressed page.
                 let done = compressor.gzip_compress(&page.body, &mut gzipped);
                 bytes += done.unwrap_or_default();
             }

@@ -62,7 +62,7 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
     filled
 }
 
-/// Measures shared frontiers, in PostgreSQL servers that are started for this purpose.
+/// Measures shared frontiers. Starts the PostgreSQL servers that hold them.
 pub(super) fn share(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo(&["bench", "--package", "crawl-shared-frontier"]);
     command.args(["--bench", "shared"]);

@@ -61,8 +61,8 @@ pub(crate) enum BenchmarkCommand {
     TlsFloor(crawl::TlsMinimumCostArgs),
 }
 
-/// Runs a benchmark. A bare loop (`floor`, `tls-floor`) doesn't look for the workspace, because the
-/// search starts Cargo, whose time would count: the loop's process is measured as a whole.
+/// Runs a benchmark. The bare loops (`floor`, `tls-floor`) are measured as whole processes. So they
+/// don't look for the workspace, because this would start Cargo, whose time would count.
 pub(crate) fn bench(bench: &BenchmarkCommand) -> Result<()> {
     let workspace = Workspace::find;
     match bench {

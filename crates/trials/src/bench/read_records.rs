@@ -114,7 +114,8 @@ pub(super) fn measure(workspace: &Workspace, args: &ReadRecordsArgs) -> Result<(
             commands.push(("verify DIR", words("verify crawl"), "crawl"));
         }
         if args.index {
-            // Both words are in every title, so all pages are ranked.
+            // Every title contains both words, `page` and `host`, so the search has to rank all
+            // pages.
             let search = words("search crawl page host");
             commands.push(("search", search, "crawl/index"));
         } else {
@@ -144,7 +145,7 @@ fn page_in_the_middle(dir: &Path) -> Result<String> {
     let middle = rows.get_ref().metadata()?.len() / 2;
     rows.seek(SeekFrom::Start(middle))?;
     let mut row = String::new();
-    // The first line is usually the rest of a row.
+    // Read twice, because the first line is usually only the rest of a row.
     for _ in 0..2 {
         row.clear();
         rows.read_line(&mut row)?;

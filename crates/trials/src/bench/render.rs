@@ -49,8 +49,8 @@ struct RunCost {
     wall: f64,
     /// Processor seconds of all processes.
     cpu: f64,
-    /// Peak memory of all processes in MiB, without mapped files (which the processes of a browser
-    /// share).
+    /// Peak memory of all processes in MiB. Mapped files don't count, because the processes of a
+    /// browser share them.
     peak: f64,
 }
 
@@ -244,7 +244,8 @@ impl ProcessStat {
     }
 }
 
-/// Returns the memory without mapped files, which all processes of a browser share.
+/// Returns the memory of a process without mapped files, because all processes of a browser share
+/// these.
 fn resident_kib(status: &str) -> u64 {
     let kibibytes = status.lines().filter_map(|line| {
         let (name, value) = line.split_once(':')?;

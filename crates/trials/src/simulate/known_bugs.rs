@@ -35,7 +35,7 @@ pub(super) fn find_all(workspace: &Workspace, first: u64, trials: u64) -> Result
             }
         }
     }
-    // Restore the copy, so that its next build has no bug.
+    // Restore the copy, so that it has no bug the next time it is built.
     workspace.copy_files(&tree)?;
     match missed[..] {
         [] => Ok(()),
@@ -62,7 +62,8 @@ fn patches(root: &Path) -> Result<Vec<PathBuf>> {
 fn apply(tree: &Path, patch: &Path) -> Result<()> {
     let mut git = Command::new("git");
     git.arg("apply").arg(patch).current_dir(tree);
-    // The copy is in an ignored folder of the repository, where git would skip all files.
+    // Keep git from finding the repository: the copy is in one of its ignored folders, where git
+    // would skip all files.
     git.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap_or(tree));
     workspace::run(&mut git)
 }
@@ -99,7 +100,8 @@ fn broken_rule(
 mod tests {
     use super::*;
 
-    /// A patch that no longer applies would be noticed only by the next long run of `--known-bugs`.
+    /// Without this test, only the next long run of `--known-bugs` would show that a patch no
+    /// longer applies.
     #[test]
     fn every_patch_applies_to_the_sources() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,5 +1,5 @@
-//! Checks the archive: it is intact, has each page once per round, and agrees with the rows and the
-//! index.
+//! Checks that the archive is intact, has each page once per round, and agrees with the rows and
+//! the capture index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -130,9 +130,8 @@ fn places(
     }
 }
 
-/// Checks that each resource is archived, and not more often than it was answered. A resource may
-/// have more answers than records, because a kill loses records that were not committed, but no
-/// rows of requests.
+/// Checks that each resource is archived, but not more often than it was answered. There may be
+/// fewer records than answers, because a kill loses uncommitted records, but no rows of requests.
 fn resources(
     captures: &BTreeSet<Capture>,
     web: &RandomWeb,

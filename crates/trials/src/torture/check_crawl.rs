@@ -79,8 +79,8 @@ pub(super) fn finished(
 }
 
 /// Checks a crawl that resumed after a power cut. `promised` is the beginning of `pages.jsonl` that
-/// was committed before the cut. Requests are not checked, because the web's log also has those of
-/// other crawls. Returns the number of pages.
+/// was committed before the cut. Requests are not checked, because the web's log also has the
+/// requests of other crawls. Returns the number of pages.
 pub(super) fn after_power_cut(
     web: &RandomWeb,
     program: &CrawlCommand,
@@ -118,8 +118,8 @@ pub(super) fn after_power_cut(
 }
 
 /// Checks a crawl that visited everything again: each page occurs once per round. There may be more
-/// than two rounds, because a kill after the end of a round starts another one. Returns the number
-/// of page rows in the rounds after the first one.
+/// than two rounds: if the crawl is killed after the end of a round, restarting it begins another
+/// round. Returns the number of page rows in the rounds after the first one.
 pub(super) fn rounds(
     web: &RandomWeb,
     program: &CrawlCommand,
@@ -198,8 +198,8 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     .collect()
 }
 
-/// Checks that the links of each page are listed once. Link rows come page by page, so a page that
-/// occurs again later was listed twice.
+/// Checks that the links of each page are listed once. All link rows of a page are consecutive, so
+/// a page that occurs again after another page was listed twice.
 fn links_once(links: &[LinkRow], rows: &CrawlRows) -> Result<()> {
     let pages: BTreeSet<_> = rows.pages.iter().map(|page| page.url.as_str()).collect();
     let mut seen = BTreeSet::new();
@@ -252,8 +252,8 @@ fn extracts_once(extracts: &[ExtractRow], pages: &[PageRow]) -> Result<()> {
     }
 }
 
-/// Checks the rows against what the web requires. Returns the number of pages given up because of
-/// kills.
+/// Checks that the rows are what a crawl of the web must produce. Returns the number of pages that
+/// were given up because of kills.
 pub(super) fn rows_are_the_truth(
     web: &RandomWeb,
     rows: &CrawlRows,
@@ -321,7 +321,7 @@ pub(super) fn log_is_allowed(web: &RandomWeb, log: &[LogEntry], breaches: &mut B
     }
 }
 
-/// Checks that each request is in requests.jsonl, except those in flight at a kill.
+/// Checks that each request is in `requests.jsonl`, except requests that were in flight at a kill.
 fn log_has_its_rows(
     web: &RandomWeb,
     log: &[LogEntry],
@@ -399,7 +399,8 @@ fn state_is_settled(output: &Path, rows: &CrawlRows, breaches: &mut Breaches) ->
     Ok(())
 }
 
-/// Returns the number of answers that settled a URL but were followed by another request for it.
+/// Returns the number of answers that settled a URL (see [`settles`]), but were followed by another
+/// request for the URL.
 pub(super) fn lost(log: &[LogEntry]) -> u64 {
     let mut last: BTreeMap<_, Option<u16>> = BTreeMap::new();
     let mut lost = 0;

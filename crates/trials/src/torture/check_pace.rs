@@ -9,20 +9,22 @@ use super::checked_counts_and_breaches::{Breaches, CheckedCounts};
 use super::program_run::KillTimeBounds;
 use super::random_web::RandomWeb;
 
-/// A wait that was restored from a row may end this many microseconds too early, because rows have
-/// whole milliseconds.
+/// A wait that was restored from a row may end this many microseconds too early, because times in
+/// rows are rounded to milliseconds.
 const ROUNDED: u64 = 1000;
 
 /// The maximum time, in microseconds, that a frozen process needs after it is resumed to send the
 /// request that it was about to send.
 const LATE: u64 = 250_000;
 
-/// The kills and freezes that cut off or delayed requests. Times are by the web's clock.
+/// The kills and freezes that cut off or delayed requests. Times are in microseconds by the web's
+/// clock.
 #[derive(Clone, Copy)]
 pub(super) struct CrawlDisturbances<'a> {
     pub(super) deaths: &'a [KillTimeBounds],
-    /// When frozen workers resumed, if they had been frozen long enough for other workers to take
-    /// their hosts. Each resumed worker may send one late request, which it had been about to send.
+    /// When workers resumed after a freeze that was long enough for other workers to take their
+    /// hosts. Each resumed worker may send one late request: the one that it was about to send when
+    /// it was frozen.
     pub(super) thaws: &'a [u64],
 }
 
@@ -96,7 +98,7 @@ fn gap(
     let ended = cut_off.unwrap_or(ended).min(ended);
     let url = web.web.url(next.host, &next.path);
     let required = match web.crawl_delay {
-        // The delay of a robots.txt doesn't apply to requests for that robots.txt.
+        // The delay that a robots.txt demands doesn't apply to requests for the robots.txt itself.
         Some(delay) if !web.rules.contains(&url) => delay,
         _ => web.delay,
     };
@@ -117,8 +119,8 @@ fn gap(
     })
 }
 
-/// Checks that the crawler waited as long as an answer requested. The wait is taken from the row of
-/// the request.
+/// Checks that the crawler waited as long as an answer demanded. The row of the request has the
+/// demanded wait.
 fn wait(
     web: &RandomWeb,
     row: &RequestRow,

@@ -11,14 +11,15 @@ pub(super) struct CheckedCounts {
     pub(super) requests: u64,
     /// Requests for a URL that was requested before.
     pub(super) repeated: u64,
-    /// Repeated requests whose earlier answer would have settled the URL but was lost to a kill.
+    /// Repeated requests that were needed only because the earlier answer, which would have settled
+    /// the URL, was lost to a kill.
     pub(super) lost: u64,
     pub(super) gaps: u64,
     /// Gaps between two requests during which the crawler was killed.
     pub(super) across: u64,
     pub(super) waits: u64,
-    /// Late requests by workers that resumed after a freeze, although other workers had taken their
-    /// hosts.
+    /// Late requests by workers that resumed after a freeze. Other workers had taken their hosts
+    /// during the freeze.
     pub(super) late: u64,
     pub(super) records: u64,
     /// Pages given up because they were being read at several kills in a row.

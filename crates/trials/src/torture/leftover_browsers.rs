@@ -20,8 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub(super) struct BrowserProcessGroups(BTreeSet<i32>);
 
 impl BrowserProcessGroups {
-    /// Finds the browsers whose profiles are below `folder`. Renderers don't name their profile,
-    /// but they are in the group of a process that does.
+    /// Finds the browsers whose profiles are below `folder`. The command line of a renderer process
+    /// doesn't name its profile, but the renderer is in the same process group as a process whose
+    /// command line does.
     pub(super) fn below(folder: &Path) -> BrowserProcessGroups {
         let profile = format!("{}/", folder.display());
         let processes = processes().filter_map(|(id, group)| {
@@ -33,7 +34,7 @@ impl BrowserProcessGroups {
     }
 
     /// Kills the browsers together with their guardian processes, which would otherwise clean up
-    /// after the browsers. The end of a container kills all these processes in the same way.
+    /// after the browsers. This is what happens when a container ends.
     pub(super) fn kill(&self) {
         for group in &self.0 {
             // An error means that the group has already ended.

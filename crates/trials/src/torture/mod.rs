@@ -112,7 +112,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
-    // Make the path absolute, because the crawls run in another folder.
+    // Make the path absolute, because the crawls run in other folders.
     let dir = std::path::absolute(dir)?;
     let started = Instant::now();
     let rack = Rack {

@@ -41,7 +41,8 @@ const RULES: &str = "[[extract]]\nname = \"titles\"\nfields = { title = \"title\
 /// When to kill the process, and whether to kill its browser too.
 pub(super) struct KillPlan {
     pub(super) aim: KillTrigger,
-    /// Whether to kill the browser too, with the guardian process that cleans up after it.
+    /// Whether to kill the browser too, together with the guardian process that would clean up
+    /// after it.
     pub(super) with_browser: bool,
 }
 
@@ -94,7 +95,7 @@ impl KillTrigger {
     }
 }
 
-/// The times just before and just after a kill, by the web's clock in microseconds.
+/// The times just before and just after a kill, in microseconds by the web's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KillTimeBounds {
     /// A time shortly before the kill, when the program was still running, in microseconds.
@@ -368,8 +369,8 @@ impl CrawlCommand {
     }
 }
 
-/// Detects when the program has opened all its files. At that moment the program recreates its
-/// crash journal.
+/// Detects when the program has opened all its files: the program recreates its crash journal at
+/// that moment.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,
@@ -412,7 +413,8 @@ impl Growth {
     }
 }
 
-/// Busy-waits, because `time` is too short for a thread to sleep. Always returns true.
+/// Busy-waits, because a sleeping thread would wake up too late after so short a `time`. Always
+/// returns true.
 fn wait(time: Duration) -> bool {
     let since = Instant::now();
     while since.elapsed() < time {

@@ -16,7 +16,7 @@ const RETRY_AFTER: &str = "1";
 /// The path to which the robots.txt of one host redirects.
 const RULES: &str = "/rules.txt";
 
-/// The title that a page built by scripts has before its scripts run.
+/// The title of a page that scripts build, before the scripts have run.
 pub(super) const UNRENDERED: &str = "Loading";
 
 /// Number of resources that a page requests if scripts build it.
@@ -185,8 +185,8 @@ impl RandomWeb {
         text
     }
 
-    /// Has scripts build two thirds of the pages. A page gets its content from its host, and a
-    /// script from another host.
+    /// Lets scripts build two thirds of the pages. Such a page gets its content from its own host,
+    /// and a script from another host.
     fn build_by_scripts(&mut self, dice: &mut SeededRandom) {
         let hosts = self.web.hosts();
         let javascript = |source: &str| {
@@ -219,7 +219,7 @@ impl RandomWeb {
             for path in &paths {
                 let content = self.web.usual(host, path);
                 let mut page = content.clone().body(shell.clone());
-                // The page has no validators, so later rounds fetch it in full.
+                // Remove the page's validators, so that later rounds fetch it in full.
                 let validators = ["etag", "last-modified"];
                 page.headers
                     .retain(|(name, _)| !validators.contains(&name.as_str()));
@@ -241,7 +241,7 @@ impl RandomWeb {
         self.delay_parts(parts, dice);
     }
 
-    /// Makes some resources late, and lets others answer only at the second attempt.
+    /// Makes some resources of scripted pages answer late, and others only at the second attempt.
     fn delay_parts(&self, mut parts: Vec<(u32, String, HttpAnswer)>, dice: &mut SeededRandom) {
         let busy = HttpAnswer::of(503).header("retry-after", RETRY_AFTER);
         let first: [ScriptedReply; 2] = [busy.into(), ScriptedReply::reset()];
@@ -339,7 +339,8 @@ fn is_leaf(path: &str) -> bool {
         .any(|folder| path.starts_with(folder))
 }
 
-/// Returns whether an answer with this status settles its URL.
+/// Returns whether an answer with this status settles its URL: the crawl doesn't request the URL
+/// again in the same round.
 pub(super) fn settles(status: u16) -> bool {
     status < 500 && status != 429
 }

@@ -116,7 +116,7 @@ impl OpenContainers {
                 self.push(Open::Table { id, row: 0 });
                 self.end_spans();
             }
-            // A cell spans no rows of another row group.
+            // A cell can't extend into the next row group.
             element_name::THEAD | element_name::TBODY | element_name::TFOOT => self.end_spans(),
             element_name::TR => self.row(),
             element_name::TD | element_name::TH => self.cell(tag),
@@ -258,7 +258,7 @@ impl OpenContainers {
         });
     }
 
-    /// Forgets the rows that cells of the outermost table still occupy.
+    /// Ends the cells of the outermost table that would extend into further rows.
     fn end_spans(&mut self) {
         if self.is_in_outermost_table() {
             self.spanned_rows.fill(0);

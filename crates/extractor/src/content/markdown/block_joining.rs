@@ -41,7 +41,8 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
         BlockKind::Heading { level } if !words.is_empty() => {
             let words = words.replace("\\\n", " ");
             let text = words.trim_end_matches('#');
-            // Escape a closing sequence, because Markdown doesn't show it (CommonMark 4.2).
+            // Escape `#` signs at the end of a heading. Otherwise, Markdown takes them for a
+            // closing sequence and doesn't show them (CommonMark 4.2).
             let escape = if text.ends_with(' ') { "\\" } else { "" };
             let signs = &words[text.len()..];
             format!("{} {text}{escape}{signs}", "#".repeat(usize::from(level)))
@@ -55,7 +56,7 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
         BlockKind::Term if !words.contains('\n') && !words.is_empty() => {
             match words.find("**") {
                 Some(0) => words.clone(),
-                // Emphasis of the same kind can't be nested.
+                // A part of the term is already bold, and `**` can't be nested in `**`.
                 Some(_) => format!("<strong>{words}</strong>"),
                 None => format!("**{words}**"),
             }

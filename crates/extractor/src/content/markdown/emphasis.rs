@@ -1,7 +1,8 @@
-//! Emphasis, as delimiters where Markdown reads them as such, and otherwise as HTML elements.
+//! Writes emphasis: as Markdown delimiters if Markdown recognizes them, and otherwise as HTML
+//! elements.
 //!
-//! Markdown takes asterisks between a letter and punctuation for text, as in `これは**「重要」**です`
-//! (CommonMark 6.2, flanking delimiter runs). HTML elements mean the same anywhere.
+//! Markdown doesn't recognize asterisks between a letter and punctuation, as in `これは**「重要」**です`
+//! (CommonMark 6.2, flanking delimiter runs). HTML elements are recognized everywhere.
 
 use std::ops::Range;
 
@@ -53,7 +54,7 @@ struct Delimiter {
 }
 
 /// Returns `markdown` with HTML elements instead of the delimiters that Markdown would misread.
-/// Texts with the same kind of emphasis must not nest.
+/// `texts` must not contain a text within another text with the same kind of emphasis.
 pub(super) fn with_readable_emphasis(markdown: &str, texts: &[EmphasizedText]) -> String {
     let delimiters = delimiters(texts);
     let runs: Vec<&[Delimiter]> = delimiters
@@ -69,8 +70,10 @@ pub(super) fn with_readable_emphasis(markdown: &str, texts: &[EmphasizedText]) -
             run.iter().for_each(|one| needs_element[one.text] = true);
         }
     }
-    // An element changes the characters around the other delimiters of its run, so those become
-    // elements too. Runs share texts only if the texts nest, so few repetitions are needed.
+    // If one delimiter of a run becomes an element, the other delimiters of the run have different
+    // characters around them, so they become elements too. This can affect the run at the other end
+    // of a text, so repeat until nothing changes. Few repetitions are needed, because runs share a
+    // text only if texts nest.
     let mut is_changed = true;
     while std::mem::take(&mut is_changed) {
         for run in &runs {
@@ -109,7 +112,8 @@ fn delimiters(texts: &[EmphasizedText]) -> Vec<Delimiter> {
     delimiters
 }
 
-/// Returns whether Markdown reads a run of delimiters as all opening or all closing, as they are.
+/// Returns whether Markdown reads a run of delimiters as intended: either all opening or all
+/// closing.
 fn is_readable(markdown: &str, run: &[Delimiter]) -> bool {
     let ([first, ..], [.., last]) = (run, run) else {
         return true;
@@ -132,7 +136,8 @@ fn is_flanking(outer: Option<char>, inner: Option<char>) -> bool {
     inner.is_some_and(|c| is_letter(c) || (is_separate && !c.is_whitespace()))
 }
 
-/// Returns whether `c` is a letter or number, and no symbol (the circled Latin letters are both).
+/// Returns whether `c` is a letter or a number, but not a symbol. (The circled Latin letters are
+/// both letters and symbols.)
 fn is_letter(c: char) -> bool {
     let is_circled = matches!(c, '\u{24b6}'..='\u{24e9}' | '\u{1f130}'..='\u{1f189}');
     c.is_alphanumeric() && !is_circled
@@ -141,7 +146,8 @@ fn is_letter(c: char) -> bool {
 /// Returns whether `c` is one of the common punctuation characters.
 fn is_punctuation(c: char) -> bool {
     let is_general = matches!(c, '«' | '»' | '¡' | '¿' | '\u{2010}'..='\u{2027}');
-    // East Asian commas, full stops, brackets and dots, and their wide forms of ASCII.
+    // East Asian commas, full stops, brackets and dots, and the fullwidth forms of ASCII
+    // punctuation.
     let is_east_asian = matches!(c, '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '・'
         | '！' | '（' | '）' | '，' | '．' | '／' | '：' | '；' | '？');
     c.is_ascii_punctuation() || is_general || is_east_asian

@@ -70,7 +70,7 @@ impl InlineMarkdownWriter {
         let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
             return;
         };
-        // Also close the elements within this one. They are reopened before the next word.
+        // Also close the elements within the one that ends. The next word reopens these elements.
         self.close_to(at);
         self.open.remove(at);
     }
@@ -164,8 +164,8 @@ impl InlineMarkdownWriter {
         }
     }
 
-    /// Returns whether the open element with the index `at` is within another of the same style.
-    /// Such an element has no marks.
+    /// Returns whether the open element with the index `at` is within another element of the same
+    /// style. If so, it is written without marks.
     fn is_repeated(&self, at: usize) -> bool {
         let (_, style) = &self.open[at];
         self.open[..at].iter().any(|(_, outer)| outer == style)

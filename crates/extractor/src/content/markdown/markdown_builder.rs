@@ -1,4 +1,4 @@
-//! Reads a page's content, and the Markdown of each block.
+//! Reads the content of a page, and writes each of its blocks as Markdown.
 
 use super::block_containers::{BlockContainers, OpenContainers};
 use super::inline_markdown_writer::InlineMarkdownWriter;
@@ -17,14 +17,14 @@ use crate::html::tokenizer::{Tag, TextBetweenTags};
 pub(super) struct MarkdownBlock {
     /// The text of the block as Markdown.
     pub(super) words: String,
-    /// An image that precedes the block and is not part of any block.
+    /// The Markdown of an image before the block. The image is not part of any block.
     pub(super) figure: String,
     pub(super) place: BlockContainers,
     /// The programming language of a block of code, taken from a class.
     pub(super) language: Option<Box<str>>,
 }
 
-/// Collects the Markdown of each block, with a [`ContentReader`] to find where blocks end.
+/// Collects the Markdown of each block. Uses a [`ContentReader`] to find out where blocks end.
 pub(super) struct MarkdownBuilder<'l> {
     content: ContentReader,
     link: &'l mut dyn FnMut(&str) -> Option<String>,

@@ -94,7 +94,8 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     let end = marks + count;
     let semicolon = usize::from(text.as_bytes().get(end) == Some(&b';'));
     let character = match number {
-        // Authors who write numbers in this range mean bytes of windows-1252.
+        // Numbers in this range are control characters. Authors who write them mean bytes of
+        // windows-1252, and the standard decodes them in this way.
         0x80..=0x9f => {
             let byte = [number as u8];
             let (text, _) = WINDOWS_1252.decode_without_bom_handling(&byte);

@@ -10,7 +10,7 @@ use super::delimiter_search::{WIDTH, equal, sixteen};
 /// Counts the characters of texts, except white space.
 #[derive(Default)]
 pub(crate) struct NonSpaceCharacterCounter {
-    /// The number of letters counted, except those still in `counters`.
+    /// The number of letters counted, without the letters that are still in `counters`.
     total: usize,
     counters: u8x16,
     /// Number of additions to `counters` since they were last cleared. Each addition adds at most 1
@@ -34,7 +34,8 @@ impl NonSpaceCharacterCounter {
         }
     }
 
-    /// Returns the number of letters counted so far, possibly without those of the last few texts.
+    /// Returns the number of letters counted so far. The letters of the last few texts may be
+    /// missing.
     #[inline]
     pub(crate) fn so_far(&self) -> usize {
         self.total

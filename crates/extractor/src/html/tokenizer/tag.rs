@@ -29,7 +29,7 @@ pub(crate) struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// Returns the same tag under another name.
+    /// Returns the tag with its name replaced by `name`.
     pub(crate) fn renamed(self, name: ElementName) -> Tag<'a> {
         let kinds = TagKinds::of(name);
         Tag {
@@ -94,8 +94,8 @@ impl<'a> TagAttributes<'a> {
         (0..self.count).map(move |place| Attribute { all: self, place })
     }
 
-    /// Returns whether an attribute is the first with its name. Later ones with the same name are
-    /// ignored. A NUL in a name counts as U+FFFD (HTML Standard 13.2.5.33).
+    /// Returns whether an attribute is the first with its name. Later attributes with the same name
+    /// are ignored. A NUL in a name counts as U+FFFD (HTML Standard 13.2.5.33).
     pub(crate) fn is_first(self, attribute: Attribute<'_>) -> bool {
         let name = attribute.name();
         if name.contains(['\0', '\u{fffd}']) {

@@ -100,7 +100,8 @@ fn breaches_are_not_excused_by_a_clock_that_ran_on() {
     );
 }
 
-/// The last row of the first run ended last, but the second run began while it was in flight.
+/// According to the recorded times, the first run's last request was in flight when the second run
+/// began. This is impossible, so the clock must have been set back.
 #[test]
 fn a_run_that_seems_to_begin_during_a_request() {
     let mut sent = first_run();
@@ -119,8 +120,8 @@ fn a_run_that_seems_to_begin_during_a_request() {
     );
 }
 
-/// Each request is checked against the settings of its run, although the first run has settings of
-/// a later time.
+/// Each request is checked against the settings of its own run, although the recorded time of the
+/// first run's settings is later than that of the second run's settings.
 #[test]
 fn the_settings_of_the_run_count() {
     let slow = |start| Sent {

@@ -5,8 +5,8 @@ use std::fs;
 use super::crawl_directory_fixture::{More, Sent, page, robots, write};
 use super::{BARS_P, audit};
 
-/// After a power failure, the log has zeros in place of a robots.txt row. The page after it may
-/// have been disallowed by the lost robots.txt.
+/// After a power failure, the log has zeros in place of a robots.txt row. The lost robots.txt may
+/// have allowed the pages after it, so these pages are not breaches.
 #[test]
 fn malformed_lines_are_counted_and_cause_no_breach() {
     let dir = tempfile::tempdir().unwrap();

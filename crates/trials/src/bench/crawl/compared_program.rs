@@ -1,5 +1,6 @@
-//! The programs to compare, and how to make each program do the same: crawl one site, obey
-//! robots.txt, add no delays, and send as many concurrent requests as suit the program.
+//! The programs to compare, and their arguments. With these, all programs do the same: crawl one
+//! site, obey robots.txt, and add no delays. The number of concurrent requests is the best one for
+//! each program.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -37,7 +38,8 @@ pub(super) enum ComparedProgram {
     Spider,
 }
 
-/// The default contenders. Excludes spider, because its installation compiles 488 packages.
+/// The programs to compare by default. Excludes spider, because its installation compiles 488
+/// packages.
 pub(super) const USUAL: [ComparedProgram; 10] = [
     ComparedProgram::Ours,
     ComparedProgram::OursWarc,

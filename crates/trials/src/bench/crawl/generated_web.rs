@@ -44,7 +44,7 @@ pub(super) struct ReceivedRequestCounts {
 }
 
 impl ReceivedRequestCounts {
-    /// Returns pages per second, without the first and last tenth of the time.
+    /// Returns the rate in pages per second, ignoring the first and the last tenth of the time.
     pub(super) fn rate(&self) -> f64 {
         let seconds = &self.pages_by_second;
         let is_busy = |pages: &u64| *pages > 0;
@@ -157,8 +157,8 @@ impl Server {
                     lock(&self.visits).connections += 1;
                     let (server, last) = (Rc::clone(&self), Rc::clone(&last));
                     tokio::task::spawn_local(async move {
-                        // `converse` returns when the client disconnects, so the result has no
-                        // meaning.
+                        // Ignore the result: whether the client's disconnection shows up as an
+                        // error makes no difference.
                         let _ = server.converse(stream, host, &last).await;
                     });
                 }
@@ -253,7 +253,8 @@ fn page_number(target: &str) -> Option<u32> {
     rest.strip_suffix(".html")?.parse().ok()
 }
 
-/// Opens a socket for each host. The addresses start at 127.16.0.1, and all have the same port.
+/// Opens a socket for each host. The addresses start at 127.16.0.1, and all sockets have the same
+/// port.
 fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
     let mut earlier = Vec::new();
     for _ in 0..MAX_DRAWS {
@@ -273,8 +274,8 @@ fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
             }
             return Ok(listeners);
         }
-        // Keep the earlier sockets open while drawing another port, so that a different port is
-        // drawn.
+        // Keep these sockets open while another port is drawn. Otherwise the same port could be
+        // drawn again.
         earlier = listeners;
     }
     bail!(
@@ -295,7 +296,8 @@ fn address(host: u32) -> Ipv4Addr {
 }
 
 fn lock(visits: &Mutex<ReceivedRequestCounts>) -> MutexGuard<'_, ReceivedRequestCounts> {
-    // The counters are valid even if another thread panicked while it held the lock.
+    // Ignore a poisoned lock: the counters are valid even if another thread panicked while it held
+    // the lock.
     visits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

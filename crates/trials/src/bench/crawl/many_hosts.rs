@@ -24,7 +24,7 @@ const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
 const MAX_END_TIME: Duration = Duration::from_secs(60);
 /// Maximum threads of wget2. In polite crawls, wget2 has one thread per host.
 const MAX_WGET2_THREADS: u32 = 256;
-/// Minimum concurrency of this crawler in polite crawls.
+/// Minimum `--concurrency` of this crawler in polite crawls.
 const CONCURRENCY: u64 = 256;
 
 #[derive(Args)]
@@ -249,7 +249,7 @@ impl Crawled {
     }
 }
 
-/// Returns the highest possible rate in pages per second, if each host has one request at a time,
+/// Returns the highest possible rate in pages per second. A host gets one request at a time,
 /// followed by a gap.
 fn ideal_rate(plan: WebPlan) -> f64 {
     f64::from(plan.hosts) / (GAP + plan.latency).as_secs_f64()

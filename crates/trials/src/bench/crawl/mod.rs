@@ -69,7 +69,7 @@ pub(crate) struct CrawlArgs {
     dev: bool,
 }
 
-/// The result of one run of a contender.
+/// The result of one run of a program.
 struct Run {
     cost: ProcessCost,
     served: ServerLogSummary,
@@ -133,13 +133,14 @@ struct Bench<'a> {
     dir: PathBuf,
     /// The path of the crawler's program.
     crawl: PathBuf,
-    /// The path of this program, which runs the contender `floor`. Built in the same profile as the
-    /// crawler; empty if there is no such contender.
+    /// The path of this program, which runs the bare loop (`floor`). Built in the same profile as
+    /// the crawler. Empty if the loop is not measured.
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,
     is_gzipped: bool,
-    /// The pages that the contenders have received so far, for the contender `floor` to fetch.
+    /// The pages that the programs have received so far. The bare loop (`floor`) fetches them
+    /// again.
     found: ServerLogSummary,
 }
 

@@ -1,4 +1,4 @@
-//! The pages of a documentation package on disk, read as the crawler would read them.
+//! Reads the pages of a documentation package on disk in the same way as the crawler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(super) fn path_of(url: &str) -> &str {
     url.strip_prefix(BASE).unwrap_or(url)
 }
 
-/// Returns a page in the form that is put into the index, or `None` if the index rejects it.
+/// Converts a page to an entry of the index. `None` if the index rejects the page.
 pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedPage> {
     let context = PageContext {
         content_type: Some("text/html"),

@@ -1,7 +1,7 @@
 //! Quality and speed of the search, compared with plain BM25.
 //!
-//! The pages are Debian's documentation packages. The ranking was tuned with some queries of some
-//! packages. All other queries are used only for measurements.
+//! The pages are Debian's documentation packages. Some queries of some packages were used to tune
+//! the ranking. All other queries are only for measurements.
 
 mod bm25_baseline;
 pub(super) mod corpus;
@@ -27,7 +27,7 @@ use result_tables::{MeasuredEngine, SearchMeasurements};
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
-/// Minimum lead of our search over the stronger baseline, in MRR@10.
+/// Minimum lead of our search over the better of the two baselines, in MRR@10.
 const MIN_AHEAD: f64 = 0.17;
 /// Number of timed runs of each query. An earlier, untimed run is used to judge the results.
 const ROUNDS: usize = 5;

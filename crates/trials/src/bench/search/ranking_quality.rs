@@ -1,4 +1,4 @@
-//! The quality of a ranking, measured by judged pages.
+//! Measures the quality of a ranking with queries whose relevant pages are known.
 
 use super::queries::{JudgedQuery, RelevanceGrade};
 
@@ -9,8 +9,8 @@ pub(super) const DEPTH: usize = 10;
 /// qualities.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RankingQuality {
-    /// The reciprocal rank of the first page that answers the query, or 0 if none is in the first
-    /// ten.
+    /// The reciprocal rank of the first page that answers the query. 0 if no such page is among the
+    /// first ten results.
     pub(super) reciprocal_rank: f64,
     /// The fraction of the relevant pages that are among the first ten results.
     pub(super) recall: f64,

@@ -8,7 +8,8 @@ use crawl_index::export::StaticSearchReport;
 use super::queries::{JudgedQuery, QuerySetUse, RelevanceGrade};
 use super::ranking_quality::{RankingQuality, mean, percentile};
 
-/// The measured answers and times of one search, on one set of documentation.
+/// The measured answers and times of one search engine, for the queries of one documentation
+/// package.
 pub(super) struct MeasuredEngine {
     pub(super) name: &'static str,
     /// For each query, the quality of the answer and the paths of its pages.
@@ -17,7 +18,7 @@ pub(super) struct MeasuredEngine {
     pub(super) times: Vec<u64>,
 }
 
-/// All measurements with one set of documentation. The first engine is our search.
+/// All measurements with one documentation package. The first engine is our search.
 pub(super) struct SearchMeasurements {
     pub(super) name: &'static str,
     pub(super) pages: usize,
@@ -33,15 +34,15 @@ pub(super) struct SearchMeasurements {
 }
 
 impl SearchMeasurements {
-    /// Returns by how much the MRR@10 of our search exceeds that of the stronger baseline, over all
-    /// queries.
+    /// Returns by how much the MRR@10 of our search over all queries exceeds the MRR@10 of the
+    /// better baseline.
     pub(super) fn ahead(&self) -> f64 {
         let all = self.means(|_| true);
         let ours = all.first().map_or(0.0, |worth| worth.reciprocal_rank);
         ours - stronger(&all)
     }
 
-    /// Returns the quality by set of queries, followed by the costs, as Markdown tables.
+    /// Returns Markdown tables: first the quality for each set of queries, then the costs.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
             "## {}: {} pages, {} queries\n\n",
@@ -149,8 +150,8 @@ impl SearchMeasurements {
         text.push('\n');
     }
 
-    /// Returns the queries that a baseline answers better, those that our first result doesn't
-    /// answer, and those that the static bundle answers worse than the index.
+    /// Lists the queries with weak answers: a baseline answers the query better, our first result
+    /// doesn't answer it, or the static bundle answers it worse than the index.
     pub(super) fn losses(&self) -> String {
         let mut text = String::new();
         for (n, judged) in self.queries.iter().enumerate() {

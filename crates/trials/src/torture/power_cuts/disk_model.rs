@@ -2,8 +2,8 @@
 //! synced.
 //!
 //! A change is durable if a sync of its file or folder began after the change and ended before the
-//! cut. Any other change may be lost. The bytes of a file may be lost from some point on, or by
-//! sector. An entry of a folder may be missing even if its file was synced.
+//! cut. Any other change may be lost. A file may lose all bytes from some point on, or any of its
+//! sectors. An entry of a folder may be lost even if the file that it names was synced.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ const SECTOR_BYTES: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct FileNodeId(pub(super) usize);
 
-/// The parent of the recorded folder.
+/// The parent folder of the recorded folder.
 pub(super) const ROOT: FileNodeId = FileNodeId(0);
 
 /// A change of a file or folder, or a sync that makes earlier changes durable.
@@ -57,7 +57,7 @@ pub(super) enum DiskChange {
     },
 }
 
-/// All changes, each with the line of the trace where it ended.
+/// All changes of the recorded files and folders, each with the line of the trace where it ended.
 #[derive(Default)]
 pub(super) struct DiskChangeLog {
     list: Vec<(usize, DiskChange)>,
@@ -159,13 +159,13 @@ impl DiskChangeLog {
     }
 }
 
-/// Which of the unsynced changes of a file or folder reached the disk.
+/// The fate of the unsynced changes of a file or folder: none, all, or some reach the disk.
 enum Fate {
     None,
     All,
     /// Only this many changes, counted from the first one.
     First(usize),
-    /// Each change and sector with this probability, in percent.
+    /// Each change and each sector of a write, with this probability in percent.
     Some(u64),
 }
 
@@ -262,7 +262,8 @@ fn content(changes: &[(bool, &DiskChange)], mut dice: Option<&mut SeededRandom>)
         unsafe_before += usize::from(!is_safe);
         let (begin, bytes) = match change {
             DiskChange::Write { at, bytes, .. } => (*at, bytes),
-            // If only some sectors are durable, the full length of the file is durable too.
+            // If sectors reach the disk one by one, the length of the file has reached the disk as
+            // well.
             DiskChange::SetLength { length, .. }
                 if *is_safe || matches!(fate, Fate::Some(_)) || fate.keeps(at, None) =>
             {
@@ -384,7 +385,8 @@ impl FolderImage {
         Ok(())
     }
 
-    /// Checks that both images are equal, or names the first difference.
+    /// Returns an error that names the first difference between this image and `other`, if there is
+    /// one.
     pub(super) fn ensure_same(&self, other: &FolderImage) -> Result<()> {
         for name in self.0.keys().chain(other.0.keys()) {
             ensure!(self.0.get(name) == other.0.get(name), "{name} differs");

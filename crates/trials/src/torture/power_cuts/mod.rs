@@ -31,7 +31,7 @@ use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
 
-/// Number of cuts per recorded crawl. After that, a crawl with the next seed is recorded.
+/// Number of cuts per recorded crawl. After this many, a crawl with the next seed is recorded.
 const CUTS_OF_ONE: u32 = 50;
 
 /// The folder of the crawl, as in [`CrawlCommand`].
@@ -67,18 +67,18 @@ struct Tally {
     torn: u32,
     changes: usize,
     pages: u64,
-    /// Page rows that were committed before the cuts.
+    /// Page rows that were committed before the cuts, so that the cuts must not lose them.
     promised: usize,
 }
 
 /// The kind of a power cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// Any possible state of the recorded crawl.
+    /// The cut leaves any possible state of the recorded crawl.
     Once,
-    /// Any possible state of a crawl that had resumed after another cut.
+    /// The cut leaves any possible state of a crawl that had resumed after another cut.
     Twice,
-    /// A state that lost one sector of the last commit and nothing else.
+    /// The cut loses one sector of the last commit, and nothing else.
     TornCommit,
 }
 

@@ -1,4 +1,4 @@
-//! Converts the calls of a program to the changes of its files.
+//! Converts the system calls of a program to the changes that they made to its files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +15,7 @@ use super::system_calls::{SystemCall, calls};
 pub(super) struct RecordedDiskChanges {
     pub(super) changes: DiskChangeLog,
     /// Number of changes at the start of `changes` that create the files that existed before the
-    /// run.
+    /// run. These changes are not part of the run.
     before: usize,
     /// For each file or folder, the name under which it was created, without the path of its
     /// folder.
@@ -55,7 +55,7 @@ impl RecordedDiskChanges {
         })
     }
 
-    /// Checks that the last rename to a file with this name is durable at the end.
+    /// Checks that the last rename to this file name is durable at the end of the run.
     ///
     /// # Errors
     /// Fails if a power cut right after the end may undo it.
@@ -78,8 +78,9 @@ impl RecordedDiskChanges {
         Ok(())
     }
 
-    /// Draws the number of changes before a power cut. Every third draw is right after a commit
-    /// that is not synced yet, because a uniform draw seldom hits one.
+    /// Draws the moment of a power cut, as the number of changes before it. A uniform draw would
+    /// seldom hit the moment right after a commit that is not synced yet. So every third draw
+    /// chooses such a moment.
     pub(super) fn moment(&self, dice: &mut SeededRandom) -> usize {
         let all = self.changes.before(self.changes.len());
         let is_commit = |change: &DiskChange| match change {
@@ -158,7 +159,8 @@ impl RecordedDiskChanges {
                 DiskChange::SetLength { file, length } if name(file) == rows => {
                     content.set_length(*length);
                     lengths.push((*ended, *length));
-                    // Rows that the program itself truncates were never committed.
+                    // Rows that the program itself removes by truncating the file were never
+                    // committed.
                     synced = synced.min(*length);
                     promised = promised.min(*length);
                 }
@@ -218,7 +220,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Records the files that existed before the run, as durable.
+    /// Records the files that existed before the run as durable.
     fn begin(&mut self, before: &FolderImage) -> Result<()> {
         for (path, content) in &before.0 {
             let node = self.make(Path::new(path), content.is_none(), 0)?;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The system calls to record. Some calls change files in ways that the recording does not support,
-/// and are recorded to notice such changes.
+/// The system calls to record. Some calls change files in ways that `RecordedDiskChanges` does not
+/// support. The trial records these too, so that it can fail if the program makes one.
 const TRACED: &str = "trace=open,openat,creat,close,dup,dup2,dup3,fcntl,lseek,read,readv,write,\
      pwrite64,writev,pwritev,pwritev2,truncate,ftruncate,fallocate,copy_file_range,sendfile,\
      splice,mmap,io_uring_setup,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,\
@@ -17,7 +17,7 @@ const MAX_WRITE_BYTES: usize = 1 << 26;
 
 /// Returns the options that make `strace` write the calls in [`TRACED`] to the file `trace`.
 pub(super) fn options(trace: &Path) -> Vec<String> {
-    // For writes, record all bytes in hexadecimal; for reads, only their number. Remove strace's
+    // Record all written bytes in hexadecimal, but only the number of read bytes. Remove strace's
     // library path from the traced program, which uses the machine's own libraries.
     let fixed = "-f --seccomp-bpf -qq -e signal=none -xx -e raw=read,readv -E LD_LIBRARY_PATH";
     let mut options: Vec<String> = fixed.split(' ').map(str::to_owned).collect();

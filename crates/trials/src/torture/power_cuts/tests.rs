@@ -120,7 +120,8 @@ fn a_write_is_torn_only_between_sectors() {
          1 lseek(3, 300, SEEK_SET) = 300\n\
          1 write(3, \"{a}\", 1100) = 1100\n"
     );
-    // The sectors begin at 300, 512 and 1024, and the write ends at 1400.
+    // The write from 300 to 1400 has three pieces: they begin at 300, and at the sector boundaries
+    // 512 and 1024.
     let expected = [
         "a=b*1600",
         "a=b*300 a*212 b*1088",
@@ -203,7 +204,7 @@ fn rows_are_promised_when_a_later_commit_is_synced() {
     let recording = recording(&[("rows", ""), ("0.jnl", "")], trace);
     let end = recording.changes.len();
     let promised = |left| String::from_utf8(recording.promised(end - left, "rows")).unwrap();
-    // The rows promised if the power is cut before the last 0, 1, 2 or 3 changes.
+    // The rows that must survive if the power is cut before the last 0, 1, 2 or 3 changes.
     assert_eq!([0, 1, 2, 3].map(promised), ["1\n", "1\n", "", ""]);
 }
 

@@ -70,8 +70,8 @@ impl Rack<'_> {
         Ok(tally)
     }
 
-    /// Checks that the crawl, after it was moved from the shared frontier into a directory, has all
-    /// its rows and nothing left to fetch.
+    /// Moves the crawl from the shared frontier into a directory. Checks that the directory has all
+    /// rows, and that the moved crawl has nothing left to fetch.
     fn moved_it_fetches_nothing(&self, rows: &CrawlRows) -> Result<()> {
         const MOVED: &str = "moved";
         let names = self.workers.iter().map(|worker| worker.name.as_str());
@@ -106,8 +106,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Returns the times when workers resumed after a freeze of at least half a lease. The lease
-    /// may end after half its length, because the last heartbeat may have been half a lease before
+    /// Returns the times when workers resumed after a freeze of at least half a lease. Such a
+    /// freeze can outlast the lease, because the last heartbeat may have been half a lease before
     /// the freeze.
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;
@@ -175,8 +175,8 @@ impl Rack<'_> {
         faults.chain(deaths).collect::<Vec<_>>().join("\n")
     }
 
-    /// Checks that a URL with an answer is fetched again only for a reason: a fault came before the
-    /// commit of the answer, or its row was lost with a disk.
+    /// Checks that a URL is fetched again after an answer only if the answer was lost: a fault came
+    /// before the answer was committed, or its row was lost with a disk.
     fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut Breaches) {
         let mut last: BTreeMap<_, &LogEntry> = BTreeMap::new();
         for entry in log {

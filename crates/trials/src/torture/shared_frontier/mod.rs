@@ -123,7 +123,8 @@ pub(super) struct InjectedFault {
     /// When the fault ended, in microseconds. If the fault outlasted the crawl, this is the end of
     /// the crawl.
     pub(super) until: u64,
-    /// URLs requested by a worker whose disk is lost, according to its records.
+    /// The URLs that a worker had requested before its disk was lost, according to its rows. Empty
+    /// for other faults.
     pub(super) lost: BTreeSet<String>,
 }
 
@@ -132,15 +133,17 @@ struct Rack<'a> {
     crawl: WorkerSettings<'a>,
     /// The database servers of each group.
     server_pairs: Vec<PostgresPair<'a>>,
-    /// The current move of hosts, with the process of the move's command while the command runs.
+    /// The current move of hosts. Includes the process of the move's command while the command
+    /// runs.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
     workers: Vec<WorkerProcess>,
     dice: SeededRandom,
     faults: Vec<InjectedFault>,
-    /// Kills of workers, and ends of workers that failed but can be resumed.
+    /// The times of kills of workers, and of failures after which the same command resumes the
+    /// crawl.
     deaths: Vec<KillTimeBounds>,
-    /// Number of times a worker ended in such a way that the same command resumes it.
+    /// Number of times a worker failed in such a way that the same command resumes the crawl.
     ends: u32,
 }
 
@@ -310,7 +313,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Ends expired faults, handles ended workers, and starts workers again.
+    /// Ends the faults whose time is over, handles workers that ended, and restarts workers that
+    /// are due.
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
         let mut lost = Vec::new();
@@ -398,7 +402,8 @@ impl Rack<'_> {
                 self.moving = None;
             }
             Some(DISK) => self.moves.failed += 1,
-            // The move failed because in some group no worker had started the crawl yet.
+            // The move failed because some group does not have the crawl yet: no worker has started
+            // it there.
             Some(USAGE) if self.crawl.last_words().contains("has no crawl") => {
                 self.moves.failed += 1;
             }

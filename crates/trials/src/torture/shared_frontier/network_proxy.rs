@@ -35,7 +35,7 @@ struct Shared {
 
 struct State {
     network: NetworkState,
-    /// Connections of this network, to be closed by a cut.
+    /// The connections of this network. A cut closes them.
     open: Vec<TcpStream>,
 }
 

@@ -199,7 +199,8 @@ impl<'a> PostgresPair<'a> {
         for setting in [
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
-            // Only processes are killed, never the machine, so written data survives.
+            // The trial kills only processes, never the machine, so data that is written but not
+            // synced survives.
             "fsync=off",
             "synchronous_commit=on",
             "max_connections=100",

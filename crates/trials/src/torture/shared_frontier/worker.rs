@@ -37,7 +37,8 @@ pub(super) struct WorkerProcess {
     pub(super) starts_at: Instant,
     /// Whether the worker reached the end of the crawl.
     pub(super) is_done: bool,
-    /// Whether the worker's disk is lost and the URLs it settled are not reopened yet.
+    /// Whether the worker's disk is lost, and the URLs that the worker settled are not reopened
+    /// yet.
     pub(super) is_lost: bool,
 }
 
@@ -78,7 +79,7 @@ impl WorkerSettings<'_> {
     }
 
     /// Returns the command that starts the program, with its output in a file next to the crawl. If
-    /// the disk is full, the program gets an error instead of being killed by a signal.
+    /// the simulated disk is full, the program gets an error instead of being killed by a signal.
     fn command(&self) -> Result<Command> {
         let log_file = File::options()
             .create(true)
@@ -175,9 +176,9 @@ impl WorkerSettings<'_> {
         Ok(urls)
     }
 
-    /// Reopens the URLs settled by a worker whose disk is lost. Returns false if it must be
-    /// retried: the worker's lease has not ended, hosts are being moved, or the database server
-    /// does not answer.
+    /// Reopens the URLs settled by a worker whose disk is lost. Returns false if this must be
+    /// retried later, because the worker's lease has not ended, hosts are being moved, or the
+    /// database server does not answer.
     pub(super) fn reopen(&self, groups: &[PostgresPairPorts], worker: &str) -> Result<bool> {
         let output = self.run_frontier(groups, &["reopen", worker])?;
         let stderr = String::from_utf8_lossy(&output.stderr);
