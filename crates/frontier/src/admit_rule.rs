@@ -17,8 +17,8 @@ pub struct PendingUrlFields {
     pub retried: bool,
     /// The priority. URLs with the lowest number are leased first.
     pub priority: u8,
-    /// A [`distance`](crate::parts::distance): the depth in its low bits, and the hops off scope in
-    /// its highest byte.
+    /// A [`distance`](crate::parts::distance). The low bits hold the depth, and the highest byte
+    /// holds the number of links followed outside the crawl's scope.
     pub depth: u32,
     /// The number of consecutive redirects on the path to the URL.
     pub redirects: u8,
@@ -94,15 +94,18 @@ pub enum AdmitAction {
     Enter,
     /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// The URL stays pending and moves forward in its queue, or takes a nearer path.
+    /// The URL stays pending, but its place changes: it moves forward in its queue, takes a nearer
+    /// path, or becomes a seed or another kind.
     Improve {
         /// The new place.
         place: PendingUrlFields,
-        /// Whether the admission's path to the URL is nearer than the stored one. If so, the
-        /// admission's `via` replaces the stored one.
+        /// Whether the admission's path to the URL is nearer than the stored one: it has a lower
+        /// distance, or the same distance and fewer redirects. If so, the admission's `via`
+        /// replaces the stored one.
         nearer: bool,
     },
-    /// The URL stays deferred, and takes the nearer path and the exclusion of the admission.
+    /// The URL stays deferred. The path and the exclusion of the admission replace the stored ones,
+    /// because the path is nearer.
     DeferNearer,
     /// Nothing changes.
     Stay,
@@ -123,8 +126,7 @@ impl PendingUrlFields {
         }
     }
 
-    /// Creates the place of a URL that is not pending, with the given distance. All fields except
-    /// the distance are unused.
+    /// Creates a place for a URL that is not pending. Only the distance of such a place is used.
     pub(crate) fn at(distance: u32) -> PendingUrlFields {
         PendingUrlFields {
             retried: false,

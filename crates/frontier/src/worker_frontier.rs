@@ -50,7 +50,8 @@ pub struct SharedCrawlStatus {
     /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
     /// of their bucket (even if the bucket has no owner), links in transit between groups of
     /// database servers, or lost URLs that have to be reopened. Also true while buckets move
-    /// between groups, because some worker must list their deferred URLs at the end of the crawl.
+    /// between groups, because a worker must list the deferred URLs of these buckets in its records
+    /// at the end of the crawl.
     pub links_wait: bool,
     /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
     pub own_links_wait: bool,

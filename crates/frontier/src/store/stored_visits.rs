@@ -25,7 +25,8 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{LastVisit, StoredVisit};
 
-/// The number of bytes reserved for the numbers of an encoded visit, which rarely need more.
+/// The number of bytes reserved for the numbers and flags of an encoded visit. Few visits need
+/// more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -304,8 +305,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Rows of the table `due` need a commit number of their own. A commit that changes no URL
-        // has no new number yet. For example, parts of another frontier may be only visits.
+        // The keys of these rows need a new commit number. A commit that changes no URL has none
+        // yet: for example, a commit that adds only the visits of another frontier.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {
