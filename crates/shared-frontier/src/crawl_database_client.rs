@@ -81,8 +81,10 @@ impl CrawlDatabaseClient {
         let mut ends_at = None;
         loop {
             match statement(Arc::clone(&session)) {
-                // Heartbeats extend the leases, but must not prolong the retries of a statement
-                // that always breaks its connection.
+                // Retry until the time at which the leases would have expired when the first
+                // attempt failed. Don't wait for the current end of the leases, because heartbeats
+                // extend it. A statement that always breaks its connection would be retried
+                // forever.
                 Err(why)
                     if is_cut(why.as_ref()) && ends_at.is_none_or(|at| Instant::now() < at) =>
                 {

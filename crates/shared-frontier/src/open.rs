@@ -227,8 +227,8 @@ fn take_settings(
 ) -> Result<(), SharedCrawlError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // Check this after taking the name, so that at least one of two workers that start at the same
-    // time sees the other.
+    // Look for other workers only after taking the name. So at least one of two workers that start
+    // at the same time sees the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {

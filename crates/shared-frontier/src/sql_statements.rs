@@ -98,21 +98,21 @@ statements! {
     /// Returns the server group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
     /// Returns the homes of workers, as stored in the first server group. Parameters: crawl. Each
-    /// row also has the version of the homes; the name is null before the first home is assigned.
-    /// If a home was assigned a moment ago, its worker may not have started yet.
+    /// row also has the version of the homes, and whether the home was assigned in the last minute:
+    /// its worker may not have started yet. The name is null before the first home is assigned.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
         WHERE c.number = $1";
-    /// Assigns a home (a server group) to a worker, if no worker's home has changed. Parameters:
-    /// crawl, version of the homes, name, group.
+    /// Assigns a home (a server group) to a worker, if the homes still have the given version.
+    /// Parameters: crawl, version of the homes, name, group.
     PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
         SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
         ON CONFLICT DO NOTHING RETURNING home";
-    /// Grants pages to a worker's process, if no worker's home has changed. Parameters: crawl,
-    /// version of the homes, name, process id, total pages.
+    /// Grants pages to a worker's process, if the homes still have the given version. Parameters:
+    /// crawl, version of the homes, name, process id, total pages.
     PutAllowed = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         UPDATE crawl_frontier.worker_home w SET owner = $4, allowed = $5
