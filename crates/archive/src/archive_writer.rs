@@ -293,7 +293,8 @@ impl ArchiveWriter {
 }
 
 /// Returns the current lengths of an archive's files, by the paths that [`ArchiveWriter::marks`]
-/// uses. Only for a directory without a running crawl, in which all bytes are committed.
+/// uses. Call this only for a directory without a running crawl, because only then all bytes are
+/// committed.
 ///
 /// # Errors
 /// I/O errors.

@@ -34,7 +34,8 @@ struct FolderBefore {
     is_write_once: fn(&str) -> bool,
     /// The files in the folder.
     files: BTreeSet<String>,
-    /// The listed files that matched the list.
+    /// The files in the folder that were as listed: their lengths matched the list and, unless they
+    /// are written only once, their digests too.
     matching: BTreeSet<String>,
 }
 
