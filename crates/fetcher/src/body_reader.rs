@@ -15,7 +15,8 @@ use crate::failure_kind::{FailureKind, FailurePhase};
 /// How many bytes of a body are read before the body has to reserve [`BodyMemoryReservation`]. Most
 /// pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
-/// Maximum memory to reserve for an announced length before the bytes arrive.
+/// Maximum bytes to allocate for the announced length (`Content-Length`) of a body before they
+/// arrive.
 const MAX_RESERVED: u64 = 1 << 20;
 
 /// The limits of one body.

@@ -24,7 +24,7 @@ const READINGS: usize = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     utc: Duration,
-    /// [`monotonic_time`] at `utc`.
+    /// The value of [`monotonic_time`] when the time of day was `utc`.
     since: Duration,
 }
 

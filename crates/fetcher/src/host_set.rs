@@ -1,4 +1,4 @@
-//! Hosts that need other connections than most.
+//! A bounded set of hosts, for hosts to which requests need a special kind of connection.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};

@@ -94,7 +94,8 @@ impl CookieJar {
             .domain()
             .is_none_or(|domain| domain.trim_matches('.').is_empty());
         let is_root = raw.path() == Some("/");
-        // A server reads the value of a cookie without a name as a name.
+        // A server reads the value of a cookie without a name as the name, so check the prefix of
+        // the value.
         let is_nameless = raw.name().is_empty();
         let name = match is_nameless {
             true => raw.value().to_ascii_lowercase(),
