@@ -1,4 +1,5 @@
-//! The engine of a simulated world: takes permits, ends requests as drawn, and finds URLs.
+//! The crawl of a simulated world: takes permits, ends requests with random outcomes, and finds
+//! URLs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
