@@ -203,8 +203,9 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// Returns the lengths to commit, by path relative to the crawl's directory: those at the last
-    /// [`sync`](ArchiveWriter::sync) of files written since the archive was opened.
+    /// Returns the lengths to commit, by path relative to the crawl's directory. They are the
+    /// lengths at the last [`sync`](ArchiveWriter::sync) of all files written since the archive was
+    /// opened.
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()

@@ -477,7 +477,7 @@ pub struct DelayRow {
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
     /// run, when the delays in the settings apply again.
     pub delay: Option<u64>,
-    /// The settings in force from this time on that `crawl audit` judges by, with the tables and
+    /// The settings by which `crawl audit` judges requests from this time on, with the tables and
     /// keys of `crawl.toml`. Null if they are the same as in an earlier row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,

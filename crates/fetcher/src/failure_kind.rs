@@ -11,7 +11,7 @@ pub enum FailureKind {
     WrongPermit,
     /// The URL can't be put into a request. Nothing was sent.
     BadUrl,
-    /// The host's address is not allowed, by the general rules or by the operator's.
+    /// The general rules or the operator's settings don't allow the host's address.
     AddressRefused,
     /// The host's name is too long or invalid. No look-up was made.
     NameTooLong,

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(learn(true, FIELD), refused);
         assert_eq!(learn(false, FIELD), SignatureDemandResult::Met);
         assert_eq!(challenges.next_signature(&url).nonce, None);
-        // The server requests a nonce of its own. The nonce is used once.
+        // The server requests a signature with a nonce that it chose. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
         assert_eq!(learn(true, &nonce), SignatureDemandResult::Met);
         assert_eq!(challenges.next_signature(&url).nonce.as_deref(), Some("n"));

@@ -9,8 +9,8 @@ use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 /// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// The values that a queue stores for a pending URL: those that decide its position, and the depth
-/// and redirects of the path that led to it.
+/// The values that a queue stores for a pending URL. They decide the URL's position in the queue,
+/// and record the path that led to the URL (depth and redirects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingUrlFields {
     /// Whether the URL was tried before.
@@ -33,7 +33,7 @@ pub struct PendingUrlFields {
 /// The position of a pending URL among the URLs of its origin. The lowest rank is leased first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueRank {
-    /// 1 for a retry, else 0.
+    /// 0 for a first attempt, 1 for a retry. So retries are leased after all first attempts.
     pub round: u8,
     /// The priority of the URL's [`PendingUrlFields`]; 0 for a retry.
     pub priority: u8,

@@ -111,8 +111,8 @@ pub trait Transaction {
     /// Stores the copy of an origin's robots.txt, as opaque bytes.
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]);
 
-    /// Records that the first `length` bytes of `file` cover everything settled in this transaction
-    /// and before. These bytes must already be on disk.
+    /// Records that the first `length` bytes of `file` contain the rows of everything settled in
+    /// this transaction and before. These bytes must already be on disk.
     fn mark(&mut self, file: &str, length: u64);
 
     /// Stores bytes of the caller under `name`.

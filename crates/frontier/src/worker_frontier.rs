@@ -102,7 +102,8 @@ pub struct SharedCrawlStatus {
 /// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
 ///    depth wins, no matter how many processes find the URL at once.
 pub trait WorkerFrontier: Frontier {
-    /// Begins a transaction, as [`Frontier::begin`] does, that also has the methods for workers.
+    /// Begins a transaction like [`Frontier::begin`]. The transaction also has the methods of
+    /// [`WorkerTransaction`].
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails or the leases of this worker ended.

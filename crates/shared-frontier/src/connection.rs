@@ -126,7 +126,7 @@ impl ServerConfig {
     }
 }
 
-/// Runs work with a time limit.
+/// Waits for a database operation, but only up to a time limit.
 pub(crate) async fn within<T>(
     limit: Duration,
     work: impl Future<Output = DatabaseResult<T>>,

@@ -23,8 +23,9 @@ use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
 use crate::sql_statements::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere};
 
-/// Minimum duration of a lease, as a multiple of the server's response time. A worker sends its
-/// first heartbeat after a third of the lease, and before that waits for five replies.
+/// Minimum duration of a lease, as a multiple of the server's response time. After it took its
+/// name, a worker waits for up to five replies and then for a third of the lease before its first
+/// heartbeat. A shorter lease could expire before that.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 impl SharedFrontier {

@@ -1,4 +1,4 @@
-//! Which addresses may be connected to.
+//! Tests of which addresses may be connected to.
 
 use crawl_fetcher::{FailurePhase, FaultyParty, FetchConfig};
 use crawl_weburl::{CanonicalUrl, canonicalize};

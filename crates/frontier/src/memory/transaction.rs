@@ -15,7 +15,7 @@ use crate::url_record::{UrlRecord, UrlRecordState};
 use crate::url_to_admit::{AdmissionResult, UrlToAdmit};
 use crate::visit::{LastVisit, StoredVisit};
 
-/// A transaction. Changes are collected here until the commit.
+/// A transaction, which collects changes until the commit.
 pub(super) struct MemoryTransaction<'f> {
     frontier: &'f MemoryFrontier,
     /// The next sequence number. Holding its lock makes this transaction the only writer.

@@ -43,7 +43,7 @@ pub(super) struct SharedSieveState {
     changed: Condvar,
 }
 
-/// Work for the threads, and whether they have to stop.
+/// Work for the two background threads, and whether they have to stop.
 #[derive(Default)]
 struct Jobs {
     /// A full table that waits to be written, or is being written.

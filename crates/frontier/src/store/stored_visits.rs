@@ -172,7 +172,7 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Keep only the remaining entries in the row. The other entries are invalid, or this
+            // Rewrite the row with the remaining entries. All other entries are invalid, or this
             // transaction takes or replaces their visits.
             self.due_left.insert(key, remaining);
         }

@@ -1,4 +1,4 @@
-//! Journals after a power cut, which loses part of the unsynced bytes.
+//! Tests of journals after a power cut, which loses some of the unsynced bytes.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Snapshots outlive the process and restore evicted hosts.
+//! Tests of snapshots, which outlive the process and restore evicted hosts.
 
 use std::time::Duration;
 

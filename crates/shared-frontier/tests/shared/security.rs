@@ -1,4 +1,4 @@
-//! Encrypted connections, passwords, and the database role of workers.
+//! Tests of encrypted connections, passwords, and the database role of workers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
