@@ -221,8 +221,8 @@ pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 /// The error of a redirect whose target `crawl forget` erased. The redirect isn't broken.
 const REDIRECT_FORGOTTEN: &str = "redirect_forgotten";
-/// The name for a redirect without a `Location` (RFC 9110 section 15.4). Never written to rows,
-/// because browsers show the body of such a response.
+/// The name for a redirect without a `Location` (RFC 9110 section 15.4). Rows don't record this as
+/// an error, because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
 /// The value of `unwanted` for a page that was requested only with HEAD, to check its status.

@@ -83,7 +83,7 @@ pub enum FailurePhase {
     /// The TLS handshake.
     Tls,
     /// Sending the request and waiting for the complete head of the answer. This is also the phase
-    /// if the time for the whole exchange runs out before that.
+    /// if the time for the whole exchange runs out before the head is complete.
     FirstByte,
     /// Reading the body.
     Body,

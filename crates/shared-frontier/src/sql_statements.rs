@@ -58,8 +58,8 @@ statements! {
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
     /// Takes a worker's name, if its lease has expired or its last process is known to have ended.
-    /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns the
-    /// worker's commits and number. A new name gets a new number.
+    /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns how
+    /// many commits the worker has made, and the worker's number. A new name gets a new number.
     TakeName = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1
             WHERE number = $1::int AND NOT EXISTS (

@@ -45,7 +45,7 @@ pub(crate) enum CookieRefusal {
     Malformed,
     /// The `Domain` is a public suffix, such as `co.uk`.
     PublicSuffix,
-    /// The `Domain` is not the host that sent the cookie or a domain above that host.
+    /// The `Domain` is neither the host that sent the cookie nor a parent domain of this host.
     OtherDomain,
     /// A cookie with `Secure`, or one that would replace such a cookie, came over plain http.
     NotSecure,

@@ -253,9 +253,9 @@ impl CoordinationTables {
         }
     }
 
-    /// Grants up to `more` pages to the process with the id `life`, which has used `pages`, and returns
-    /// its new page budget. All workers together get at most `of` pages: another living worker
-    /// counts with the pages granted to it, and an ended worker with the pages that it used.
+    /// Grants up to `more` pages to the process with the id `life`, which has used `pages`, and
+    /// returns its new page budget. All workers together get at most `of` pages: another living
+    /// worker counts with the pages granted to it, and an ended worker with the pages that it used.
     /// Returns `None` if another process has the worker's name.
     pub(super) fn allow(
         &mut self,
