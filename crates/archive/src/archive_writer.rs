@@ -203,9 +203,9 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// Returns the lengths to commit, by path relative to the crawl's directory. They are the
-    /// lengths at the last [`sync`](ArchiveWriter::sync) of all files written since the archive was
-    /// opened.
+    /// Returns the lengths to commit, by path relative to the crawl's directory. The result has
+    /// each file written since the archive was opened, with its length at the last
+    /// [`sync`](ArchiveWriter::sync).
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()

@@ -200,7 +200,7 @@ impl Drop for AtomicFolder {
 /// Returns whether `path`, or a folder on the way to it, is a symbolic link that leads nowhere.
 #[must_use]
 pub fn is_behind_dangling_link(path: &Path) -> bool {
-    // Rebuild the path without a slash at its end. With the slash, a link would be followed.
+    // Remove a slash at the end of the path, because the system follows a link before a slash.
     let path: PathBuf = path.components().collect();
     path.ancestors()
         .any(|part| part.is_symlink() && !part.exists())
@@ -210,7 +210,7 @@ pub fn is_behind_dangling_link(path: &Path) -> bool {
 /// that path.
 #[must_use]
 pub fn end_of_links(path: &Path) -> PathBuf {
-    // Rebuild the path without a slash at its end. With the slash, a link would be followed.
+    // Remove a slash at the end of the path, because the system follows a link before a slash.
     let path: PathBuf = path.components().collect();
     if !path.is_symlink() {
         return path;

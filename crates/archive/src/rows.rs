@@ -208,8 +208,8 @@ const READ_ALL_THE_SAME: [&str; 6] = [
 /// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
 /// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist: the server answers
-/// 404 or 410, or sends a page that is not a sitemap. No link leads to this URL, so there is no
-/// broken link.
+/// 404 or 410, or sends a page that is not a sitemap. No link leads to this URL, so it doesn't
+/// count as a broken link.
 pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
@@ -477,8 +477,8 @@ pub struct DelayRow {
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
     /// run, when the delays in the settings apply again.
     pub delay: Option<u64>,
-    /// The settings by which `crawl audit` judges requests from this time on, with the tables and
-    /// keys of `crawl.toml`. Null if they are the same as in an earlier row.
+    /// The settings that `crawl audit` checks requests against from this time on, with the tables
+    /// and keys of `crawl.toml`. Null if they are the same as in an earlier row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.

@@ -64,7 +64,7 @@ fn check(python: &Path, compression: WarcCompression, max_file_bytes: u64, least
     }
 }
 
-/// Returns an index line in which the length of the record is reduced by `bytes`.
+/// Returns an index line with the length of the record reduced by `bytes`.
 fn shorter(line: &str, bytes: u64) -> String {
     let (head, rest) = line.split_once("\"length\": \"").unwrap();
     let (length, rest) = rest.split_once('"').unwrap();

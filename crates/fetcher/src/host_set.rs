@@ -1,4 +1,5 @@
-//! A bounded set of hosts, for hosts to which requests need a special kind of connection.
+//! A bounded set of hosts. It records which hosts need a special kind of connection, such as
+//! HTTP/1.1 only.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};

@@ -9,8 +9,8 @@ use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 /// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// The values that a queue stores for a pending URL. They decide the URL's position in the queue,
-/// and record the path that led to the URL (depth and redirects).
+/// The values that a queue stores for a pending URL. The values decide the URL's position in the
+/// queue, and record the path that led to the URL (depth and redirects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingUrlFields {
     /// Whether the URL was tried before.

@@ -20,7 +20,7 @@ pub enum CrawlTransferItem {
     Host {
         /// The host.
         host: HostKey,
-        /// The time from which requests to the host are allowed, in microseconds since the Unix
+        /// No requests to the host are allowed before this time, in microseconds since the Unix
         /// epoch.
         wake: u64,
         /// The host's state, as opaque bytes.

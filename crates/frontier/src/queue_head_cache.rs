@@ -255,7 +255,7 @@ mod tests {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
         }
-        // These entries and the head itself weigh half of the limit.
+        // The weight of these entries and of the head itself is half of the limit.
         for seq in 0..32_767 {
             heads.offer(&origin(0), rank(seq), ());
         }

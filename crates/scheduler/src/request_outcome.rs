@@ -58,7 +58,7 @@ pub struct RateLimit {
 pub enum OutcomeKind {
     /// The host answered, whatever the status.
     Answered,
-    /// The host asked us to slow down: it answered with 429 or 503 (RFC 6585 section 4, RFC 9110
+    /// The host wants us to slow down: it answered with 429 or 503 (RFC 6585 section 4, RFC 9110
     /// section 15.6.4), or with another status and a Retry-After, such as a redirect that may be
     /// followed only after that wait.
     AskedToWait {

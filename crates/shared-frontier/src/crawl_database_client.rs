@@ -81,10 +81,9 @@ impl CrawlDatabaseClient {
         let mut ends_at = None;
         loop {
             match statement(Arc::clone(&session)) {
-                // Retry until the time at which the leases would have expired when the first
-                // attempt failed. Don't wait for the current end of the leases, because heartbeats
-                // extend it. A statement that always breaks its connection would be retried
-                // forever.
+                // `ends_at` is the end of the leases as of the first failure. Later heartbeats
+                // extend the leases, but must not prolong the retries: a statement that always
+                // breaks its connection would be retried forever.
                 Err(why)
                     if is_cut(why.as_ref()) && ends_at.is_none_or(|at| Instant::now() < at) =>
                 {

@@ -1,5 +1,5 @@
 //! Reopens the URLs that a worker settled before its directory was lost. The command only marks the
-//! buckets that may contain such URLs. Later the owners of these buckets find and reopen the URLs.
+//! buckets that may contain such URLs. The owners of these buckets find and reopen the URLs later.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
 
-/// Counts of what was lost with a worker's directory (pages, bytes), and of the buckets in which
-/// URLs have to be reopened.
+/// Counts of what was lost with a worker's directory (pages, bytes), and of the buckets that have
+/// to be searched for URLs to reopen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostWorkerCounts {
     /// The number of committed rows in the worker's `pages.jsonl`.
@@ -139,7 +139,7 @@ fn reopen_in(
     Ok(outcome)
 }
 
-/// A server group of a crawl in which a worker lost its directory.
+/// A server group of a crawl with a worker that lost its directory.
 struct LostGroup {
     group: i32,
     /// The crawl's number in this server group.

@@ -16,7 +16,7 @@ use crate::options::SharedFrontierOptions;
 use crate::row_codec::ColumnReader;
 use crate::sql_statements::Sql;
 
-/// The number of the server group that stores the data of which a crawl has only one copy, such as
+/// The number of the server group that stores the data that exists only once in a crawl, such as
 /// the homes of workers. This group exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 

@@ -1,4 +1,4 @@
-//! Tests of the form in which requests are sent, and of how answers are read.
+//! Tests of requests as they are sent, and of how answers are read.
 
 use std::time::Duration;
 

@@ -305,8 +305,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // The keys of these rows need a new commit number. A commit that changes no URL has none
-        // yet: for example, a commit that adds only the visits of another frontier.
+        // Rows of the table `due` need a new commit number for their keys. A commit that changes no
+        // URL has none yet: for example, a commit that adds only the visits of another frontier.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

@@ -228,7 +228,7 @@ fn transact(
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
     // A transaction with an even number of changes announces all its admissions at its beginning
-    // (`begin_expecting`). One with an odd number announces none.
+    // (`begin_expecting`). A transaction with an odd number announces none.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {

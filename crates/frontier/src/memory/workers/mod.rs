@@ -154,9 +154,9 @@ struct Own {
     is_cut_off: bool,
     /// The number of this worker's last commit.
     commit: u64,
-    /// For each URL to which this worker sent a link to another worker, the state of the URL once
-    /// that worker has admitted the link. A further link to the URL is skipped if it would not
-    /// change this state. Cleared when buckets change owners.
+    /// The URLs that this worker sent to other workers as links, each with its state once the other
+    /// worker has admitted the link. A further link to the URL is skipped if it would not change
+    /// this state. Cleared when buckets change owners.
     sent: HashMap<CanonicalUrl, CurrentState>,
 }
 
@@ -460,8 +460,8 @@ impl Frontier for MemoryWorker {
     }
 
     fn release(&self, lease: Lease) {
-        // Don't release the URL if another worker owns the bucket by now: the new owner may have
-        // leased the same URL.
+        // Release the URL only if this worker still owns its bucket. A new owner may have leased
+        // the same URL.
         if self.fence(self.crawl.bucket_of(&lease.url.site())).is_ok() {
             self.crawl.frontier.release(lease);
         }
