@@ -39,8 +39,8 @@ impl AtomicFileError {
 
 /// A file that is written under a temporary name, and renamed when it is finished. Until then, the
 /// old file stays. Dropping an unfinished file removes the temporary file. A symbolic link at the
-/// path stays, and the file that it leads to is created or replaced. Anything else at the path, such
-/// as a pipe or a device, is written to directly.
+/// path stays, and the file that it leads to is created or replaced. Anything else at the path,
+/// such as a pipe or a device, is written to directly.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,

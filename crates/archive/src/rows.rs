@@ -615,7 +615,8 @@ pub struct RunStartEvent {
     /// How the previous run ended, as in `waiting.jsonl`: the reason, and the detail if there is
     /// one. Null if the previous run was killed, or if this is the first run.
     pub before: Option<String>,
-    /// A digest of the settings that affect what is fetched, or when. Null in rows of older versions.
+    /// A digest of the settings that affect what is fetched, or when. Null in rows of older
+    /// versions.
     #[serde(default)]
     pub settings: Option<String>,
     /// Whether the file has the steps of rendered pages. False in rows of older versions.

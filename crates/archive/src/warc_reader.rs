@@ -278,9 +278,10 @@ pub fn dom_at(dir: &Path, url: &str, place: &WarcRecordLocation, bytes: u64) -> 
 /// screenshot, request, metadata.
 const MAX_CAPTURE_RECORDS: usize = 5;
 
-/// Reads the names and values of the header fields of the response whose record is at `place`, which
-/// is from a row of the crawl in `dir`. For a revisit record with an empty block, such as that of a
-/// 304, the fields are in the capture's `metadata` record. `None` if the records can't be read.
+/// Reads the names and values of the header fields of the response whose record is at `place`,
+/// which is from a row of the crawl in `dir`. For a revisit record with an empty block, such as
+/// that of a 304, the fields are in the capture's `metadata` record. `None` if the records can't be
+/// read.
 #[must_use]
 pub fn head_fields_at(dir: &Path, place: &WarcRecordLocation) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let path = archive_file(dir, &place.file).ok()?;

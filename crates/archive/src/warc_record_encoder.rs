@@ -80,8 +80,8 @@ const PNG: &str = "image/png";
 /// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
-    /// The compressed records in order: response or revisit, the `conversion` of a rendered page, its
-    /// screenshot, request, metadata.
+    /// The compressed records in order: response or revisit, the `conversion` of a rendered page,
+    /// its screenshot, request, metadata.
     pub(crate) records: Vec<u8>,
     /// The range in `records` of the first record. The index refers to this record.
     pub(crate) response: Range<usize>,

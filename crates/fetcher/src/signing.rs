@@ -47,8 +47,8 @@ pub struct SigningSettings {
     pub when: SignWhen,
 }
 
-/// The result of checking an answer for a demand for a signature: it has none, the next request meets
-/// the demand, or the demand can't be met.
+/// The result of checking an answer for a demand for a signature: it has none, the next request
+/// meets the demand, or the demand can't be met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureDemandResult {
     /// The answer demands no signature.

@@ -51,8 +51,8 @@ pub trait Transaction {
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
     /// Makes settled URLs pending again whose due time can't be right, for example because a clock
-    /// was wrong. Takes at most `most` URLs, and returns their number. All times are in seconds, and
-    /// `now` counts from the Unix epoch.
+    /// was wrong. Takes at most `most` URLs, and returns their number. All times are in seconds,
+    /// and `now` counts from the Unix epoch.
     ///
     /// A correct due time is at most `longest` after the visit. So a due time more than `longest`
     /// after `now` is wrong if the visit is dated after `now`, or at `now - longest` or earlier. If

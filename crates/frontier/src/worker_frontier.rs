@@ -124,9 +124,9 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
-    /// Returns the buckets (sets of hosts) that this worker owns, each with its epoch: the number of
-    /// times that workers have taken the bucket. Of two workers that owned a bucket, the one with
-    /// the larger epoch owned it last.
+    /// Returns the buckets (sets of hosts) that this worker owns, each with its epoch: the number
+    /// of times that workers have taken the bucket. Of two workers that owned a bucket, the one
+    /// with the larger epoch owned it last.
     fn bucket_epochs(&self) -> BTreeMap<i32, i64>;
 
     /// Returns the number of buckets that this worker's group of database servers serves.

@@ -48,8 +48,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// transaction in the worker's own group comes last, so that an interrupted call can be repeated.
 ///
 /// # Errors
-/// [`SharedCrawlError::WorkerAlive`] while the worker's lease is valid, [`SharedCrawlError::NoSuchWorker`],
-/// [`SharedCrawlError::BucketsMove`], and errors of the database servers.
+/// [`SharedCrawlError::WorkerAlive`] while the worker's lease is valid,
+/// [`SharedCrawlError::NoSuchWorker`], [`SharedCrawlError::BucketsMove`], and errors of the
+/// database servers.
 pub fn reopen(
     urls: &[String],
     credentials: &PasswordSources,

@@ -89,7 +89,8 @@ statements! {
             OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
-    /// Replaces the settings that a worker must have to join the crawl. Parameters: crawl, settings.
+    /// Replaces the settings that a worker must have to join the crawl. Parameters: crawl,
+    /// settings.
     ReplaceSettings = "UPDATE crawl_frontier.crawl SET settings = $2 WHERE number = $1";
     /// Returns the name, process id, pages and liveness of each worker of a server group.
     /// Parameters: crawl.
