@@ -1,8 +1,8 @@
 //! Rewrites the archive of a crawl without the pages and hosts to be removed.
 //!
 //! Files without removed records are left unchanged. In other files, each kept record keeps its
-//! compressed form byte for byte. Exception: if the crawler itself wrote the URL of a removed page into
-//! the record (as `Referer` of a request, or as `via` of the metadata), the URL is removed.
+//! compressed form byte for byte. Exception: if the crawler itself wrote the URL of a removed page
+//! into the record (as `Referer` of a request, or as `via` of the metadata), the URL is removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};

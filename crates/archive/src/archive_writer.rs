@@ -203,8 +203,9 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// Returns the lengths to commit, by path relative to the crawl's directory: those at the last
-    /// [`sync`](ArchiveWriter::sync) of files written since the archive was opened.
+    /// Returns the lengths to commit, by path relative to the crawl's directory. The result has
+    /// each file written since the archive was opened, with its length at the last
+    /// [`sync`](ArchiveWriter::sync).
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()
@@ -293,7 +294,8 @@ impl ArchiveWriter {
 }
 
 /// Returns the current lengths of an archive's files, by the paths that [`ArchiveWriter::marks`]
-/// uses. Only for a directory without a running crawl, in which all bytes are committed.
+/// uses. Call this only for a directory without a running crawl, because only then all bytes are
+/// committed.
 ///
 /// # Errors
 /// I/O errors.

@@ -39,8 +39,8 @@ impl AtomicFileError {
 
 /// A file that is written under a temporary name, and renamed when it is finished. Until then, the
 /// old file stays. Dropping an unfinished file removes the temporary file. A symbolic link at the
-/// path stays, and the file that it leads to is created or replaced. Anything else at the path, such
-/// as a pipe or a device, is written to directly.
+/// path stays, and the file that it leads to is created or replaced. Anything else at the path,
+/// such as a pipe or a device, is written to directly.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
@@ -200,16 +200,17 @@ impl Drop for AtomicFolder {
 /// Returns whether `path`, or a folder on the way to it, is a symbolic link that leads nowhere.
 #[must_use]
 pub fn is_behind_dangling_link(path: &Path) -> bool {
-    // Without a slash at the end, which would lead through a link.
+    // Remove a slash at the end of the path, because the system follows a link before a slash.
     let path: PathBuf = path.components().collect();
     path.ancestors()
         .any(|part| part.is_symlink() && !part.exists())
 }
 
-/// Returns the path that `path` leads to through symbolic links. Nothing need exist there.
+/// Returns the path that `path` leads to through symbolic links, whether or not anything exists at
+/// that path.
 #[must_use]
 pub fn end_of_links(path: &Path) -> PathBuf {
-    // Without a slash at the end, which would lead through a link.
+    // Remove a slash at the end of the path, because the system follows a link before a slash.
     let path: PathBuf = path.components().collect();
     if !path.is_symlink() {
         return path;
@@ -225,7 +226,8 @@ pub fn end_of_links(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns a hidden name such as `.NAME.new` in the same folder, and so on the same disk.
+/// Returns a hidden name such as `.NAME.new` in the same folder. A file can be renamed from there
+/// to its final path, because both are on the same disk.
 fn temporary_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_else(|| "export".as_ref()));

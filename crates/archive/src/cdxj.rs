@@ -1,9 +1,9 @@
 //! Formats lines of the index (CDXJ): SURT key, time as fourteen digits, and JSON.
 //!
 //! The lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools that read
-//! its indexes can read ours. For the same reason, numbers are strings and the white space is
-//! Python's, and the media type is that of the first `Content-Type` field, even if another one
-//! applies (which rows have). Each response, revisit and screenshot has a line.
+//! its indexes can read ours. So numbers are strings, and the white space is that of Python's JSON.
+//! The media type is that of the first `Content-Type` field, even if another field applies; rows of
+//! `pages.jsonl` have the one that applies. Each response, revisit and screenshot has a line.
 
 use std::fmt::Write as _;
 

@@ -9,7 +9,8 @@ use ring::digest::{Algorithm, Context, SHA256};
 /// The digest algorithms for payloads and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestAlgorithm {
-    /// `sha1:` and base 32, by which other archives compare payloads too.
+    /// `sha1:` and base 32. Other archives use this form too, so payloads can be compared with
+    /// theirs.
     #[default]
     Sha1,
     /// `sha256:` and hexadecimal digits. Base 32 would end in `=`, which a digest value in WARC

@@ -1,4 +1,4 @@
-//! Errors of writing and reading.
+//! The errors of writing and reading the files of a crawl.
 
 use std::io;
 use std::path::{Path, PathBuf};

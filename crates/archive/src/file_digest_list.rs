@@ -184,8 +184,9 @@ pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Lists the WARC files of a directory while no run writes to it. [`write_digests`] then completes
-/// the list. WARC files are usually the largest, and are finished before the report.
+/// Lists the WARC files of a directory while no run writes to it. Their digests take the longest,
+/// because WARC files are usually the largest. So they are computed while the report is written,
+/// and [`write_digests`] completes the list after that.
 ///
 /// # Errors
 /// I/O errors of reading the files or writing the list.
@@ -198,7 +199,8 @@ pub fn write_archive_digests(dir: &Path) -> io::Result<()> {
     start_digests(dir, rows)
 }
 
-/// Returns a row for each file, computed unless `rows` has it and it is unchanged.
+/// Returns a row for each file. If the file is unchanged, takes its row from `rows`. Otherwise
+/// computes the digest.
 pub(crate) fn digest_rows(
     dir: &Path,
     files: BTreeSet<String>,

@@ -96,7 +96,7 @@ impl GzipCompressor {
                 .expect("invariant: a stream that was reset takes any data");
             let read = usize::try_from(self.quick.total_in() - before).unwrap_or(data.len());
             data = &data[read..];
-            // If the output has room left, nothing is pending.
+            // If the output buffer has room left, the compressor holds back no more output.
             if data.is_empty() && out.len() < out.capacity() {
                 return;
             }

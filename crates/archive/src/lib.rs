@@ -1,10 +1,10 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
-//! A [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished,
-//! compressed records. This does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the
-//! files in a crawl's `archive/` folder: it appends records, begins new files, syncs them, and
-//! reports their lengths. The caller commits these lengths in a transaction. On open, files are truncated
-//! to the committed lengths, so that no record is torn or listed twice. [`RowFileWriter`] and
+//! A [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished, compressed
+//! records. This does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the files in a
+//! crawl's `archive/` folder: it appends records, begins new files, syncs them, and reports their
+//! lengths. The caller commits these lengths in a transaction. On open, files are truncated to the
+//! committed lengths, so that no record is torn or listed twice. [`RowFileWriter`] and
 //! [`RowLogWriter`] do the same for JSON lines, [`rows`] defines the rows, and [`WarcReader`] reads
 //! records back.
 //!

@@ -547,7 +547,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut blocks = Vec::new();
     let mut begin = length;
     let mut ends = 0;
-    // Read one more line end than `count`: the one before the first of the lines.
+    // Read one more line end than `count`: the first line to return begins after it.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];
@@ -560,7 +560,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut bytes = blocks.concat();
     let count = match begin {
         0 => count,
-        // The beginning of the first line was not read, so leave it out.
+        // The first line is incomplete, because its beginning was not read. Leave it out.
         _ => count.min(ends.saturating_sub(1)),
     };
     let surplus = ends.saturating_sub(count);

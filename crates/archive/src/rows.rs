@@ -192,9 +192,9 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors that don't count as failures, because the page was read as far as a limit of the crawler
-/// allowed, or because it is a login page, or because only the target of its redirect was forgotten,
-/// or because the crawl only guessed that it is a sitemap.
+/// Errors that don't count as failures: the page was read up to a limit of the crawler, the page is
+/// a login page, `crawl forget` erased the target of a redirect, or a guessed sitemap doesn't
+/// exist.
 const READ_ALL_THE_SAME: [&str; 6] = [
     "body_truncated",
     "decoded_too_large",
@@ -207,8 +207,9 @@ const READ_ALL_THE_SAME: [&str; 6] = [
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
 /// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
-/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist: it answers 404 or
-/// 410, or with a page that is no sitemap. No link leads to it, so it isn't broken.
+/// The error of a `/sitemap.xml` that the crawl guessed and that doesn't exist: the server answers
+/// 404 or 410, or sends a page that is not a sitemap. No link leads to this URL, so it doesn't
+/// count as a broken link.
 pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
@@ -220,8 +221,8 @@ pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 /// The error of a redirect whose target `crawl forget` erased. The redirect isn't broken.
 const REDIRECT_FORGOTTEN: &str = "redirect_forgotten";
-/// The name for a redirect without a `Location` (RFC 9110 section 15.4). Never written to rows,
-/// because browsers show the body of such a response.
+/// The name for a redirect without a `Location` (RFC 9110 section 15.4). Rows don't record this as
+/// an error, because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
 /// The value of `unwanted` for a page that was requested only with HEAD, to check its status.
@@ -476,8 +477,8 @@ pub struct DelayRow {
     /// The new minimum gap, in milliseconds. Null if `reread` is set. Also null at the start of a
     /// run, when the delays in the settings apply again.
     pub delay: Option<u64>,
-    /// The settings in force from this time on that `crawl audit` judges by, with the tables and
-    /// keys of `crawl.toml`. Null if they are the same as in an earlier row.
+    /// The settings that `crawl audit` checks requests against from this time on, with the tables
+    /// and keys of `crawl.toml`. Null if they are the same as in an earlier row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
@@ -529,8 +530,8 @@ pub struct ReplayOrderRow {
 pub struct RenderEventRow {
     /// When the loop handled the message, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
-    /// `scripted` (a reader gave a page back, because scripts seem to build it), `wanted` (a page
-    /// requested a resource), `dropped` (a page no longer waits for a resource), `expired`
+    /// `scripted` (the thread that read a page found that scripts seem to build it), `wanted` (a
+    /// page requested a resource), `dropped` (a page no longer waits for a resource), `expired`
     /// (resources waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
     /// The number of the page. The pages of a run are numbered from 1, in the order in which they
@@ -555,8 +556,8 @@ pub struct RenderEventRow {
     pub result: Option<RenderResult>,
     /// Number of requests of this run that had ended when the loop handled the message.
     pub ended: u64,
-    /// Number of writer messages, over all runs, that were committed when the loop handled the
-    /// message.
+    /// Number of messages to the writer thread, over all runs, that were committed when the loop
+    /// handled this message.
     pub settled: u64,
 }
 
@@ -593,7 +594,8 @@ pub struct OperatorCommand {
     pub delay: Option<u64>,
     /// Number of requests of this run that had ended when the change was made.
     pub ended: u64,
-    /// Number of writer messages, over all runs, that were committed when the change was made.
+    /// Number of messages to the writer thread, over all runs, that were committed when the change
+    /// was made.
     pub settled: u64,
 }
 
@@ -608,12 +610,13 @@ pub struct RunStartEvent {
     pub round_began: u32,
     /// Length of `requests.jsonl` at the start of the run, in bytes.
     pub requests: u64,
-    /// Number of writer messages that were committed in all earlier runs.
+    /// Number of messages to the writer thread that were committed in all earlier runs.
     pub settled: u64,
     /// How the previous run ended, as in `waiting.jsonl`: the reason, and the detail if there is
     /// one. Null if the previous run was killed, or if this is the first run.
     pub before: Option<String>,
-    /// A digest of the settings that affect what is fetched, or when. Null in rows of older versions.
+    /// A digest of the settings that affect what is fetched, or when. Null in rows of older
+    /// versions.
     #[serde(default)]
     pub settings: Option<String>,
     /// Whether the file has the steps of rendered pages. False in rows of older versions.
@@ -633,7 +636,8 @@ pub struct HostTurn {
     pub purpose: String,
     /// Number of requests of this run that had ended when the permit was used.
     pub ended: u64,
-    /// Number of writer messages, over all runs, that were committed when the permit was used.
+    /// Number of messages to the writer thread, over all runs, that were committed when the permit
+    /// was used.
     pub settled: u64,
     /// Number of URLs that were settled or moved to the back of the queue without a request, plus
     /// the number of refused resources of rendered pages.
@@ -688,17 +692,18 @@ pub struct WaitingRow {
     /// Null in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Timestamp>,
-    /// Whether a new start may try the robots.txt before `next_try`, because the last request for it
-    /// got no answer, and the host is not paused for another reason. False in rows of older versions.
+    /// Whether a new start may request the robots.txt before `next_try`. True if the last request
+    /// for it got no answer and the host is not paused for another reason. False in rows of older
+    /// versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tried_at_start: bool,
     /// In the first line, the round of the run, from 1. Null in other lines and in rows of older
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// The first 100 pending URLs, if the robots.txt of the origin is unreachable, or the first 100
-    /// pending seeds, if the origin is unreachable for another reason. They are listed because
-    /// their server doesn't respond, so they and the links to them may be broken.
+    /// Pending URLs that may be broken, because their server doesn't respond. If the robots.txt of
+    /// the origin is unreachable, these are the first 100 pending URLs. If the origin is
+    /// unreachable for another reason, these are the first 100 pending seeds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
     /// In a line of an origin, the bucket (set of hosts) that contains the origin. Null if the

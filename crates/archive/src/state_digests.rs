@@ -16,8 +16,8 @@ use crate::rows::FileDigestRow;
 /// command only reads. Without new digests, `crawl verify` would report these files as damaged.
 /// Files that did not match the list before stay as listed, so that real damage is still reported.
 ///
-/// Create the guard before the folder is opened, and drop it after the folder is closed. Dropping it
-/// does nothing if a run has begun since. Errors are ignored, because the command itself did not
+/// Create the guard before the folder is opened, and drop it after the folder is closed. Dropping
+/// it does nothing if a run has begun since. Errors are ignored, because the command itself did not
 /// fail: the list then stays as it was.
 #[derive(Debug)]
 pub struct StateDigestGuard {
@@ -34,7 +34,8 @@ struct FolderBefore {
     is_write_once: fn(&str) -> bool,
     /// The files in the folder.
     files: BTreeSet<String>,
-    /// The listed files that matched the list.
+    /// The files in the folder that were as listed: their lengths matched the list and, unless they
+    /// are written only once, their digests too.
     matching: BTreeSet<String>,
 }
 

@@ -85,7 +85,8 @@ impl RecordCompressor {
         }
     }
 
-    /// Returns about how many bytes the records of a capture take, whose body has `body` bytes.
+    /// Returns the approximate size in bytes of the records of a capture whose body has `body`
+    /// bytes.
     pub(crate) fn expected_bytes(&self, body: usize) -> usize {
         let compressed = match self {
             RecordCompressor::Plain => body,

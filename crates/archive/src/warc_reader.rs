@@ -164,8 +164,9 @@ const HEADER_FIELD_PREFIX: &[u8] = b"http-header: ";
 /// Maximum number of characters of a file name to show in an error message.
 const MAX_NAME_SHOWN: usize = 200;
 
-/// Reads the records of a WARC file in order, whatever the file's name and compression. A record that is too long is skipped. Reading
-/// ends after any other error, because it is unknown where the next record begins.
+/// Reads the records of a WARC file in order. The compression is detected, whatever the file's
+/// name. A record that is too long is skipped. Reading ends after any other error, because it is
+/// unknown where the next record begins.
 pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
@@ -197,9 +198,9 @@ impl WarcReader {
         Ok(WarcReader::of(input, path, offset))
     }
 
-    /// Limits the length of HTTP bodies. A block may have the maximum header in addition. At the
-    /// first record with a longer block, reading ends, and the rest of that record is not
-    /// decompressed.
+    /// Limits the length of HTTP bodies. A record's block may be longer than this by the maximum
+    /// length of an HTTP header. At the first record with a longer block, reading ends, and the
+    /// rest of that record is not decompressed.
     #[must_use]
     pub fn max_body(mut self, bytes: u64) -> WarcReader {
         self.max_block_bytes = MAX_BLOCK_BYTES.min(bytes.saturating_add(MAX_HEAD_BYTES));
@@ -273,13 +274,14 @@ pub fn dom_at(dir: &Path, url: &str, place: &WarcRecordLocation, bytes: u64) -> 
     is_it.then_some(record.block)
 }
 
-/// Maximum number of records from a response record to its `metadata` record: those of a DOM, a
-/// screenshot and the request, and both.
+/// Maximum number of records from a response record to its `metadata` record: response, DOM,
+/// screenshot, request, metadata.
 const MAX_CAPTURE_RECORDS: usize = 5;
 
-/// Reads the names and values of the header fields of the response whose record is at `place`, which
-/// is from a row of the crawl in `dir`. For a revisit record with an empty block, such as that of a
-/// 304, the fields are in the capture's `metadata` record. `None` if the records can't be read.
+/// Reads the names and values of the header fields of the response whose record is at `place`,
+/// which is from a row of the crawl in `dir`. For a revisit record with an empty block, such as
+/// that of a 304, the fields are in the capture's `metadata` record. `None` if the records can't be
+/// read.
 #[must_use]
 pub fn head_fields_at(dir: &Path, place: &WarcRecordLocation) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let path = archive_file(dir, &place.file).ok()?;
@@ -431,7 +433,7 @@ fn read_alone(decoder: impl Read, max: u64, passes_over: bool) -> Result<(Fields
         record => record,
     };
     match record {
-        // Decodes the end of the member, which has a checksum of the record.
+        // This guard also decodes the end of the member, and so verifies the checksum there.
         Ok(_) if !plain.fill_buf()?.is_empty() => Err(Fault::Malformed(WRONG_LENGTH)),
         Err(Fault::TooLong { .. }) if passes_over => {
             io::copy(&mut plain, &mut io::sink())?;
@@ -477,7 +479,7 @@ fn read_plain(
 fn read_fields(plain: &mut Take<impl BufRead>) -> Result<Fields, Fault> {
     let mut bytes = Vec::new();
     plain.read_until(b'\n', &mut bytes)?;
-    // A line without an end has reached the end of the data, or the limit.
+    // If a line has no end, either the data ended or the limit (the second argument) was reached.
     let cut = |what, limit| match limit {
         0 => Fault::Malformed(what),
         _ => Fault::Short(what),

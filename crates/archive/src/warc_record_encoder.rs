@@ -80,8 +80,8 @@ const PNG: &str = "image/png";
 /// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
-    /// The compressed records in order: response or revisit, the `conversion` of a rendered page, its
-    /// screenshot, request, metadata.
+    /// The compressed records in order: response or revisit, the `conversion` of a rendered page,
+    /// its screenshot, request, metadata.
     pub(crate) records: Vec<u8>,
     /// The range in `records` of the first record. The index refers to this record.
     pub(crate) response: Range<usize>,
@@ -117,8 +117,8 @@ impl EncodedCapture {
         self.records.len() as u64
     }
 
-    /// Inserts a record about the rendered page behind any such records in `records`. Returns the
-    /// range of the new record.
+    /// Inserts a record about the rendered page into `records`, after earlier records about that
+    /// page. Returns the range of the new record.
     fn insert(&mut self, record: Vec<u8>) -> Range<usize> {
         let range = self.rendered_end..self.rendered_end + record.len();
         self.records.splice(range.start..range.start, record);

@@ -58,7 +58,7 @@ impl<R: BufRead> FrameDecoder<R> {
 impl<R: BufRead> Read for FrameDecoder<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.0.read(out).map_err(|error| match error.kind() {
-            // libzstd reports damage.
+            // libzstd reports damaged data as an error of the kind `Other`.
             ErrorKind::Other => io::Error::new(ErrorKind::InvalidData, error),
             _ => error,
         })

@@ -64,7 +64,7 @@ fn check(python: &Path, compression: WarcCompression, max_file_bytes: u64, least
     }
 }
 
-/// Returns a line of an index with a smaller length of the record.
+/// Returns an index line with the length of the record reduced by `bytes`.
 fn shorter(line: &str, bytes: u64) -> String {
     let (head, rest) = line.split_once("\"length\": \"").unwrap();
     let (length, rest) = rest.split_once('"').unwrap();

@@ -12,10 +12,11 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::client_error::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// How many bytes of a body are read before the body has to reserve [`BodyMemoryReservation`]. Most
-/// pages are shorter.
+/// How many bytes of a body are read before memory has to be reserved for it
+/// ([`BodyMemoryReservation`]). Most pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
-/// Maximum memory to reserve for an announced length before the bytes arrive.
+/// Maximum bytes to allocate for the announced length (`Content-Length`) of a body before they
+/// arrive.
 const MAX_RESERVED: u64 = 1 << 20;
 
 /// The limits of one body.

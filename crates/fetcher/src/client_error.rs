@@ -227,8 +227,9 @@ fn answering(error: &reqwest::Error, causes: &[&(dyn Error + 'static)]) -> Failu
     match io_kind(causes) {
         Some(io::ErrorKind::UnexpectedEof) => FailureKind::EmptyAnswer,
         Some(kind) if is_reset(kind) => FailureKind::Reset,
-        // Only TLS reports invalid data as an I/O error. In TLS 1.3, a server demands a client
-        // certificate only after the client's handshake (RFC 8446 section 4.4.2.4).
+        // Only TLS reports invalid data as an I/O error. In TLS 1.3, the alert of a server that
+        // demands a client certificate arrives after the client's handshake, while the client
+        // already waits for the answer (RFC 8446 section 4.4.2.4).
         Some(io::ErrorKind::InvalidData) => FailureKind::TlsFailed,
         _ => FailureKind::BadResponse,
     }

@@ -19,12 +19,12 @@ const ELAPSED: ClockId = ClockId::CLOCK_MONOTONIC;
 const READINGS: usize = 5;
 
 /// Produces [`Tick`]s that never go backwards. The time of day is read once, and elapsed time comes
-/// from a monotonic clock. So setting the system clock during a run does not affect politeness. Time
-/// for which the machine is suspended counts as elapsed.
+/// from a monotonic clock. So setting the system clock during a run does not affect politeness.
+/// Time for which the machine is suspended counts as elapsed.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     utc: Duration,
-    /// [`monotonic_time`] at `utc`.
+    /// The value of [`monotonic_time`] when the time of day was `utc`.
     since: Duration,
 }
 

@@ -324,8 +324,8 @@ impl Exchange {
     }
 
     /// Returns the kind of outcome for the scheduler: 429, 503, and any other answer with
-    /// `Retry-After` above zero ask us to wait (RFC 9110 section 10.2.3), except for a success (2xx)
-    /// and a 304, which leave nothing to retry.
+    /// `Retry-After` above zero ask us to wait (RFC 9110 section 10.2.3), except for a success
+    /// (2xx) and a 304, which leave nothing to retry.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         let retry_after = match self.status {

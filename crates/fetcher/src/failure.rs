@@ -68,8 +68,8 @@ impl ExchangeFailure {
         self.kind.name()
     }
 
-    /// Returns the name of the kind. For TLS and proxies, also the detail, which says what to change:
-    /// the certificate, or the proxy's password.
+    /// Returns the name of the kind. For TLS and proxies, also the detail, which says what to
+    /// change: the certificate, or the proxy's password.
     #[must_use]
     pub fn reason(&self) -> String {
         match self.kind {

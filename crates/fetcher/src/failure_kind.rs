@@ -11,7 +11,7 @@ pub enum FailureKind {
     WrongPermit,
     /// The URL can't be put into a request. Nothing was sent.
     BadUrl,
-    /// The host's address is not allowed, by the general rules or by the operator's.
+    /// The general rules or the operator's settings don't allow the host's address.
     AddressRefused,
     /// The host's name is too long or invalid. No look-up was made.
     NameTooLong,
@@ -83,7 +83,7 @@ pub enum FailurePhase {
     /// The TLS handshake.
     Tls,
     /// Sending the request and waiting for the complete head of the answer. This is also the phase
-    /// if the time for the whole exchange runs out before that.
+    /// if the time for the whole exchange runs out before the head is complete.
     FirstByte,
     /// Reading the body.
     Body,

@@ -201,8 +201,9 @@ impl Fetcher {
         }
     }
 
-    /// Returns the number of name look-ups that used only the address family that answered first,
-    /// because too many other look-ups were waiting for their slower family.
+    /// Returns how many name look-ups used only one address family, the one that answered first.
+    /// Such a look-up doesn't wait for the slower family, because too many other look-ups wait for
+    /// theirs.
     #[must_use]
     pub fn one_family_lookups(&self) -> u64 {
         self.names.one_family_lookups()

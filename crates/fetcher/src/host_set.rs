@@ -1,4 +1,5 @@
-//! Hosts that need other connections than most.
+//! A bounded set of hosts. It records which hosts need a special kind of connection, such as
+//! HTTP/1.1 only.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};

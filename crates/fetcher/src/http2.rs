@@ -1,5 +1,5 @@
-//! What the crate needs to know of HTTP/2: limits on what a server may send before we read it, and
-//! how a server refuses HTTP/2.
+//! The code that depends on HTTP/2: limits on what a server may send before we read it, and the
+//! errors with which a server refuses a request over HTTP/2.
 
 use h2::Reason;
 use reqwest::ClientBuilder;
@@ -24,7 +24,7 @@ pub(crate) fn limits_of_http2(builder: ClientBuilder, max_header_bytes: u32) -> 
 }
 
 /// Returns whether the server did not process a request (RFC 9113 section 8.7): it refused the
-/// stream, or closed the connection gracefully and left the stream out.
+/// stream, or closed the connection gracefully without processing the stream.
 pub(crate) fn is_unprocessed(error: &reqwest::Error) -> bool {
     cause::<h2::Error>(error).is_some_and(|refusal| {
         let reason = refusal.reason();

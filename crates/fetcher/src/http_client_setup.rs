@@ -44,7 +44,7 @@ pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, Fetche
     Ok(headers)
 }
 
-/// Creates a client. All clients of a fetcher have clones of the same `tls`, so they share
+/// Creates a client. All clients of a fetcher have clones of the same `tls`, so they share TLS
 /// sessions.
 pub(crate) fn client(
     config: &FetchConfig,

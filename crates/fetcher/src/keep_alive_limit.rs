@@ -62,7 +62,8 @@ impl KeepAliveLimiter {
         }
     }
 
-    /// Begins a request over a kept connection. Returns `None` if the limit is reached.
+    /// Begins a request over a connection that is kept alive afterwards. Returns `None` if the
+    /// limit of such connections is reached.
     pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeepAliveRequestGuard<'_>> {
         let mut state = self.state();
         if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {

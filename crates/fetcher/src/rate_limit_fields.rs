@@ -28,16 +28,16 @@ struct Window {
 /// Parses `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `-Remaining` and
 /// `-Reset`. Each of the older names may also start with `X-RateLimit-` or `X-Rate-Limit-`.
 ///
-/// If the quota is used up, the result is a wait until the reset. Otherwise the remaining quota is
-/// spread over the time until the reset, and a policy's quota over its window; the longest gap
-/// applies. Quotas of anything but requests, such as bytes, are ignored, as are invalid fields.
-/// Returns `None` if no field sets a limit.
+/// If the quota is used up, the result is a wait until the reset. Otherwise each field sets a gap
+/// between requests: the remaining quota is spread over the time until the reset, and a policy's
+/// quota is spread over its window. The longest gap applies. Quotas of anything but requests, such
+/// as bytes, are ignored. So are invalid fields. Returns `None` if no field sets a limit.
 ///
 /// The newest form is `RateLimit-Policy: "name";q=100;w=60` with `RateLimit: "name";r=50;t=30`
 /// (draft-ietf-httpapi-ratelimit-headers-08 and later). Older forms are `RateLimit: limit=100,
 /// remaining=50, reset=30` with `RateLimit-Policy: 100;w=60` (-07), and `RateLimit-Limit: 100,
 /// 100;w=60` (-03). `X-RateLimit-Reset` is the number of seconds from now on some servers, and a
-/// time since the epoch on others; its size shows which.
+/// time since the epoch on others; the size of the number shows which.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
     let is_of_these = |name: &str| name.starts_with("ratelimit") || name.starts_with("x-rate");

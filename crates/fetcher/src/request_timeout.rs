@@ -86,8 +86,8 @@ pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output>
 }
 
 /// Returns whether the request of this task, within [`in_time`], was sent over a connection of an
-/// earlier request. If a connection was also made in the meantime, returns false: either one may
-/// have been used.
+/// earlier request. If a new connection was made in the meantime, returns false, because the
+/// request may have used the new one.
 pub(crate) fn is_on_kept_connection() -> bool {
     let is_kept =
         |stage: &watch::Sender<RequestStage>| !matches!(*stage.borrow(), RequestStage::Answer(_));

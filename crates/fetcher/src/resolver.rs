@@ -103,8 +103,8 @@ impl CheckedResolver {
         }
     }
 
-    /// Returns the number of look-ups that used only the address family that answered first,
-    /// because too many other look-ups were waiting for their slower family.
+    /// Returns how many look-ups used only one address family, the one that answered first. Such a
+    /// look-up doesn't wait for the slower family, because too many other look-ups wait for theirs.
     pub(crate) fn one_family_lookups(&self) -> u64 {
         self.one_family.load(Ordering::Relaxed)
     }

@@ -178,7 +178,7 @@ impl Secrets {
     }
 
     /// Returns a function that maps positions in `text` to positions in the redacted text. A
-    /// position within a secret moves to its end.
+    /// position within a secret moves to the end of the text that replaces the secret.
     pub fn moved(&self, text: &str) -> impl Fn(usize) -> usize + use<> {
         let places = self.places(text);
         move |at| {

@@ -47,8 +47,8 @@ pub struct SigningSettings {
     pub when: SignWhen,
 }
 
-/// The result of checking an answer for a demand for a signature: it has none, the next request meets
-/// the demand, or the demand can't be met.
+/// The result of checking an answer for a demand for a signature: it has none, the next request
+/// meets the demand, or the demand can't be met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureDemandResult {
     /// The answer demands no signature.
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(learn(true, FIELD), refused);
         assert_eq!(learn(false, FIELD), SignatureDemandResult::Met);
         assert_eq!(challenges.next_signature(&url).nonce, None);
-        // The server requests a nonce of its own. The nonce is used once.
+        // The server requests a signature with a nonce that it chose. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
         assert_eq!(learn(true, &nonce), SignatureDemandResult::Met);
         assert_eq!(challenges.next_signature(&url).nonce.as_deref(), Some("n"));

@@ -50,7 +50,7 @@ pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, F
 
 /// The last TLS session of each host.
 ///
-/// The library's own store keeps eight per host, for 32 hosts.
+/// The library's own store would keep eight sessions per host, but only for 32 hosts.
 #[derive(Debug)]
 struct Sessions {
     max_hosts: usize,

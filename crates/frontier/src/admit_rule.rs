@@ -9,16 +9,16 @@ use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 /// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// The values that a queue stores for a pending URL: those that decide its position, and the depth
-/// and redirects of the path that led to it.
+/// The values that a queue stores for a pending URL. The values decide the URL's position in the
+/// queue, and record the path that led to the URL (depth and redirects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingUrlFields {
     /// Whether the URL was tried before.
     pub retried: bool,
     /// The priority. URLs with the lowest number are leased first.
     pub priority: u8,
-    /// A [`distance`](crate::parts::distance): the depth in its low bits, and the hops off scope in
-    /// its highest byte.
+    /// A [`distance`](crate::parts::distance). The low bits hold the depth, and the highest byte
+    /// holds the number of links followed outside the crawl's scope.
     pub depth: u32,
     /// The number of consecutive redirects on the path to the URL.
     pub redirects: u8,
@@ -33,7 +33,7 @@ pub struct PendingUrlFields {
 /// The position of a pending URL among the URLs of its origin. The lowest rank is leased first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueRank {
-    /// 1 for a retry, else 0.
+    /// 0 for a first attempt, 1 for a retry. So retries are leased after all first attempts.
     pub round: u8,
     /// The priority of the URL's [`PendingUrlFields`]; 0 for a retry.
     pub priority: u8,
@@ -94,15 +94,18 @@ pub enum AdmitAction {
     Enter,
     /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// The URL stays pending and moves forward in its queue, or takes a nearer path.
+    /// The URL stays pending, but its place changes: it moves forward in its queue, takes a nearer
+    /// path, or becomes a seed or another kind.
     Improve {
         /// The new place.
         place: PendingUrlFields,
-        /// Whether the admission's path to the URL is nearer than the stored one. If so, the
-        /// admission's `via` replaces the stored one.
+        /// Whether the admission's path to the URL is nearer than the stored one: it has a lower
+        /// distance, or the same distance and fewer redirects. If so, the admission's `via`
+        /// replaces the stored one.
         nearer: bool,
     },
-    /// The URL stays deferred, and takes the nearer path and the exclusion of the admission.
+    /// The URL stays deferred. The path and the exclusion of the admission replace the stored ones,
+    /// because the path is nearer.
     DeferNearer,
     /// Nothing changes.
     Stay,
@@ -123,8 +126,7 @@ impl PendingUrlFields {
         }
     }
 
-    /// Creates the place of a URL that is not pending, with the given distance. All fields except
-    /// the distance are unused.
+    /// Creates a place for a URL that is not pending. Only the distance of such a place is used.
     pub(crate) fn at(distance: u32) -> PendingUrlFields {
         PendingUrlFields {
             retried: false,

@@ -20,7 +20,8 @@ pub enum CrawlTransferItem {
     Host {
         /// The host.
         host: HostKey,
-        /// The wake time of the host, in microseconds since the Unix epoch.
+        /// No requests to the host are allowed before this time, in microseconds since the Unix
+        /// epoch.
         wake: u64,
         /// The host's state, as opaque bytes.
         bytes: Vec<u8>,

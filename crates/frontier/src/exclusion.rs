@@ -41,7 +41,7 @@ impl fmt::Display for NotFetchedReason {
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $code:literal, $name:literal;)*) => {
-        /// A kind of reason why a URL is not fetched. The written form is the name in lower case.
+        /// A kind of reason why a URL is not fetched. The written form is the name in snake case.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Reason {
@@ -104,7 +104,7 @@ reasons! {
     Unusable = 10, "unusable";
     /// The host's address must not be contacted.
     Address = 11, "address";
-    /// The site does not allow what the crawl uses pages for.
+    /// The site forbids the purpose that the crawl uses pages for.
     Usage = 12, "usage";
     /// A request for the URL looks like it would trigger an action.
     Action = 13, "action";
@@ -112,11 +112,11 @@ reasons! {
     Duplicate = 14, "duplicate";
     /// The URL may be fetched, but this run only estimates the cost of a crawl.
     Planned = 15, "planned";
-    /// Not drawn for the sample.
+    /// The crawl fetches a random sample of URLs, and this URL was not drawn.
     Sample = 16, "sample";
-    /// The archive of a replayed crawl lacks the site's rules.
+    /// The crawl is a replay, and the archive that it reads lacks the site's robots.txt.
     NotArchived = 17, "not_archived";
-    /// Removed from the crawl, and not fetched again.
+    /// The operator erased the URL from the crawl, and it is not fetched again.
     Forgotten = 18, "forgotten";
     /// Listed only in sitemaps that are on other hosts and that the robots.txt of the URL's own
     /// host doesn't name.

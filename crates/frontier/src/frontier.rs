@@ -16,8 +16,8 @@ use crate::visit::LastVisit;
 ///
 /// # Requirements for implementations
 /// 1. **One state.** A URL is unknown, pending, leased, deferred or settled (fetched, failed,
-///    excluded), and never in two of these states. A settled URL stays settled, except as clauses 10
-///    and 11 allow.
+///    excluded), and never in two of these states. A settled URL stays settled, except as clauses
+///    10 and 11 allow.
 /// 2. **One transaction.** The changes of a [`Transaction`] take effect together at its commit, or
 ///    not at all. When `commit` returns, they are as durable as the implementation promises. No
 ///    reader sees part of a transaction.
@@ -39,10 +39,10 @@ use crate::visit::LastVisit;
 ///    after a crash, and add up.
 /// 8. **`lease` and `release` are quick** and never wait for a commit in progress.
 /// 9. Stored bytes are returned unchanged and are never interpreted.
-/// 10. **Visits.** A URL that was settled with a [`LastVisit`] becomes pending again, as if new, when a
-///     transaction requests due visits or that URL. It has the depth, priority, kind and `via` of
-///     its last lease. The stored visit remains until the URL is settled with another. Admitting a
-///     settled URL as a link doesn't make it pending.
+/// 10. **Visits.** A URL that was settled with a [`LastVisit`] becomes pending again, as if new,
+///     when a transaction requests due visits or that URL. It has the depth, priority, kind and
+///     `via` of its last lease. The stored visit remains until the URL is settled with another.
+///     Admitting a settled URL as a link doesn't make it pending.
 /// 11. **Lifted exclusions.** A URL that was excluded when it was admitted has no visit. It stays
 ///     settled until [`Transaction::readmit`] gives it another state.
 ///

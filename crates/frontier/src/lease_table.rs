@@ -92,7 +92,7 @@ pub struct LeaseTable {
     pub commit: u64,
 }
 
-/// A leased URL and its committed entry.
+/// A leased URL and its committed queue entry.
 struct LeasedUrl {
     origin: Origin,
     queued: QueuedUrl,
@@ -211,7 +211,7 @@ impl LeaseTable {
             .map(|queue| (queue.id, queue.queued))
     }
 
-    /// Returns the committed entry of a leased URL, or `None` if the URL is not leased.
+    /// Returns the committed queue entry of a leased URL, or `None` if the URL is not leased.
     #[must_use]
     pub fn leased(&self, fingerprint: Fingerprint) -> Option<&QueuedUrl> {
         let leased = self.leased.get(&fingerprint);

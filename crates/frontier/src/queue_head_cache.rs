@@ -7,14 +7,15 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::admit_rule::QueueRank;
 
-/// A refill of one queue head reads at most the cache's limit divided by this number. With the
-/// default limit, this is 32 entries, enough for half a minute at one request per second.
+/// A refill of a queue head (the cached first entries of a queue) reads at most the cache's limit
+/// divided by this number. With the default limit, this is 32 entries, enough for half a minute at
+/// one request per second.
 const HEAD_SHARE: usize = 1024;
 
 /// A cache of the first entries of recently leased queues.
 pub(crate) struct QueueHeadCache<V> {
     heads: HashMap<Origin, QueueHead<V>>,
-    /// The number of entries in memory, plus one for each head.
+    /// The number of cached entries, plus one for each queue head.
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
@@ -254,7 +255,7 @@ mod tests {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
         }
-        // With the weight of the head itself, these entries make up half of the limit.
+        // The weight of these entries and of the head itself is half of the limit.
         for seq in 0..32_767 {
             heads.offer(&origin(0), rank(seq), ());
         }

@@ -51,13 +51,13 @@ pub trait Transaction {
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
     /// Makes settled URLs pending again whose due time can't be right, for example because a clock
-    /// was wrong. Takes at most `most` URLs, and returns their number. All times are in seconds, and
-    /// `now` counts from the Unix epoch.
+    /// was wrong. Takes at most `most` URLs, and returns their number. All times are in seconds,
+    /// and `now` counts from the Unix epoch.
     ///
     /// A correct due time is at most `longest` after the visit. So a due time more than `longest`
-    /// after `now` is wrong if the visit is dated after `now`, or at `now - longest` or earlier.
-    /// With `longest` `None`, each due time after `now` is wrong if the visit is dated after `now`.
-    /// That takes time in proportion to the number of visits that aren't due.
+    /// after `now` is wrong if the visit is dated after `now`, or at `now - longest` or earlier. If
+    /// `longest` is `None`, a due time after `now` is wrong if the visit is dated after `now`. In
+    /// this case the search reads all visits that aren't due.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -75,9 +75,10 @@ pub trait Transaction {
     /// [`FrontierError`] if the store fails.
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError>;
 
-    /// Gives a URL that was excluded when it was admitted the state, path and place of `admission`,
-    /// as if the URL were new. Returns whether the URL changed. A URL in any other state stays as it
-    /// is, and so does one with a stored visit, which [`Transaction::visit_due`] makes pending.
+    /// Admits a URL again that was excluded when it was admitted, as if the URL were new: it gets
+    /// the state, path and place of `admission`. Returns whether the URL changed. A URL in any
+    /// other state stays as it is. So does an excluded URL with a stored visit, because
+    /// [`Transaction::visit_due`] makes it pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -110,8 +111,8 @@ pub trait Transaction {
     /// Stores the copy of an origin's robots.txt, as opaque bytes.
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]);
 
-    /// Records that the first `length` bytes of `file` cover everything settled in this transaction
-    /// and before. These bytes must already be on disk.
+    /// Records that the first `length` bytes of `file` contain the rows of everything settled in
+    /// this transaction and before. These bytes must already be on disk.
     fn mark(&mut self, file: &str, length: u64);
 
     /// Stores bytes of the caller under `name`.

@@ -13,8 +13,8 @@ pub struct KnownUrlDetails {
     pub depth: u32,
     /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope.
     pub hops_off: u8,
-    /// The page that the URL was found on. `None` once the URL is settled, because the URL's row
-    /// then names the page.
+    /// The page that the URL was found on. `None` once the URL is settled: from then on, the
+    /// crawl's records name the page.
     pub via: Option<CanonicalUrl>,
 }
 

@@ -8,8 +8,8 @@ use crate::url_to_admit::distance;
 
 /// The last visit of a settled URL, stored for its next visit.
 ///
-/// Times are in seconds since the Unix epoch, and are only compared with each other, never with a
-/// clock.
+/// Times are in seconds since the Unix epoch. A frontier compares them only with times that the
+/// caller passes, and never reads a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastVisit {
     /// When the visit was made, in seconds since the Unix epoch.

@@ -50,7 +50,8 @@ pub struct SharedCrawlStatus {
     /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
     /// of their bucket (even if the bucket has no owner), links in transit between groups of
     /// database servers, or lost URLs that have to be reopened. Also true while buckets move
-    /// between groups, because some worker must list their deferred URLs at the end of the crawl.
+    /// between groups, because a worker must list the deferred URLs of these buckets in its records
+    /// at the end of the crawl.
     pub links_wait: bool,
     /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
     pub own_links_wait: bool,
@@ -101,7 +102,8 @@ pub struct SharedCrawlStatus {
 /// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
 ///    depth wins, no matter how many processes find the URL at once.
 pub trait WorkerFrontier: Frontier {
-    /// Begins a transaction, as [`Frontier::begin`] does, that also has the methods for workers.
+    /// Begins a transaction like [`Frontier::begin`]. The transaction also has the methods of
+    /// [`WorkerTransaction`].
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails or the leases of this worker ended.
@@ -122,9 +124,9 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
     fn owned_buckets(&self) -> Vec<i32>;
 
-    /// Returns the buckets (sets of hosts) that this worker owns, each with its epoch: the number of
-    /// times that workers have taken the bucket. Of two workers that owned a bucket, the one with
-    /// the larger epoch owned it last.
+    /// Returns the buckets (sets of hosts) that this worker owns, each with its epoch: the number
+    /// of times that workers have taken the bucket. Of two workers that owned a bucket, the one
+    /// with the larger epoch owned it last.
     fn bucket_epochs(&self) -> BTreeMap<i32, i64>;
 
     /// Returns the number of buckets that this worker's group of database servers serves.

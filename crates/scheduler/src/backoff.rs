@@ -28,8 +28,8 @@ pub(crate) struct Backoff {
     /// Number of pauses in a row, each twice as long as the one before. Above 0, only one request
     /// may be in flight.
     pub(crate) trip_level: u8,
-    /// Number of answers since the slow restart after a pause began; each halves the gap. 0 outside
-    /// a slow restart.
+    /// Number of answers since the last pause, while the host restarts slowly: each answer halves
+    /// the gap, until it is as short as usual. 0 if the host doesn't restart slowly.
     pub(crate) ease: u8,
     /// Number of failed requests since the last answer.
     pub(crate) fails: u32,

@@ -116,9 +116,10 @@ impl ScheduledHost {
     }
 
     /// Removes free slots until the free slots and the requests in flight together are at most
-    /// `per_host`. The slots that become ready first are removed first. The latest request end of
-    /// the removed slots moves to a remaining slot. At least one slot remains, so that its gap
-    /// still applies if `per_host` is raised while requests are in flight.
+    /// `per_host`. The slots that become ready first are removed first. If the last request of a
+    /// removed slot ended later than that of a remaining slot, the remaining slot takes over this
+    /// later end. At least one slot remains, so that its gap still applies if `per_host` is raised
+    /// while requests are in flight.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);

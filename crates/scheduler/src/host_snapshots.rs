@@ -303,8 +303,8 @@ impl Scheduler {
     }
 
     /// Adds a used slot. If the host then has too many slots, drops the slot that becomes ready
-    /// first. If the last request of the dropped slot ended later than those of the remaining
-    /// slots, moves that end to a remaining slot.
+    /// first. If the last request of the dropped slot ended later than that of a remaining slot,
+    /// the remaining slot takes over this later end.
     fn add_slot(&mut self, id: u32, slot: HostRequestSlot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {

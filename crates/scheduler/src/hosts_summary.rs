@@ -145,8 +145,8 @@ impl Scheduler {
         summary
     }
 
-    /// Returns the hosts that [`HostsSummary::waiting_hosts`] counts at `now`. This visits all hosts
-    /// in memory.
+    /// Returns the hosts that [`HostsSummary::waiting_hosts`] counts at `now`. This visits all
+    /// hosts in memory.
     #[must_use]
     pub fn waiting_hosts(&self, now: Tick) -> Vec<WaitingHost> {
         let now = self.now.max(now);

@@ -91,9 +91,9 @@ impl Scheduler {
     /// Replaces the operator's politeness, except delays set by [`Scheduler::set_delay`] and the
     /// number of look-ups ([`Politeness::look_ups`]), which is fixed.
     ///
-    /// No wait requested by a host ends earlier, and a gap under way keeps the stricter of the old
-    /// and new rules. Requests in flight end normally. If they exceed the new limits, no request is
-    /// issued until enough of them have ended. Visits all hosts in memory.
+    /// No wait requested by a host ends earlier. A gap under way ends when both the old and the new
+    /// rules allow it. Requests in flight end normally. If they exceed the new limits, no request
+    /// is issued until enough of them have ended. Visits all hosts in memory.
     pub fn set_politeness(&mut self, now: Tick, politeness: Politeness) {
         self.advance(now);
         let politeness = politeness.made_usable();

@@ -14,8 +14,9 @@ const MAX_VISIT_TIMES: usize = 64;
 
 /// The pace set by a robots.txt. The default is no pace.
 ///
-/// RFC 9309 defines no such lines: `Crawl-delay` is common practice, and `Request-rate` and
-/// `Visit-time` are from the draft "An Extended Standard for Robot Exclusion" (Conner, 1996).
+/// RFC 9309 doesn't define the lines that set a pace. `Crawl-delay` is common practice, and
+/// `Request-rate` and `Visit-time` are from the draft "An Extended Standard for Robot Exclusion"
+/// (Conner, 1996).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PaceFromRobots {
     /// `Crawl-delay`: the minimum gap.

@@ -36,8 +36,9 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Maximum requests in flight in total.
     pub concurrency: u32,
-    /// Maximum permits whose host name is being looked up. `concurrency` doesn't count these permits.
-    /// With 0, the look-up is a part of the request, which `concurrency` counts from its start.
+    /// Maximum permits whose host name is being looked up. `concurrency` doesn't count these
+    /// permits. With 0, the look-up is a part of the request, which `concurrency` counts from its
+    /// start.
     pub look_ups: u32,
     /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,

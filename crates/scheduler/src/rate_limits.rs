@@ -20,8 +20,8 @@ use crate::tick::Tick;
 
 /// Maximum time between two requests, however low the rate.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Maximum time since a limiter was created that is passed to governor, in nanoseconds (146 years).
-/// Larger values could overflow there.
+/// Maximum age of a limiter in nanoseconds (146 years). A longer age is passed to governor as this
+/// value, because larger values could overflow there.
 const MAX_NANOS: u64 = 1 << 62;
 
 /// A maximum number of requests per second, evenly spaced.
@@ -35,8 +35,8 @@ pub struct MaxRateLimiter {
     last: u64,
     /// The earliest time for the next request that the counted requests allow.
     opens_at: Tick,
-    /// The earliest time for the next request that the requests of [`MaxRateLimiter::note_earlier`]
-    /// allow.
+    /// The earliest time for the next request that the requests recorded by
+    /// [`MaxRateLimiter::note_earlier`] allow.
     earlier_until: Tick,
 }
 
@@ -71,7 +71,7 @@ impl MaxRateLimiter {
     }
 
     /// Changes the rate. The current wait does not end earlier. The first interval of the new rate
-    /// starts now: without an earlier limit, the time of the last request is unknown.
+    /// starts now, because the time of the last request is unknown if there was no limit before.
     pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
         let before = std::mem::replace(&mut self.interval, interval(per_second));
         if self.interval != before {
@@ -105,8 +105,8 @@ impl MaxRateLimiter {
                 let quota = quota.allow_burst(NonZeroU32::MIN);
                 RateLimiter::direct_with_clock(quota, self.clock.clone())
             });
-            // governor refuses the request and changes nothing if the caller did not wait for
-            // `opens_at`.
+            // Ignore the result. If the caller did not wait for `opens_at`, governor refuses the
+            // request and changes nothing.
             let _ = limiter.check();
             if let Err(refusal) = limiter.check() {
                 self.opens_at = refusal.earliest_possible().0;

@@ -57,7 +57,8 @@ impl ScheduledHost {
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
         let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
-        // Up to a millisecond, a slow gap counts as over even if the steady gap is shorter.
+        // A slow gap of at most a millisecond ends the slow restart, even if the steady gap is
+        // shorter.
         slow <= gap.max(1000)
     }
 
@@ -272,7 +273,8 @@ impl ScheduledHost {
             .collect()
     }
 
-    /// Ends a request to this host, and lengthens the gap by the fraction `stretch`.
+    /// Ends a request to this host. The gap after it is lengthened by the fraction `stretch` (the
+    /// jitter).
     pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);

@@ -58,8 +58,9 @@ pub struct RateLimit {
 pub enum OutcomeKind {
     /// The host answered, whatever the status.
     Answered,
-    /// 429 or 503: the host asked us to slow down (RFC 6585 section 4, RFC 9110 section 15.6.4). Or
-    /// another answer with a Retry-After, such as a redirect to be followed only after it.
+    /// The host wants us to slow down: it answered with 429 or 503 (RFC 6585 section 4, RFC 9110
+    /// section 15.6.4), or with another status and a Retry-After, such as a redirect that may be
+    /// followed only after that wait.
     AskedToWait {
         /// The answer's Retry-After, which counts from the answer's end (RFC 9110 section 10.2.3).
         /// If two such answers in a row have a wait of zero, the default wait follows.

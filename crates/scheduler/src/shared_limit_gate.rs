@@ -69,9 +69,8 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns whether a host that has reserved a request at this gate (shared limit) may be
-    /// fetched from now. False during the delay, or if the requests in flight use up a lowered
-    /// limit.
+    /// Returns whether a host that has reserved a request at this gate (shared limit) may send the
+    /// request now. False during the delay, or if the requests in flight use up a lowered limit.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }

@@ -169,8 +169,8 @@ fn fill<'a>(
         let mut transaction = begin();
         for _ in 0..PAGES_PER_COMMIT.min(pages - done) {
             let page = web.page(is_own);
-            // The lease may fail if all URLs of the host are new: the queue on the database server
-            // doesn't have them until the commit.
+            // If all URLs of the host are new, none can be leased yet: the database server gets
+            // them only at the commit.
             let Some(lease) = frontier.lease(&page.origin).unwrap() else {
                 continue;
             };

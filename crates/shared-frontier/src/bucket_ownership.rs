@@ -34,7 +34,8 @@ pub(crate) struct BucketOwnership {
     buckets: RwLock<HashMap<i32, OwnedBucket>>,
 }
 
-/// The ownership of one bucket: its epoch, and when it was requested and taken.
+/// The ownership of one bucket: its epoch (the number of times it was taken), and when it was
+/// requested and taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedBucket {
     pub(crate) epoch: i64,
@@ -62,8 +63,8 @@ struct Held {
 }
 
 impl BucketOwnership {
-    /// Creates an ownership without buckets. The request that took the worker's name was sent at
-    /// `sent_at`.
+    /// Creates an ownership without buckets. The lease on the worker's name counts from `sent_at`,
+    /// when the request for the name was sent.
     pub(crate) fn new(
         crawl: i32,
         life: WorkerProcessIdentity,
@@ -84,7 +85,7 @@ impl BucketOwnership {
         }
     }
 
-    /// Adds buckets. The request that took them was sent at `sent_at`.
+    /// Adds buckets. Their leases count from `sent_at`, when the request for the buckets was sent.
     pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();
@@ -200,8 +201,8 @@ impl BucketOwnership {
         }
         let renewed: HashSet<i32> = buckets.into_iter().collect();
         let mut held = self.held();
-        // This heartbeat did not renew buckets that were added while it was in flight. Their leases
-        // end earlier, until the next heartbeat renews them.
+        // Buckets that were added while this heartbeat was in flight were not renewed. Their leases
+        // may end earlier than the renewed ones, so use the earliest end.
         let owned = self.owned();
         let new = owned.iter().filter(|(b, _)| !renewed.contains(b));
         let first = new.map(|(_, bucket)| bucket.sent_at).min();

@@ -22,7 +22,8 @@ pub(crate) const CRAWL_META: &str = "crawl ";
 pub(crate) struct TransactionColumns {
     /// The commit's number among the commits of this worker.
     pub(crate) number: i64,
-    /// The pages and bytes of all runs of the worker, if they changed.
+    /// The number of pages that the worker has used in all its runs, if it changed. Likewise,
+    /// `bytes` is the number of bytes.
     pages: Option<i64>,
     bytes: Option<i64>,
     fence: FenceColumns,
@@ -92,7 +93,7 @@ struct OriginColumns {
     name: Vec<String>,
 }
 
-/// Stored bytes of origins or hosts.
+/// The bytes stored for origins (robots.txt copies) or for hosts (their states).
 #[derive(Default)]
 struct KeptColumns {
     b: Vec<i32>,
@@ -157,7 +158,8 @@ struct NumberColumns {
     number: Vec<i64>,
 }
 
-/// The progress of reopening lost URLs in each bucket.
+/// The progress of reopening lost URLs in each bucket. A URL is lost if the worker that settled it
+/// has lost its directory.
 #[derive(Default)]
 struct BucketToReopenColumns {
     worker: Vec<i32>,
@@ -333,7 +335,8 @@ impl TransactionColumns {
         columns.note.push(note(state.note));
     }
 
-    /// Removes a link from another worker, because this commit admits it.
+    /// Deletes the stored row of a link that another worker sent, because this commit admits the
+    /// link.
     pub(crate) fn taken(&mut self, key: LinkFromWorkerKey) {
         self.taken.b.push(key.b);
         self.taken.sender.push(key.sender);

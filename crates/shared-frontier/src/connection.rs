@@ -112,8 +112,8 @@ impl ServerConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // In this mode the driver passes the stream through `MakeGuardedConnect`, which checks
-            // messages. The connection stays unencrypted.
+            // The driver uses `MakeGuardedConnect`, which checks messages, only if TLS is required.
+            // So require TLS here. `MakeGuardedConnect` leaves the connection unencrypted anyway.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
         }
@@ -126,7 +126,7 @@ impl ServerConfig {
     }
 }
 
-/// Runs work with a time limit.
+/// Waits for a database operation, but only up to a time limit.
 pub(crate) async fn within<T>(
     limit: Duration,
     work: impl Future<Output = DatabaseResult<T>>,

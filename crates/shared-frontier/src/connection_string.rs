@@ -58,8 +58,8 @@ impl ConnectionString {
     ///
     /// # Errors
     /// [`SharedCrawlError::ConnectionString`], which does not show the string, or
-    /// [`SharedCrawlError::WeakEncryption`] for an `sslmode` that encrypts without verifying the database
-    /// server.
+    /// [`SharedCrawlError::WeakEncryption`] for an `sslmode` that encrypts without verifying the
+    /// database server.
     pub fn parse(text: &str) -> Result<ConnectionString, SharedCrawlError> {
         let bad = |what: &str| SharedCrawlError::ConnectionString {
             source: what.to_owned().into(),

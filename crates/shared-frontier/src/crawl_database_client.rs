@@ -81,8 +81,9 @@ impl CrawlDatabaseClient {
         let mut ends_at = None;
         loop {
             match statement(Arc::clone(&session)) {
-                // Heartbeats extend the leases, but must not prolong the retries of a statement
-                // that always breaks its connection.
+                // `ends_at` is the end of the leases as of the first failure. Later heartbeats
+                // extend the leases, but must not prolong the retries: a statement that always
+                // breaks its connection would be retried forever.
                 Err(why)
                     if is_cut(why.as_ref()) && ends_at.is_none_or(|at| Instant::now() < at) =>
                 {

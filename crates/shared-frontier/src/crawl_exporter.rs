@@ -79,8 +79,8 @@ impl CrawlExporter {
     /// all server groups of the crawl.
     ///
     /// # Errors
-    /// [`SharedCrawlError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
-    /// reopened, or the crawl was moved to another directory.
+    /// [`SharedCrawlError`] gives the reason: a worker is alive, a bucket is being moved, URLs have
+    /// to be reopened, or the crawl was moved to another directory.
     pub fn begin(
         urls: &[String],
         credentials: &PasswordSources,
@@ -126,8 +126,8 @@ impl CrawlExporter {
     /// Records that the crawl is in its new directory now, so that no worker continues it.
     ///
     /// # Errors
-    /// [`SharedCrawlError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
-    /// errors of the database servers. After an error, workers may continue the crawl.
+    /// [`SharedCrawlError::WentOn`] if the crawl was changed or moved elsewhere in the meantime,
+    /// and errors of the database servers. After an error, workers may continue the crawl.
     pub fn finish(&self) -> Result<(), SharedCrawlError> {
         let mut noted = Vec::new();
         for group in &self.groups {

@@ -30,7 +30,8 @@ type EncryptedSocket = <Encrypting as MakeTlsConnect<Socket>>::Stream;
 type EncryptingConnect = <Encrypting as MakeTlsConnect<Socket>>::TlsConnect;
 type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Creates guarded streams. They are encrypted, unless `tls` is `None`.
+/// Creates [`GuardedStream`]s, which check incoming messages. The streams are encrypted unless
+/// `tls` is `None`.
 #[derive(Clone)]
 pub(crate) struct MakeGuardedConnect {
     pub(crate) tls: Option<Encrypting>,
@@ -59,7 +60,7 @@ impl MakeTlsConnect<Socket> for MakeGuardedConnect {
     }
 }
 
-/// Creates one guarded stream.
+/// Creates one [`GuardedStream`].
 pub(crate) struct GuardedConnector {
     tls: Option<EncryptingConnect>,
     guard: MessageGuard,

@@ -1,5 +1,5 @@
-//! The command that reopens the URLs that were settled by a worker whose directory is lost. The
-//! command marks the buckets to search. The owners of these buckets then reopen the URLs.
+//! Reopens the URLs that a worker settled before its directory was lost. The command only marks the
+//! buckets that may contain such URLs. The owners of these buckets find and reopen the URLs later.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
 
-/// Counts of what was lost with a worker's directory (pages, bytes), and of the buckets to reopen.
+/// Counts of what was lost with a worker's directory (pages, bytes), and of the buckets that have
+/// to be searched for URLs to reopen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostWorkerCounts {
     /// The number of committed rows in the worker's `pages.jsonl`.
@@ -47,8 +48,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// transaction in the worker's own group comes last, so that an interrupted call can be repeated.
 ///
 /// # Errors
-/// [`SharedCrawlError::WorkerAlive`] while the worker's lease is valid, [`SharedCrawlError::NoSuchWorker`],
-/// [`SharedCrawlError::BucketsMove`], and errors of the database servers.
+/// [`SharedCrawlError::WorkerAlive`] while the worker's lease is valid,
+/// [`SharedCrawlError::NoSuchWorker`], [`SharedCrawlError::BucketsMove`], and errors of the
+/// database servers.
 pub fn reopen(
     urls: &[String],
     credentials: &PasswordSources,
@@ -138,7 +140,7 @@ fn reopen_in(
     Ok(outcome)
 }
 
-/// A server group of the crawl whose worker lost its directory.
+/// A server group of a crawl with a worker that lost its directory.
 struct LostGroup {
     group: i32,
     /// The crawl's number in this server group.
@@ -190,8 +192,9 @@ impl LostGroup {
         })
     }
 
-    /// Adds the buckets that may contain URLs settled by the worker with the number `number` to the
-    /// table of buckets to reopen. Adds nothing and returns false if buckets are being moved.
+    /// Marks the buckets that may contain URLs settled by the worker with the number `number`, so
+    /// that their owners reopen these URLs. Marks nothing and returns false if buckets are being
+    /// moved.
     fn note(&self, number: i32) -> Result<bool, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -291,8 +294,8 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> DatabaseResult<u64> {
     Ok(u64::try_from(buckets).unwrap_or(0))
 }
 
-/// Returns whether lengths of the worker's files are stored. An imported worker has files but no
-/// commits, so the number of commits doesn't show this.
+/// Returns whether lengths of the worker's files are stored. The number of commits doesn't show
+/// whether the worker has files, because an imported worker has files but no commits.
 async fn has_files(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";
@@ -300,8 +303,8 @@ async fn has_files(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<
     row.try_get(0)
 }
 
-/// Adds all buckets that may contain URLs settled by the worker with the number `number` to the
-/// table of buckets to reopen.
+/// Marks all buckets that may contain URLs settled by the worker with the number `number`: adds
+/// them to the table `bucket_to_reopen`.
 async fn note_buckets(client: &Client, crawl: i32, number: i32) -> DatabaseResult<()> {
     let text = "INSERT INTO crawl_frontier.bucket_to_reopen (crawl, b, worker, origin, fingerprint)
         SELECT crawl, b, $2::int, $3::bigint, $3::bigint FROM crawl_frontier.bucket

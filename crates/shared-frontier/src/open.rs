@@ -23,8 +23,9 @@ use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
 use crate::sql_statements::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere};
 
-/// Minimum duration of a lease, as a multiple of the server's response time. A worker sends its
-/// first heartbeat after a third of the lease, and before that waits for five replies.
+/// Minimum duration of a lease, as a multiple of the server's response time. After it took its
+/// name, a worker waits for up to five replies and then for a third of the lease before its first
+/// heartbeat. A shorter lease could expire before that.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 impl SharedFrontier {
@@ -227,8 +228,8 @@ fn take_settings(
 ) -> Result<(), SharedCrawlError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // Check this after taking the name, so that at least one of two workers that start at the same
-    // time sees the other.
+    // Look for other workers only after taking the name. So at least one of two workers that start
+    // at the same time sees the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {

@@ -19,8 +19,8 @@ pub fn check_server(
     url: &str,
     credentials: &PasswordSources,
 ) -> Result<(usize, Vec<&'static str>), SharedCrawlError> {
-    // The first frontier is opened here, so that a failure is reported immediately. The frontiers
-    // of the clauses would fail for the same reason.
+    // Open a frontier once before the checks, so that a failure is reported as an error. Otherwise
+    // every check would fail for the same reason.
     RestartableWorker::new(url, credentials)?;
     let (clauses, broken) = broken_clauses(&|| match RestartableWorker::new(url, credentials) {
         Ok(bench) => Box::new(bench),

@@ -58,8 +58,8 @@ statements! {
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
     /// Takes a worker's name, if its lease has expired or its last process is known to have ended.
-    /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns the
-    /// worker's commits and number. A new name gets a new number.
+    /// Parameters: crawl, name, owner, milliseconds of the lease, id of that process. Returns how
+    /// many commits the worker has made, and the worker's number. A new name gets a new number.
     TakeName = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1
             WHERE number = $1::int AND NOT EXISTS (
@@ -89,7 +89,8 @@ statements! {
             OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
-    /// Replaces the settings that a worker must have to join the crawl. Parameters: crawl, settings.
+    /// Replaces the settings that a worker must have to join the crawl. Parameters: crawl,
+    /// settings.
     ReplaceSettings = "UPDATE crawl_frontier.crawl SET settings = $2 WHERE number = $1";
     /// Returns the name, process id, pages and liveness of each worker of a server group.
     /// Parameters: crawl.
@@ -98,21 +99,21 @@ statements! {
     /// Returns the server group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
     /// Returns the homes of workers, as stored in the first server group. Parameters: crawl. Each
-    /// row also has the version of the homes; the name is null before the first home is assigned.
-    /// If a home was assigned a moment ago, its worker may not have started yet.
+    /// row also has the version of the homes, and whether the home was assigned in the last minute:
+    /// its worker may not have started yet. The name is null before the first home is assigned.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
         WHERE c.number = $1";
-    /// Assigns a home (a server group) to a worker, if no worker's home has changed. Parameters:
-    /// crawl, version of the homes, name, group.
+    /// Assigns a home (a server group) to a worker, if the homes still have the given version.
+    /// Parameters: crawl, version of the homes, name, group.
     PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
         SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
         ON CONFLICT DO NOTHING RETURNING home";
-    /// Grants pages to a worker's process, if no worker's home has changed. Parameters: crawl,
-    /// version of the homes, name, process id, total pages.
+    /// Grants pages to a worker's process, if the homes still have the given version. Parameters:
+    /// crawl, version of the homes, name, process id, total pages.
     PutAllowed = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         UPDATE crawl_frontier.worker_home w SET owner = $4, allowed = $5

@@ -16,8 +16,8 @@ use crate::options::SharedFrontierOptions;
 use crate::row_codec::ColumnReader;
 use crate::sql_statements::Sql;
 
-/// The number of the server group that stores data of which there is only one copy. This group
-/// exists for as long as the crawl does.
+/// The number of the server group that stores the data that exists only once in a crawl, such as
+/// the homes of workers. This group exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
 /// Maximum attempts at a change that fails if other workers make changes at the same time.

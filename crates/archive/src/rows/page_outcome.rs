@@ -5,7 +5,7 @@ use super::{
     TOO_MANY_REDIRECTS,
 };
 
-/// Errors of responses that contain something else than the requested page.
+/// Errors of responses that contain something other than the requested page.
 const OBSTACLES: [&str; 3] = ["login_page", "challenge", "block_page"];
 
 /// Every outcome that [`PageRow::outcome`] can return.

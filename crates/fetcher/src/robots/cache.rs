@@ -55,7 +55,8 @@ impl CompiledRobots {
         }
     }
 
-    /// Returns whether the file names a sitemap. The first call canonicalizes all names.
+    /// Returns whether the file names a sitemap. The first call canonicalizes the URLs of all
+    /// sitemaps that the file names.
     #[must_use]
     pub fn names_sitemap(&self, sitemap: &CanonicalUrl) -> bool {
         let named = self.named_sitemaps.get_or_init(|| {

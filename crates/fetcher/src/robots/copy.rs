@@ -119,10 +119,10 @@ impl RobotsCopy {
     ///
     /// A good answer replaces everything. If the file is unreachable, the last good file is kept,
     /// and robots.txt must be fetched again after a wait. The wait doubles each time, unless the
-    /// server's Retry-After is longer. A new run may fetch it during a wait after a request without
-    /// an answer. If it gets no answer either, the wait doesn't change. A
-    /// [`RobotsFetchResult::Redirect`] that is not followed means no rules (RFC 9309 section
-    /// 2.3.1.2).
+    /// server's Retry-After is longer. If the last request got no answer, a new run may fetch
+    /// robots.txt again before the wait ends. If that request gets no answer either, it doesn't
+    /// extend the wait. A [`RobotsFetchResult::Redirect`] that is not followed means no rules (RFC
+    /// 9309 section 2.3.1.2).
     #[must_use]
     pub fn learn(
         origin: &Origin,
@@ -260,7 +260,8 @@ impl RobotsCopy {
         self.good_at.is_some()
     }
 
-    /// Returns whether the copy waits at `now` because a request got no answer.
+    /// Returns whether the last request for robots.txt got no answer, and the wait after it has not
+    /// ended at `now`.
     fn is_unanswered_at(&self, now: Tick) -> bool {
         matches!(self.state, RobotsRulesState::Unreachable { .. })
             && self.status.is_none()

@@ -45,7 +45,7 @@ pub(crate) enum CookieRefusal {
     Malformed,
     /// The `Domain` is a public suffix, such as `co.uk`.
     PublicSuffix,
-    /// The `Domain` is not the host that sent the cookie or a domain above that host.
+    /// The `Domain` is neither the host that sent the cookie nor a parent domain of this host.
     OtherDomain,
     /// A cookie with `Secure`, or one that would replace such a cookie, came over plain http.
     NotSecure,
@@ -94,7 +94,8 @@ impl CookieJar {
             .domain()
             .is_none_or(|domain| domain.trim_matches('.').is_empty());
         let is_root = raw.path() == Some("/");
-        // A server reads the value of a cookie without a name as a name.
+        // A server reads the value of a cookie without a name as the name, so check the prefix of
+        // the value.
         let is_nameless = raw.name().is_empty();
         let name = match is_nameless {
             true => raw.value().to_ascii_lowercase(),

@@ -1,4 +1,4 @@
-//! Which addresses may be connected to.
+//! Tests of the rules that decide which addresses the fetcher connects to.
 
 use crawl_fetcher::{FailurePhase, FaultyParty, FetchConfig};
 use crawl_weburl::{CanonicalUrl, canonicalize};

@@ -1,4 +1,4 @@
-//! Every kind of failure, by name.
+//! Tests of every kind of failure, by name.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn before_the_head() {
     check(vec![send("HTTP/1.1 2x0 OK\r\n\r\n")], expect).await;
 }
 
-/// RFC 9112 section 9.3.1.
+/// RFC 9112 section 9.3.1: a server may close a kept connection at any time.
 #[tokio::test]
 async fn a_host_that_closes_a_kept_connection_gets_new_connections() {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

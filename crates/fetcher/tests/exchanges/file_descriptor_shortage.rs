@@ -1,4 +1,4 @@
-//! Connections when file descriptors run out.
+//! Tests of connections when file descriptors run out.
 
 use std::process::Command;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Header fields configured for one host, and which requests carry them.
+//! Tests of header fields that are configured for one host: which requests carry them.
 
 use crawl_fetcher::{FetchConfig, HostRequestHeaders};
 use crawl_weburl::canonicalize;

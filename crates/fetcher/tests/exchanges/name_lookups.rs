@@ -1,4 +1,4 @@
-//! Names, resolved by a name server on loopback.
+//! Tests of look-ups of names by a name server on loopback.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Requests through the operator's proxy.
+//! Tests of requests through the operator's proxy.
 
 use crawl_fetcher::{FaultyParty, FetchConfig, Fetcher, MonotonicClock};
 use crawl_weburl::canonicalize;

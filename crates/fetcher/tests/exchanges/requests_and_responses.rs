@@ -1,4 +1,4 @@
-//! Requests as sent, and how their answers are read.
+//! Tests of requests as they are sent, and of how answers are read.
 
 use std::time::Duration;
 

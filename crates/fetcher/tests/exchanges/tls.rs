@@ -1,4 +1,4 @@
-//! TLS, and HTTP/2 by ALPN.
+//! Tests of TLS, and of HTTP/2 negotiated by ALPN.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -227,7 +227,7 @@ async fn a_host_that_refuses_http2_is_requested_over_http1() {
     }
 }
 
-/// RFC 9113 section 8.7.
+/// RFC 9113 section 8.7: a refused stream was not processed, so its request may be sent again.
 #[tokio::test]
 async fn a_host_that_refuses_a_stream_gets_new_connections() {
     let (address, seen) = serve_as_a_test(&["h2"], false).await;

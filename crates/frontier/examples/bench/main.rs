@@ -4,9 +4,10 @@
 //! cargo run --release --package crawl-frontier --example bench -- DIR URLS [HOSTS [PAGES]]
 //! ```
 //!
-//! Until URLS are known, leases and settles pages of random hosts and admits their 50 links (80 %
-//! on the same host, half of them known), with PAGES per transaction and each transaction synced.
-//! `cargo xtask bench frontier` checks the disk first, then runs this program.
+//! The program leases and settles pages of random hosts until the frontier knows URLS URLs. It
+//! admits the 50 links of each page: 80 % lead to the page's own host, and half lead to known URLs.
+//! Each transaction settles PAGES pages and is synced. `cargo xtask bench frontier` checks the disk
+//! first, then runs this program.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -96,8 +97,8 @@ fn plan() -> Result<Plan, Box<dyn Error>> {
     })
 }
 
-/// Admits links until enough URLs are known. A separate thread generates the web, as the reader
-/// threads of a crawl would.
+/// Admits links until enough URLs are known. A separate thread generates the pages, because a crawl
+/// parses its pages in other threads too.
 fn fill(
     plan: &Plan,
     frontier: &FjallFrontier,
@@ -205,7 +206,7 @@ fn lease_and_settle(
     Ok(([at(50), at(99)], settle))
 }
 
-/// Returns a visit like those of a crawl: with a digest, a validator and a due time.
+/// Returns a visit like one of a real crawl: with a digest, a validator and a due time.
 fn visit(number: u64) -> LastVisit {
     let due = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
     LastVisit {

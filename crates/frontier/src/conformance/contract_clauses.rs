@@ -1,4 +1,5 @@
-//! The clauses of the contract, as checks. Each check gets a new frontier.
+//! Checks of the contract that every [`Frontier`] has to meet, one function per clause. Each check
+//! gets a new frontier.
 
 use std::ops::ControlFlow;
 
@@ -263,9 +264,9 @@ clauses! {
     }
 
     fn a_visit_that_is_due_too_late_is_pending_again(bench) {
-        // Each visit is (at, due). The current time is 100, and a visit may be due at most 10 after
-        // it was made. So only the second and third visits are wrong: both are due far too late,
-        // the second is dated after 100, and the third was made long before 100.
+        // Each visit is (at, due). The current time is 100, and the longest interval between two
+        // visits is 10. The second and third visits are wrong: they are due after 110, but were not
+        // made between 91 and 100.
         let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
         admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
         for (at, due) in visits {
@@ -282,7 +283,7 @@ clauses! {
         assert_eq!([visit(longest, 1), visit(longest, 9), visit(longest, 9)], [1, 1, 0]);
         assert_eq!(order(bench.frontier()), "/2 /1");
         assert_eq!(bench.frontier().next_due(0).unwrap(), Some(108));
-        // Without the longest interval, the visit dated 101 is wrong too.
+        // If the longest interval is unknown, the visit dated 101 is wrong too.
         assert_eq!([visit(None, 9), visit(None, 9)], [1, 0]);
         assert_eq!(order(bench.frontier()), "/2 /1 /3");
         assert_eq!(visit_due(bench.frontier(), u32::MAX, 9), 2);

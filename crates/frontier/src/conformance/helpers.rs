@@ -1,5 +1,5 @@
-//! Helpers for clauses and tests: they create URLs and admissions, and lease and settle URLs. Most
-//! helpers use one default origin.
+//! Helpers for the checks of the contract and other tests: they create URLs and admissions, and
+//! lease and settle URLs. Most helpers use one default origin.
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 

@@ -51,17 +51,17 @@ pub trait RestartableFrontier {
     }
 }
 
-/// Checks each clause with a new frontier.
+/// Checks each clause of the contract with a new frontier.
 ///
 /// # Panics
-/// With the names of the broken clauses, if there are any.
+/// If a clause is broken. The message has the names of all broken clauses.
 pub fn check(make: &dyn Fn() -> Box<dyn RestartableFrontier>) {
     let (_, broken) = broken_clauses(make);
     assert!(broken.is_empty(), "broken: {broken:?}");
 }
 
-/// Checks each clause with a new frontier. Returns the number of clauses and the names of the
-/// broken ones.
+/// Checks each clause of the contract with a new frontier. Returns the number of clauses and the
+/// names of the broken ones.
 #[must_use]
 pub fn broken_clauses(
     make: &dyn Fn() -> Box<dyn RestartableFrontier>,

@@ -15,7 +15,7 @@ use crate::url_record::{UrlRecord, UrlRecordState};
 use crate::url_to_admit::{AdmissionResult, UrlToAdmit};
 use crate::visit::{LastVisit, StoredVisit};
 
-/// A transaction. Changes are collected here until the commit.
+/// A transaction, which collects changes until the commit.
 pub(super) struct MemoryTransaction<'f> {
     frontier: &'f MemoryFrontier,
     /// The next sequence number. Holding its lock makes this transaction the only writer.
@@ -90,7 +90,7 @@ impl<'f> MemoryTransaction<'f> {
         visit.cloned()
     }
 
-    /// Makes the settled URL of `kept` pending again.
+    /// Makes the settled URL of `kept`, a stored visit, pending again.
     fn revisit(&mut self, mut kept: StoredVisit) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {

@@ -3,8 +3,8 @@
 
 use super::run_block::{BLOCK_BYTES, RunBlock, SortedRunError};
 
-/// A direct-mapped cache: each block has one possible slot, which follows from its number and the
-/// number of its sorted run. Sorted runs never change and their numbers are never reused, so a
+/// A direct-mapped cache: each block has one possible slot, which is computed from its number and
+/// the number of its sorted run. Sorted runs never change and their numbers are never reused, so a
 /// cached block is never stale.
 pub(crate) struct BlockCache {
     /// For each slot, the number of the sorted run and the number of the block that it holds.

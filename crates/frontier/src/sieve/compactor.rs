@@ -33,8 +33,8 @@ pub(super) struct SharedSieveState {
     disk: Arc<dyn RunDisk>,
     run_list: Arc<dyn RunListStore>,
     gather: usize,
-    /// The list of sorted runs, as stored. Held while the list and `view` change, and acquired
-    /// before `view`.
+    /// The list of sorted runs, as stored. This lock is held while the list and `view` change, and
+    /// is acquired before that of `view`.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
     /// The innermost lock: a thread that holds it acquires no other lock and does no disk I/O.
@@ -43,7 +43,7 @@ pub(super) struct SharedSieveState {
     changed: Condvar,
 }
 
-/// Work for the threads, and whether they have to stop.
+/// Work for the two background threads, and whether they have to stop.
 #[derive(Default)]
 struct Jobs {
     /// A full table that waits to be written, or is being written.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The checksum of a block is seeded with the numbers of the run and the block, so that a block in
-//! a wrong place is detected as well. Index and filter are held in memory.
+//! the wrong place is detected as well. The index and the filter are held in memory.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Tests of the sieve alone, over a list of sorted runs in memory and a failing disk.
+//! Tests of the sieve without a store: the list of sorted runs is in memory, and the disk may fail.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -20,8 +20,8 @@ use crate::visit::StoredVisit;
 
 impl FjallFrontier {
     /// Passes to `show` everything that is stored, except settled URLs, because the store has only
-    /// their fingerprints. For a settled URL whose text is known, [`UrlRecord::settled`] creates
-    /// the record. Pending URLs come in queue order, and leased URLs count as pending.
+    /// their fingerprints. A caller that knows the text of a settled URL can create its record with
+    /// [`UrlRecord::settled`]. Pending URLs come in queue order, and leased URLs count as pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails, and errors of `show`.

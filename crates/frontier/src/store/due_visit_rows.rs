@@ -1,4 +1,5 @@
-//! Rows of the table `due`: the visits of one commit that are due at one time.
+//! Rows of the table `due`. A row lists the URLs that one commit settled and whose next visits are
+//! due at the same time.
 //!
 //! | key | value |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! A frontier on disk: the states of URLs in a sieve, everything else in a fjall store.
+//! A frontier on disk: a sieve (the set of all known URLs) with the states of URLs, and a fjall
+//! store with everything else.
 
 mod crawl_transfer;
 mod due_visit_rows;
@@ -105,7 +106,8 @@ pub struct FjallFrontier {
     leases: Mutex<LeaseTable>,
     /// See [`Frontier::reopenings`].
     reopenings: AtomicU64,
-    /// The number of the last commit in the sieve. 0 if there was none since opening.
+    /// The number ([`Transaction::number`]) of the last commit that the sieve contains, or 0 if
+    /// there was no commit since opening.
     number: AtomicU64,
     _lock: FileLock,
 }

@@ -127,9 +127,9 @@ pub(super) fn open_resting(
     })
 }
 
-/// Fails if a directory without a store has unexpected files, and changes nothing in it. Row files
-/// are allowed, because a crawl that is moved into the directory brings `delays.jsonl`, the delays
-/// set during its earlier runs.
+/// Fails if a directory without a store has unexpected files, and changes nothing in it. Files with
+/// the extension `jsonl` are allowed: a crawl that is moved into the directory brings
+/// `delays.jsonl`, which lists the delays set during its earlier runs.
 fn refuse_foreign(dir: &Path) -> Result<(), DiskOpenError> {
     let io = |source| DiskOpenError::Io {
         path: dir.to_owned(),

@@ -170,8 +170,8 @@ impl<'a> QueueBlock<'a> {
         self.vias = vias.cloned().collect();
     }
 
-    /// Returns all entries in order, unparsed. `root` is any URL of the queue's origin, and `row`
-    /// is the rank in the key of the block's row.
+    /// Returns all entries in order, unparsed. `root` is any URL of the queue's origin. The key of
+    /// the block's row contains the rank `row`.
     pub(super) fn entries<'b>(
         &'b self,
         root: &'b CanonicalUrl,

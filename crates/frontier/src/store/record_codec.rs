@@ -67,8 +67,8 @@ impl CommittedUrlCounts {
 /// The number of bytes of an encoded rank, including 5 bytes (40 bits) for its sequence number.
 pub(super) const RANK_BYTES: usize = 11;
 
-/// Numbers that reach this limit are read as damage, because no crawl reaches it. Sums and
-/// increments of numbers below the limit can't overflow.
+/// A stored number that reaches this limit is reported as damage, because no crawl reaches it. Sums
+/// and increments of numbers below the limit can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
 /// The exclusive upper bound of note numbers: a packed state has 40 bits for them.
 const MAX_NOTE: u64 = 1 << 40;

@@ -227,7 +227,8 @@ impl<'f> Copy<'f> {
     fn flush(&mut self) -> Result<(), DiskOpenError> {
         self.rows = 0;
         let mut batch = std::mem::replace(&mut self.batch, self.db.batch());
-        // Each commit writes `meta`, because opening compares the other tables with `meta`.
+        // Write `meta` with each batch. On opening, a table that is newer than `meta` means that
+        // the journal has lost a commit.
         let sequence = self.sequence.encode();
         batch.insert(&self.tables["meta"], meta_keys::SEQUENCE, sequence);
         let committed = batch.commit();

@@ -25,7 +25,8 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{LastVisit, StoredVisit};
 
-/// The number of bytes reserved for the numbers of an encoded visit, which rarely need more.
+/// The number of bytes reserved for the numbers and flags of an encoded visit. Few visits need
+/// more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -171,7 +172,7 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Keep only the remaining entries in the row. The other entries are invalid, or this
+            // Rewrite the row with the remaining entries. All other entries are invalid, or this
             // transaction takes or replaces their visits.
             self.due_left.insert(key, remaining);
         }
@@ -304,8 +305,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Rows of the table `due` need a commit number of their own. A commit that changes no URL
-        // has no new number yet. For example, parts of another frontier may be only visits.
+        // Rows of the table `due` need a new commit number for their keys. A commit that changes no
+        // URL has none yet: for example, a commit that adds only the visits of another frontier.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

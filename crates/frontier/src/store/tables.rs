@@ -256,8 +256,9 @@ impl RunListStore for StoreTables {
         let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
         let mut rows = held.range(&self.fresh, from..=to).peekable();
         while rows.peek().is_some() {
-            // Sync the batch, although it would do no harm if a removed row came back. But the
-            // check for a torn journal assumes that at most one batch is unsynced.
+            // Sync the batch, because the check for a torn journal assumes that at most one batch
+            // is unsynced. The removals alone would need no sync: a row that comes back does no
+            // harm.
             let mut batch = self.db.batch().durability(Some(self.persist));
             for row in rows.by_ref().take(FORGET_STEP) {
                 batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);

@@ -49,7 +49,8 @@ pub(super) struct FjallTransaction<'f> {
     /// entries.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
     /// The number of provisional sequence numbers that were assigned to new queue entries. The
-    /// commit replaces them by the final ones, which depend on the blocks.
+    /// commit replaces them by the final ones, which depend on the queue blocks that it puts the
+    /// entries into.
     order: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
     pub(super) robots: BTreeMap<Origin, Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Tests of the frontier on disk: opening, damage, crash images.
+//! Tests of the frontier on disk: how it opens, also after damage and after a crash.
 
 use std::fs;
 use std::path::{Path, PathBuf};

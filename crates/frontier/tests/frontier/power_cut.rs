@@ -1,4 +1,4 @@
-//! Journals after a power cut, which loses part of the unsynced bytes.
+//! Tests of journals after a power cut, which loses some of the unsynced bytes.
 
 use std::fs;
 use std::io;
@@ -190,8 +190,8 @@ fn damage_in_an_older_journal_is_refused() {
     );
 }
 
-/// Checks commits that are in a table on disk, so they were synced to the journal before. A journal
-/// without such a commit is damaged, so opening is refused.
+/// Checks that opening is refused if the journal lacks a commit that a table on disk contains. Such
+/// a journal is damaged, because a commit is synced to the journal before any table is written.
 #[test]
 fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {

@@ -1,4 +1,5 @@
-//! Random operations, after which a stored frontier must look like the one in memory.
+//! Applies random operations to a stored frontier and to one in memory, and checks that both look
+//! the same.
 
 use std::ops::ControlFlow;
 
@@ -226,8 +227,8 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // Transactions with an even number of changes announce all their admissions. Transactions with
-    // an odd number announce none.
+    // A transaction with an even number of changes announces all its admissions at its beginning
+    // (`begin_expecting`). A transaction with an odd number announces none.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {

@@ -116,8 +116,9 @@ impl ScheduledHost {
         };
     }
 
-    /// Returns the Retry-After to keep. A host that refuses two requests in a row with a Retry-After
-    /// of zero would be asked at full speed, so from the second one on, zero counts as none.
+    /// Returns the Retry-After to apply. If a host refuses several requests in a row with a
+    /// Retry-After of zero, the second and later ones count as missing, so that the default wait
+    /// follows. Otherwise the host would get requests at full speed.
     fn credible(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         let backoff = self.backoff_mut();
         backoff.zero_waits = match retry_after {

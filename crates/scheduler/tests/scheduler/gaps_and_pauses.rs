@@ -1,4 +1,4 @@
-//! The gap between requests, and waits that hosts request.
+//! Tests of the gap between requests, and of waits that hosts request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Snapshots outlive the process and restore evicted hosts.
+//! Tests of snapshots, which outlive the process and restore evicted hosts.
 
 use std::time::Duration;
 
@@ -148,7 +148,8 @@ fn a_wrong_clock_blocks_no_host_for_years() {
 }
 
 proptest! {
-    /// If the clock was ahead when a wait was stored, the wait starts when the snapshot is restored.
+    /// If the clock was ahead when a wait was stored, the wait starts when the snapshot is
+    /// restored.
     #[test]
     fn a_clock_that_was_ahead_makes_no_wait_longer(
         ahead in 1_u64..200_000_000_000,

@@ -1,4 +1,4 @@
-//! Operator commands during a crawl.
+//! Tests of operator commands during a crawl.
 
 use std::time::Duration;
 

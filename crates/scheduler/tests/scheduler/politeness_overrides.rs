@@ -1,4 +1,4 @@
-//! Politeness overrides, quiet hours, and priorities.
+//! Tests of politeness overrides, quiet hours, and priorities.
 
 use std::time::Duration;
 

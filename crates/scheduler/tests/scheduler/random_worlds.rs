@@ -81,7 +81,9 @@ prop_compose! {
         other in politeness(),
         other_overrides in prop::collection::vec((pattern(), terms()), 0..3),
     ) -> Plan {
-        // If the site had no limit before, requests already in flight are not counted at the site.
+        // Limit sites under both politeness settings or under neither. Requests that are in flight
+        // when a site gets its first limit are not counted at the site, so they could exceed the
+        // limit.
         let other = match politeness.per_site.is_some() || !politeness.site_delay.is_zero() {
             true => Politeness {
                 site_delay: other.site_delay.max(Duration::from_millis(1)),

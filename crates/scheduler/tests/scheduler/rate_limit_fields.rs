@@ -1,4 +1,4 @@
-//! The pace set by rate-limit fields.
+//! Tests of the pace set by rate-limit fields.
 
 use std::time::Duration;
 

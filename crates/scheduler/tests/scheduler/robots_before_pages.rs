@@ -25,7 +25,7 @@ fn rfc9309_2_3_robots_come_before_pages() {
             origin: origin.clone()
         }
     );
-    // No other request is issued until the answer for robots.txt has been judged.
+    // No other request is issued until `set_robots` reports what the answer for robots.txt means.
     assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.end(permit.spend(), ANSWERED);
     assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));

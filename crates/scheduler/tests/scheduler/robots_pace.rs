@@ -1,4 +1,4 @@
-//! The pace set by a robots.txt: request rates and visit times.
+//! Tests of the pace set by a robots.txt: request rates and visit times.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The cost of each decision and the memory for each host.
+//! Tests of the cost of each decision and the memory for each host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

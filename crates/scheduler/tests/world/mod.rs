@@ -1,5 +1,6 @@
-//! A random web and a small engine over it, in virtual time, with an independent check of every
-//! permit. Small worlds are the scheduler's tests; `cargo xtask simulate` runs large ones.
+//! Simulates a random web and a small crawl of it, in virtual time, and checks every permit
+//! independently of the scheduler. The scheduler's tests run small worlds, and `cargo xtask
+//! simulate` runs large ones.
 
 mod permit_check;
 mod world_plan;

@@ -259,7 +259,8 @@ impl Check {
     }
 
     fn failed(&mut self, sent: &Sent, signal: &RequestOutcome) {
-        // The host isn't blamed if its other origin may answer, which isn't modelled here.
+        // The scheduler doesn't blame the host if another origin of the host may still answer. This
+        // check doesn't know whether another origin may answer, so it ignores such failures.
         if signal.kind == OutcomeKind::NoConnection
             && let WorldPurpose::Robots(_) = sent.purpose
             && self.hosts[sent.host as usize].has_two_origins
@@ -527,7 +528,8 @@ fn quiet_spans(plan: &Plan) -> Vec<Spans> {
         .collect()
 }
 
-/// Returns the gap after this many answers since a pause, to the microsecond.
+/// Returns the minimum gap after this many answers since a pause. Subtracts one microsecond,
+/// because the scheduler rounds the gap.
 fn slow_gap(gap: Duration, ease: u32) -> Duration {
     let halved = (10 * gap).max(Duration::from_secs(5)) / 2u32.saturating_pow(ease);
     halved.saturating_sub(Duration::from_micros(1))

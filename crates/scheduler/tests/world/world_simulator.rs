@@ -1,4 +1,5 @@
-//! The engine of a simulated world: takes permits, ends requests as drawn, and finds URLs.
+//! The crawl of a simulated world: takes permits, ends requests with random outcomes, and finds
+//! URLs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -458,7 +459,7 @@ impl World {
         self.scheduler.set_robots(self.now, origin, state);
     }
 
-    /// Swaps in the plan's other politeness.
+    /// Switches to the plan's other politeness in some steps, at random.
     fn reload(&mut self) {
         if self.plan.reloads == 0 || self.dice.below(1000) >= self.plan.reloads {
             return;

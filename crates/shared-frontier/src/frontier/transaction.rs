@@ -44,7 +44,8 @@ pub(super) struct SharedTransaction<'f> {
     taken: Vec<LinkFromWorkerKey>,
     /// Whether this transaction gives a settled URL another state.
     reopens: bool,
-    /// The progress of reopening lost URLs in each bucket.
+    /// The progress of reopening lost URLs in each bucket. A URL is lost if the worker that settled
+    /// it has lost its directory.
     to_reopen: Vec<BucketToReopen>,
     /// Keys of reopened URLs whose visits are dropped.
     dropped_visits: Vec<UrlKey>,
@@ -189,7 +190,8 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // Only the owner writes the row of an excluded URL, so don't report the URL as new.
+            // Only the host's owner writes the row of an excluded URL in `excluded.jsonl`, so don't
+            // report the URL as new.
             RequestedState::Excluded(_) => AdmissionResult::Known,
             _ => AdmissionResult::New,
         }
@@ -450,7 +452,8 @@ impl Transaction for SharedTransaction<'_> {
         let owned = &self.frontier.tables.owned;
         let (buckets, limit) = (owned.buckets(), self.limit(most));
         let latest = i64::from(now.saturating_add(longest.unwrap_or(0)));
-        // No visit is dated so long ago that its due time counts as wrong without `longest`.
+        // Without `longest`, no visit counts as too old. The maximum term makes the statement find
+        // only visits dated after `now`.
         let (from, term) = (
             i64::from(now),
             longest.map_or(i64::from(u32::MAX), i64::from),

@@ -374,9 +374,10 @@ impl SharedFrontier {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Applies a change of the owned buckets, and clears the recent states. For URLs of other
-    /// workers, a recent state follows from the links that this worker sent, and may differ from
-    /// the stored state. So a recent state must not be used once this worker owns the URL.
+    /// Applies a change of the owned buckets, and clears the cached states of recent URLs. For a
+    /// URL of another worker, the cached state follows from the links that this worker sent, and
+    /// may differ from the stored state. So the cached state must not be used once this worker owns
+    /// the URL.
     fn change(
         &self,
         writer: &mut FrontierWriterState,

@@ -1,4 +1,4 @@
-//! Moves of buckets between server groups, with interruptions.
+//! Tests of moving buckets between server groups, with interruptions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Crawls in two server groups. Each group has its own server.
+//! Tests of crawls in two server groups. Each group has its own server.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

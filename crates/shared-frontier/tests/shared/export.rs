@@ -1,4 +1,4 @@
-//! Crawls that are moved out of their database servers.
+//! Tests of moving crawls out of their database servers.
 
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::admit;

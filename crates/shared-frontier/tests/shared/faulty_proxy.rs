@@ -26,7 +26,7 @@ pub(crate) enum Cut {
     After,
 }
 
-/// The proxy. Each cut that a test arms happens once.
+/// A proxy that cuts connections. Each cut that a test arms happens once.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicU8>,

@@ -1,4 +1,4 @@
-//! Encrypted connections, passwords, and the database role of workers.
+//! Tests of encrypted connections, passwords, and the database role of workers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -165,8 +165,8 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
         &url,
         "CREATE SCHEMA study; CREATE TABLE study.notes (text text)",
     );
-    // Read these privileges from the catalogue, because a session that began as another user can't
-    // test them by using them.
+    // Read the role's attributes, such as superuser, from the catalogue. This session began as
+    // another user, so it can't test the attributes by using them.
     let is_more =
         "SELECT (rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls)
                        ::int::bigint

@@ -1,4 +1,4 @@
-//! Several workers on one database server, and workers that are restarted.
+//! Tests of several workers on one database server, and of workers that are restarted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -157,7 +157,7 @@ fn a_request_without_an_answer_during_a_wait_does_not_extend_it() {
     assert_eq!((minutes(&first), minutes(&second)), (5, 5));
     let third = unanswered(Some(&second), 5);
     assert_eq!(minutes(&third), 15);
-    // An answer counts, and a server that answered is not requested during a wait.
+    // Unlike a request without an answer, an answer that leaves the rules unknown doubles the wait.
     let answered = unreachable(Some(&third), Duration::from_secs(60 * 6), None);
     assert_eq!(minutes(&answered), 26);
 }

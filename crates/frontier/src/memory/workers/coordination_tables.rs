@@ -17,7 +17,8 @@ pub(super) struct CoordinationTables {
     last_link: u64,
     /// The committed lengths of each worker's files, by worker and file name.
     marks: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The stored values, by worker and name. The worker is empty for values of the whole crawl.
+    /// The stored values, by the worker's name and the value's name. The worker's name is empty for
+    /// values of the whole crawl.
     meta: BTreeMap<(String, String), Vec<u8>>,
     lives: u64,
 }
@@ -204,7 +205,7 @@ impl CoordinationTables {
         worker.is_some_and(|worker| worker.life == life)
     }
 
-    /// Returns the survey of all workers for the process with the id `life`. `pending` has the
+    /// Returns what the process with the id `life` has to know about all workers. `pending` has the
     /// number of pending URLs in each bucket that has any.
     pub(super) fn survey(
         &self,
@@ -252,10 +253,10 @@ impl CoordinationTables {
         }
     }
 
-    /// Returns the page budget of the process with the id `life`, which has used `pages` and
-    /// requests `more`. `of` is the page budget of the crawl. The other living workers reserve the
-    /// pages granted to them, the ended workers only the pages that they used. Returns `None` if
-    /// another process has the worker's name.
+    /// Grants up to `more` pages to the process with the id `life`, which has used `pages`, and
+    /// returns its new page budget. All workers together get at most `of` pages: another living
+    /// worker counts with the pages granted to it, and an ended worker with the pages that it used.
+    /// Returns `None` if another process has the worker's name.
     pub(super) fn allow(
         &mut self,
         life: &str,

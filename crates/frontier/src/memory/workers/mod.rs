@@ -29,7 +29,8 @@ use crate::worker_frontier::{SendDeadline, SharedCrawlStatus, WorkerFrontier, Wo
 const MARGIN_PARTS: u32 = 10;
 /// Prefix of the names under which values are stored for the whole crawl, not for one worker.
 const CRAWL_META: &str = "crawl ";
-/// The name under which a worker stores the buckets whose deferred URLs it has listed.
+/// The name under which a worker stores the buckets whose deferred URLs it has listed in its
+/// records.
 const LISTED: &str = "listed";
 
 type Clock = dyn Fn() -> Instant + Send + Sync;
@@ -153,9 +154,9 @@ struct Own {
     is_cut_off: bool,
     /// The number of this worker's last commit.
     commit: u64,
-    /// The links that this worker sent to other workers: for each URL that such a link leads to,
-    /// the state that the link gives the URL there. Used to skip further links that would change
-    /// nothing. Cleared when buckets change owners.
+    /// The URLs that this worker sent to other workers as links, each with its state once the other
+    /// worker has admitted the link. A further link to the URL is skipped if it would not change
+    /// this state. Cleared when buckets change owners.
     sent: HashMap<CanonicalUrl, CurrentState>,
 }
 
@@ -459,8 +460,8 @@ impl Frontier for MemoryWorker {
     }
 
     fn release(&self, lease: Lease) {
-        // The worker may have lost the bucket since, and the new owner may have leased the same
-        // URL.
+        // Release the URL only if this worker still owns its bucket. A new owner may have leased
+        // the same URL.
         if self.fence(self.crawl.bucket_of(&lease.url.site())).is_ok() {
             self.crawl.frontier.release(lease);
         }

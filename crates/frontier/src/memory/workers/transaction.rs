@@ -23,8 +23,9 @@ pub(super) struct MemoryWorkerTransaction<'f> {
     base: MemoryTransaction<'f>,
     /// Links to hosts of other workers, each with its bucket.
     links: Vec<(i32, UrlToAdmit)>,
-    /// For each URL in `links`, the state that the URL will have once its host's owner has admitted
-    /// these links. Used to skip further links that would change nothing.
+    /// For each URL in `links`, the state that the URL will have once the owner of its host has
+    /// admitted these links. A further link to the URL is skipped if it would not change this
+    /// state.
     sent: HashMap<CanonicalUrl, CurrentState>,
     /// The numbers of links from other workers that this transaction admits.
     taken: Vec<u64>,
@@ -89,7 +90,8 @@ impl<'f> MemoryWorkerTransaction<'f> {
             }
         };
         self.sent.insert(link.url.clone(), sent);
-        // The owner writes the row of an excluded URL, so this worker must not count it as new.
+        // The host's owner writes the row of an excluded URL in `excluded.jsonl`. So this worker
+        // must not count the URL as new.
         let admitted = match link.state {
             RequestedState::Excluded(_) => AdmissionResult::Known,
             _ => AdmissionResult::New,

@@ -221,7 +221,8 @@ impl FjallTransaction<'_> {
             batch.insert(&tables.fresh, self.sequence.commit.to_be_bytes(), fresh);
         }
         if !batch.is_empty() {
-            // Each commit writes `meta`, because opening compares the other tables with `meta`.
+            // Write `meta` with each commit. On opening, a table that is newer than `meta` means
+            // that the journal has lost a commit.
             batch.insert(&tables.meta, meta_keys::SEQUENCE, self.sequence.encode());
         }
     }

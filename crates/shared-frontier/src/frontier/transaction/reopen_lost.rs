@@ -1,5 +1,5 @@
-//! Reopens URLs that were settled by a worker whose directory is lost, in the buckets of this
-//! worker.
+//! Reopens lost URLs in the buckets of this worker. A URL is lost if the worker that settled it has
+//! lost its directory.
 
 use crawl_frontier::parts::{PendingUrlFields, UrlRecord, UrlRecordState, depth_and_hops};
 use crawl_frontier::worker_frontier::ReopenLostResult;
