@@ -107,8 +107,8 @@ fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MatchedTerm)>,
 ) -> Vec<(Range<usize>, usize)> {
-    // Mark a word with `needs_another` if it is next to a marked word of another term. The two
-    // passes pass marks on in both directions.
+    // Mark a word with `needs_another` if it is next to a marked word of another term. Newly marked
+    // words can cause further marks, so pass over the words once in each direction.
     let is_adjacent = |a: &(Range<usize>, MatchedTerm), b: &(Range<usize>, MatchedTerm)| {
         a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };

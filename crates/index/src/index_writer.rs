@@ -71,8 +71,8 @@ pub struct IndexWriter {
 pub enum CommitOutcome {
     /// The commit is durable and visible to searches.
     Done,
-    /// Stopped before all words were read, because time ran out. The index still has the state of
-    /// the previous commit. Drop the writer.
+    /// Tokenizing was cut short, because time ran out. The index still has the state of the
+    /// previous commit. Drop the writer.
     Stopped,
 }
 

@@ -174,9 +174,12 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the compounds that end in any of the given stems, such as `Krankenversicherung` for
-    /// `Versicherung` in German. A compound is returned as its stem, with the prefix [`STEM`], or as
-    /// the word itself if it is its own stem or only the word ends so. Compounds on the most pages
-    /// come first. Empty if no language of the pages writes compounds as one word.
+    /// `Versicherung` in German. Compounds on the most pages come first. Empty if no language of
+    /// the pages writes compounds as one word.
+    ///
+    /// A compound is returned as its stem with the prefix [`STEM`], which matches all its forms. It
+    /// is returned as the word itself if it is its own stem, or if its stem doesn't end in a given
+    /// stem.
     pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
         let mut stems: Vec<&str> = stems.to_vec();
         stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
@@ -346,8 +349,8 @@ fn skeleton(word: &str) -> String {
     skeleton
 }
 
-/// Adds up the weights of each word over all segments and fields. Returns at most `limit` words,
-/// the heaviest first.
+/// Adds up the weights (numbers of pages) of each word over all segments and fields. Returns at
+/// most `limit` words, the heaviest first.
 fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
     candidates.sort_unstable_by(|a, b| a.1.cmp(&b.1));
     candidates.dedup_by(|later, first| {

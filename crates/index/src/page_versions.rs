@@ -251,7 +251,7 @@ fn sketch(text: &str) -> Vec<u32> {
     let mut smallest: BTreeSet<u32> = BTreeSet::new();
     let (mut row, mut words) = (0_u64, 0);
     for word in text.split_whitespace() {
-        // Shift out the hash of the word before the last `ROW` words.
+        // Add the hash of this word, and shift out that of the word `ROW` words earlier.
         row = (row << (64 / ROW)) ^ (xxh3_64(word.as_bytes()) >> (64 - 64 / ROW));
         words += 1;
         if words < ROW {

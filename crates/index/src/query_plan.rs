@@ -160,8 +160,8 @@ impl QueryPlanner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatchMode::Phrase {
-                // If `is_apart`, the words of the phrase are looked up and marked one by one below.
-                // In this case, discard the marks of the phrase.
+                // In this case, the words of the phrase are looked up and marked one by one below,
+                // so discard the marks of the phrase.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -303,8 +303,7 @@ impl QueryPlanner<'_> {
     }
 
     /// Returns the units for a word in a script with spaces. If no page has the word and `guess` is
-    /// set, these are its parts, its corrections, or the two words between which a space is
-    /// missing.
+    /// set, these are the units of [`QueryPlanner::unknown`].
     fn plain(
         &self,
         word: &Word,
@@ -365,9 +364,9 @@ impl QueryPlanner<'_> {
         }
     }
 
-    /// Returns the units for a word that no page has: its parts or, without parts, its corrections
-    /// or, without corrections, its two halves. If there is nothing to look up instead, returns
-    /// `unit`, marked as unknown.
+    /// Returns the units to look up in place of a word that no page has: its parts. Without parts,
+    /// its corrections, and without corrections, the two words that it consists of. If there are
+    /// none either, returns `unit`, marked as unknown.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -559,8 +558,8 @@ fn is_name(text: &str) -> bool {
         || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
-/// Moves the words that no page has from `units` to `named`. A word that is part of an entry of
-/// `named` is only removed.
+/// Removes the words that no page has from `units`, and adds them to `named`. A word that is
+/// already contained in an entry of `named` is not added.
 fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     for unit in units.extract_if(.., |unit| unit.is_unknown) {
         let is_named = |name: &String| name.to_lowercase().contains(&unit.written);

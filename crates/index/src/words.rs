@@ -57,7 +57,7 @@ pub enum WordRelation {
     Plain,
     /// A part of the preceding, longer word.
     Part,
-    /// A character of a script without spaces.
+    /// A character of a script without spaces, such as Chinese.
     Character,
     /// Two adjacent `Character`s, at the position of the first one.
     Pair,

@@ -79,9 +79,9 @@ pub(super) struct CollectedWords {
     pub(super) has_compounds: bool,
 }
 
-/// The prior of consecutive pages that are not ordinary: the number of the first page, the number
-/// of the last page, the prior in thousandths, and the prior for a query about changes in
-/// thousandths.
+/// A range of consecutive pages with the same prior, which is not 1: the number of the first page,
+/// the number of the last page, the prior in thousandths, and the prior for a query about changes
+/// in thousandths.
 pub(super) type PageRangePrior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
@@ -90,8 +90,8 @@ pub(super) struct SameStemWords {
     pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordFormPostings>,
-    /// Compounds that end in the stem or a word of this class, those on the most pages first. If several
-    /// compounds share a stem, only the first compound is listed.
+    /// Compounds that end in the stem or a word of this class, those on the most pages first. If
+    /// several compounds share a stem, only the first compound is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 
@@ -262,7 +262,7 @@ impl WordCollector {
     }
 }
 
-/// Returns the priors of pages that are not ordinary, ordered by page number.
+/// Returns the priors of pages whose prior is not 1, ordered by page number.
 fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PageRangePrior> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);

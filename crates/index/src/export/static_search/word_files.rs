@@ -31,8 +31,8 @@
 //! class.
 //!
 //! Two kinds of entries are not words of pages: U+0002 with a host or folder, for `site:`, and
-//! U+0003 with the last letters of words. No page has the latter. Its class lists the words with
-//! this end as its compounds.
+//! U+0003 with the last letters of words. An entry of the second kind has no pages. Its class lists
+//! the words with these last letters as its compounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
