@@ -22,8 +22,8 @@ impl ProductToken {
     /// Creates a product token from `name`.
     ///
     /// # Errors
-    /// Fails with [`BadProductToken`] if `name` is empty or contains anything but letters, digits, `_` and
-    /// `-`.
+    /// Fails with [`BadProductToken`] if `name` is empty or contains anything but letters, digits,
+    /// `_` and `-`.
     pub fn new(name: &str) -> Result<ProductToken, BadProductToken> {
         if name.is_empty() || !name.bytes().all(is_token_byte) {
             return Err(BadProductToken(name.to_owned()));

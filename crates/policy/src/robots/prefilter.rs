@@ -60,7 +60,7 @@ impl PatternSummary {
         }
     }
 
-    /// Returns false if the pattern surely does not match the path.
+    /// Returns false only if the pattern can't match the path.
     #[inline]
     pub(super) fn may_match(&self, path: PathSummary) -> bool {
         ((self.head ^ path.head) << self.beyond) | (self.marks & !path.marks) == 0
