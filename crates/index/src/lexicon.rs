@@ -95,8 +95,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the number of pages that have a word in the same field, for the field with the most
-    /// such pages. The description, the keywords and the text outside the main text count only if no
-    /// other field has the word.
+    /// such pages. The description, the keywords and the text outside the main text count only if
+    /// no other field has the word.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         match self.pages_with_in(&self.fields, word)? {
             0 => self.pages_with_in(&self.secondary_fields, word),
@@ -137,8 +137,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns other words that start with `beginning`. Words on the most pages come first. The
-    /// description, the keywords and the text outside the main text count only if no other field has
-    /// such words.
+    /// description, the keywords and the text outside the main text count only if no other field
+    /// has such words.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut words = self.beginning_with_in(&self.fields, beginning)?;
         if words.is_empty() {
@@ -147,8 +147,8 @@ impl<'s> Lexicon<'s> {
         Ok(words)
     }
 
-    /// Returns other words that start with `beginning` and are in any of `fields`. Words on the most
-    /// pages come first.
+    /// Returns other words that start with `beginning` and are in any of `fields`. Words on the
+    /// most pages come first.
     fn beginning_with_in(&self, fields: &[Field], beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut candidates: Vec<(u64, String)> = Vec::new();
         for field in fields {
@@ -217,9 +217,9 @@ impl<'s> Lexicon<'s> {
         [body, title, first_heading]
     }
 
-    /// Returns true if a page in a language that writes compounds as one word has a term in its main
-    /// text, title or first-level heading. In an English page, `background` is not a compound of
-    /// `ground`.
+    /// Returns true if a page in a language that writes compounds as one word has a term in its
+    /// main text, title or first-level heading. In an English page, `background` is not a compound
+    /// of `ground`.
     fn is_on_compounding_page(&self, word: &str) -> tantivy::Result<bool> {
         let fields = self.compound_fields();
         let words = fields.map(|field| Term::from_field_text(field, word));

@@ -136,8 +136,8 @@ impl PageListWriter<'_> {
         }
     }
 
-    /// Writes a line for a row if its response is HTML and its body was not withheld. Returns true if a
-    /// line was written.
+    /// Writes a line for a row if its response is HTML and its body was not withheld. Returns true
+    /// if a line was written.
     fn line(
         &mut self,
         row: &PageRow,

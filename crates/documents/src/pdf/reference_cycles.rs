@@ -137,7 +137,8 @@ fn drawn_names(form: &Stream) -> Vec<Vec<u8>> {
 /// Returns objects whose references, if removed, leave no cycle.
 fn ends_of_cycles(references: &References) -> Vec<ObjectId> {
     let mut ends = Vec::new();
-    // Whether the search has finished with an object. If not, the object is on the current path.
+    // Maps each visited object to whether the search has finished with it. If not, the object is on
+    // the current path, so a reference to it closes a cycle.
     let mut finished: HashMap<ObjectId, bool> = HashMap::new();
     for (start, next) in references {
         if finished.contains_key(start) {

@@ -36,8 +36,8 @@ const MAX_WORDS_PER_END: usize = 1_000;
 /// The prefix of host and folder names (for `site:`) in the word files. They are looked up like
 /// words.
 const SITE: char = '\u{2}';
-/// The prefix of the ends of words in the word files. An end is looked up to find compounds of a word
-/// that no page has.
+/// The prefix of the ends of words in the word files. An end is looked up to find compounds of a
+/// word that no page has.
 const END: char = '\u{3}';
 
 /// Collects the words of all pages. Pages are numbered in the order in which they are added.

@@ -129,8 +129,8 @@ fn begins(words: &CollectedWords) -> Vec<String> {
     begins
 }
 
-/// Returns the words of a class, each with its approximate size in bytes. The first one includes the
-/// compounds of the class.
+/// Returns the words of a class, each with its approximate size in bytes. The first one includes
+/// the compounds of the class.
 fn forms_with_sizes(class: &SameStemWords) -> impl Iterator<Item = (&WordFormPostings, usize)> {
     let compounds = class.compounds.iter().map(|word| 1 + word.len()).sum();
     let compounds = iter::once(compounds).chain(iter::repeat(0));
