@@ -182,7 +182,7 @@ struct Rendering<'a> {
     main_frame: Option<String>,
     is_navigated: bool,
     is_slice_over: bool,
-    /// Whether the page's time is over. Later requests are refused.
+    /// Whether the page's virtual time is used up. Later requests are refused.
     is_time_over: bool,
     page_time: Duration,
     navigation: Option<String>,

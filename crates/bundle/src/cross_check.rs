@@ -485,8 +485,8 @@ impl Groups<'_> {
         }
     }
 
-    /// Reports that a statement has no counterpart in another file. Only counts it if the run has
-    /// not ended.
+    /// Reports that a statement has no counterpart in another file. While the run has not ended,
+    /// only counts such statements.
     fn missing(&mut self, statement: &CrossCheckStatement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,

@@ -33,8 +33,8 @@ const CONFIG: &str = "crawl.toml";
 const WRITTEN: [&str; 7] = [
     CITATION, CONFIG, CROISSANT, README, ROBOTS, CONTEXT, RO_CRATE,
 ];
-/// Folders that are never reported as left out: the archive, which is in the bundle, and the index
-/// and the state, which every bundle omits.
+/// Folders that are never reported as left out. The archive is in the bundle, and every bundle
+/// omits the index and the state.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
 
 /// The result of writing a bundle.

@@ -79,9 +79,12 @@ const STATE_MODE: u32 = 0o700;
 /// files in `to`.
 ///
 /// # Errors
-/// [`GatherError`] if a directory contains no crawl, or one that is running or was killed; if the
-/// directories belong to different crawls; if a URL was settled twice in one round; or if a file
-/// can't be read or written.
+/// [`GatherError`] in these cases:
+///
+/// - A directory contains no crawl, or one that is running or was killed.
+/// - The directories belong to different crawls.
+/// - Several rows of `pages.jsonl` are about the same URL and round.
+/// - A file can't be read or written.
 pub fn gather(
     dirs: &[PathBuf],
     to: &Path,

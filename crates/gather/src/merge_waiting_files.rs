@@ -58,8 +58,8 @@ pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<()
     Ok(())
 }
 
-/// Returns the buckets that workers owned at the end of their runs, each with the epoch of its last
-/// owner.
+/// Returns the buckets (sets of hosts) that workers owned at the end of their runs, each with the
+/// epoch of its last owner.
 fn last_epochs(workers: &[WorkerDirectory]) -> BTreeMap<i32, i64> {
     let mut last = BTreeMap::new();
     for (b, epoch) in workers.iter().flat_map(|worker| &worker.ended.buckets) {

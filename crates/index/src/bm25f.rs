@@ -98,7 +98,8 @@ pub(crate) struct ProximityBoost {
     /// The greatest rise of the score, as a share of the score. The score rises by this much if all
     /// words of the query are near each other.
     pub(crate) gain: f32,
-    /// The exponent applied to the share (by rarity) of the query's words that are near each other.
+    /// The exponent applied to the share of the query's words that are near each other. Each word
+    /// counts by its rarity.
     pub(crate) power: f32,
     /// The maximum distance between the first and the last of the words that count as near each
     /// other, in words.
@@ -196,8 +197,8 @@ struct PageValues<T> {
     pages: Vec<DocId>,
 }
 
-/// The result for one page: its score, and the total rarity and the number of the query's words on
-/// it.
+/// The result for one page: its score, the total rarity of the query's words on it, and the number
+/// of distinctive words among these.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
     score: f32,
@@ -361,7 +362,7 @@ impl Bm25fWeight {
     }
 }
 
-/// Returns the greatest sum of rarities of distinct words that lie within `passage` words of each
+/// Returns the greatest total rarity of distinct words that are within `passage` words of each
 /// other. Sorts `positions`.
 fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredQueryWord], passage: u32) -> f32 {
     positions.sort_unstable();

@@ -73,8 +73,8 @@ fn read(searcher: &Searcher, fields: &[Field]) -> tantivy::Result<String> {
     for field in fields {
         for segment in searcher.segment_readers() {
             let index = segment.inverted_index(*field)?;
-            // In languages that write compounds as one word, words consist of ASCII letters after
-            // folding.
+            // Skip terms that start otherwise. In languages that write compounds as one word, words
+            // consist of ASCII letters after folding.
             for initials in [STEM..=STEM, 'a'..='z'] {
                 let from = initials.start().to_string();
                 let mut terms = index.terms().range().ge(&from).into_stream()?;

@@ -1,6 +1,6 @@
-//! Computes the facts about each page that depend on all other pages: which pages link to it and
-//! with which link texts, whether another page has the same text, and which of its versions is the
-//! newest. The facts are collected and sorted on disk, in bounded memory.
+//! Computes the facts about each page that depend on all other pages. They are the pages that link
+//! to it, with their link texts, the page with the same text, if any, and the newest of its
+//! versions. The facts are collected and sorted on disk, in bounded memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -232,8 +232,8 @@ fn keep_names(mut names: SortedCounts, facts: &mut SummingSorter) -> io::Result<
 }
 
 /// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
-/// a version are not duplicates of each other, so that a search restricted to any version finds the
-/// page of that version.
+/// a version are not duplicates of each other. Otherwise, a search restricted to one version would
+/// not find the page of that version.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSorter) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();

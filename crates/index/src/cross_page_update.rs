@@ -62,7 +62,7 @@ impl ReconcileReport {
 
 impl IndexWriter {
     /// Commits, then computes the facts about each page that depend on all pages, such as link
-    /// texts and duplicates, and removes pages that have expired at `now` (seconds since 1970 UTC).
+    /// texts and duplicates. Removes pages that have expired at `now` (seconds since 1970 UTC).
     /// Then commits again.
     ///
     /// Reads each page twice. Link texts are sorted on disk, next to the index, so memory use

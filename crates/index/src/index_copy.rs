@@ -37,7 +37,7 @@ pub fn copy_pages(
         from: IndexSearcher::open(from)?,
         edit,
     };
-    // No page expires at this time.
+    // At this time, no page has expired.
     let now = i64::MIN;
     let writer = IndexWriter::open(to)?.with_all_processors(note)?;
     let Some(mut writer) = writer else {

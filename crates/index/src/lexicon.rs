@@ -55,7 +55,7 @@ pub(crate) struct Lexicon<'s> {
 
 /// A language that writes compounds as one word.
 struct CompoundingLanguage {
-    /// The term of all pages in this language.
+    /// The index term that all pages in this language have.
     pages: Term,
     stemmer: Stemmer,
 }

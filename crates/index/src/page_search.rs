@@ -219,7 +219,7 @@ impl PageSearchRequest<'_> {
         Box::new(BooleanQuery::new(clauses.collect()))
     }
 
-    /// Returns a query that matches the same pages, except those that have expired.
+    /// Returns a query that matches the pages of `lookup`, except those that have expired.
     fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
         let has_times = self.searcher.segment_readers().iter().any(|segment| {
             let times = segment.fast_fields().i64("until");

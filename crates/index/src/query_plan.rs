@@ -43,8 +43,8 @@ const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum letters of the last word of a query for which longer words that start with it are looked
-/// up, if pages have the word itself.
+/// Minimum letters of the query's last word for which longer words that start with it are looked
+/// up. If no page has the word itself, they are looked up anyway.
 const MIN_OPEN_LETTERS: usize = 3;
 
 /// The index query for a user's query, and what to show with its results.
@@ -243,8 +243,8 @@ impl QueryPlanner<'_> {
         })
     }
 
-    /// Replaces each run of characters by its pairs of characters, which are looked up separately.
-    /// Drops pairs that no page has. Leaves all other words unchanged.
+    /// Replaces each run of characters in a script without spaces by its pairs of characters, which
+    /// are looked up separately. Drops pairs that no page has. Leaves all other words unchanged.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -393,7 +393,7 @@ impl QueryPlanner<'_> {
             return Ok(vec![unit]);
         }
         unit.is_unknown = false;
-        // No page has a form of the word as typed.
+        // Look up only the corrections, because no page has a form of the word as typed.
         unit.forms.clear();
         unit.inflections.clear();
         unit.written.clone_from(&near[0]);
@@ -506,8 +506,8 @@ impl QueryPlanner<'_> {
 }
 
 impl Unit {
-    /// Returns a unit for consecutive characters: their pairs, or the character if there is only
-    /// one.
+    /// Returns a unit for consecutive characters in a script without spaces. It contains their
+    /// pairs, or the character if there is only one.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()

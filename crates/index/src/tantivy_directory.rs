@@ -31,8 +31,8 @@ pub(crate) struct IndexDirectory {
     ahead: ReadsAhead,
 }
 
-/// The extensions of files that are read piece by piece instead of mapped, because a map that is
-/// read from start to end would stay in memory.
+/// The extensions of files that are read piece by piece instead of mapped into memory. A map would
+/// stay in memory after a file was read from start to end.
 type ReadsAhead = &'static [&'static str];
 
 /// No read-ahead: searches use random access, so all files are mapped into memory.

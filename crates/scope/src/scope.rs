@@ -217,8 +217,8 @@ impl Scope {
         self.seeds.contains(url)
     }
 
-    /// Returns the settings of the seed whose area contains a URL. `None` if no area contains the
-    /// URL.
+    /// Returns the settings of the seed whose area (the part of the web that its settings apply to)
+    /// contains a URL. `None` if no area contains the URL.
     #[must_use]
     pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedSettings> {
         self.areas.find(url).map(|area| &area.terms)

@@ -125,7 +125,8 @@ fn without_extra_slashes(reference: &str) -> Cow<'_, str> {
 }
 
 /// Returns a URL reference from a header field as text. If the bytes aren't valid UTF-8, those that
-/// aren't ASCII are percent-encoded, as curl and Chromium do. U+FFFD would name another URL.
+/// aren't ASCII are percent-encoded, as curl and Chromium do. Replacing them by U+FFFD would yield
+/// another URL.
 #[must_use]
 pub fn reference_from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {

@@ -16,8 +16,8 @@ pub(super) fn remove_cycles(document: &mut Document) {
     empty_cyclic_forms(document);
 }
 
-/// Removes `Parent` entries that form a cycle. A page inherits resources from its parent (ISO
-/// 32000-1 section 7.7.3.4).
+/// Removes `Parent` entries that form a cycle. The library follows these entries, because a page
+/// inherits resources from its parent (ISO 32000-1 section 7.7.3.4).
 fn remove_cyclic_parents(document: &mut Document) {
     let remove = |document: &mut Document, id: ObjectId| {
         if let Ok(node) = document.get_dictionary_mut(id) {
@@ -73,7 +73,7 @@ fn empty_cyclic_forms(document: &mut Document) {
                     .filter(|(name, _)| names.iter().any(|drawn| drawn == name))
                     .map(|(_, id)| id)
                     .collect(),
-                // A form without resources uses those of the page or form that draws it, which may
+                // A form without resources uses those of the page or form that draws it. This may
                 // be any page or form in the document. So the form may seem to draw itself although
                 // it does not, and is then emptied.
                 None => names

@@ -44,8 +44,8 @@ pub(crate) struct RankingWeights {
     /// The weight of a longer word that starts with the typed word, if no page has the typed word
     /// itself or `word*` was typed.
     pub(crate) beginning: f32,
-    /// The weight of a longer word that starts with the last word of the query, if pages also have
-    /// that last word itself.
+    /// The weight of a longer word that starts with the query's last word, if pages also have the
+    /// last word itself.
     pub(crate) longer: f32,
     /// The weight of a compound that ends in the typed word.
     pub(crate) compound: f32,

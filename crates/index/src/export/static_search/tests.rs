@@ -24,8 +24,8 @@ struct Made {
     manifest: Manifest,
 }
 
-/// A word read from a word file: the words with the same stem, the stem, and for each page whether
-/// the word is in the title, its weight, and the bits of the pieces.
+/// A word read from a word file, with the words that have the same stem. For each page, `pages` has
+/// whether the word is in the title, its weight, and the bits of the pieces.
 #[derive(Clone, Debug, Default)]
 struct ShardWord {
     class: Vec<String>,

@@ -60,7 +60,7 @@ pub(super) struct WordCollector {
 struct Seen {
     url: Box<str>,
     lengths: FieldLengths,
-    /// The number of pages that link to the page, as its number of binary digits.
+    /// The number of binary digits of the number of pages that link to the page.
     linked: u64,
     worth: u64,
     until: Option<i64>,
@@ -296,7 +296,7 @@ fn postings(
     means: &MeanFieldLengths,
 ) -> Vec<Posting> {
     let mut factors = [1.0; FIELDS];
-    // A title or first-level heading that most pages share hardly counts.
+    // A word that most pages have in their title or first-level heading hardly counts there.
     for field in [TITLE, HEADINGS[0]] {
         let with_word = occurrences.iter().filter(|occurs| occurs.counts[field] > 0);
         if is_shared(with_word.count() as u64, pages.len() as u64) {

@@ -104,9 +104,9 @@ fn begins(words: &CollectedWords) -> Vec<String> {
     forms.sort_unstable_by(|(a, _), (b, _)| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best split in the second half of the file so far: the number of leading characters that
-    // the words before and after the split share, the index in `forms` of the word after the split,
-    // and the size of the file before the split.
+    // The best split in the second half of the file so far. The numbers are the count of leading
+    // characters that the words before and after the split share, the index in `forms` of the word
+    // after it, and the size of the file before it.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |(_, size)| *size);
