@@ -24,7 +24,7 @@ use crate::{
     RenderingResult,
 };
 
-/// Virtual time between two checks whether the page is idle. Virtual time is not real time: if a
+/// Virtual time between two checks of whether the page is idle. Virtual time is not real time: if a
 /// page only waits for a timer, virtual time jumps ahead.
 const SLICE: Duration = Duration::from_secs(1);
 

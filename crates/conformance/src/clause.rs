@@ -66,8 +66,8 @@ pub struct ClausePage {
     pub body: &'static str,
 }
 
-/// What a clause's web knows when it replies: the request, the number of earlier ones, and the
-/// hosts.
+/// What a clause's web knows when it replies: the request, the number of earlier requests for the
+/// same path, and the hosts.
 #[derive(Debug)]
 pub struct ClauseRequestContext<'a> {
     /// The request as the host received it.

@@ -42,8 +42,9 @@ impl IndexLogEntry {
         }
     }
 
-    /// Returns the reason why the entry removes a page or replaces it by its canonical URL, if the
-    /// reason may only be an error of the whole site. `None` for any other entry.
+    /// Returns the reason why the entry removes a page or replaces it by its canonical URL, if this
+    /// reason is doubtful. A doubtful reason, such as a soft 404, may only be an error of the whole
+    /// site. `None` for any other entry.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];

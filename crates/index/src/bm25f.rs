@@ -30,8 +30,8 @@ pub(crate) const SHARED: f32 = 0.001;
 /// A word counts as shared in a field if more than one in this many pages have it there. For
 /// example, the site's name is shared if it is in the titles of more than half of all pages.
 const SHARED_TITLES: u64 = 2;
-/// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
-/// (on many pages).
+/// A site with fewer pages than this has neither shared words (in most titles or headings) nor
+/// common words (on many pages).
 pub(crate) const MIN_SITE: u64 = 20;
 /// The minimum weight of a form that counts as an occurrence of a name (such as `user_agent`) when
 /// the score is raised for words near each other. Longer words and corrections have less weight, so

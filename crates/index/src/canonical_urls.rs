@@ -54,8 +54,8 @@ impl CanonicalUrlMap {
         Ok(())
     }
 
-    /// Returns the replacements: maps the URL of each page that isn't indexed itself to the URL of
-    /// the page that is indexed in its place.
+    /// Returns a map from the URL of each page that isn't indexed itself to the URL of the page
+    /// that is indexed in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,

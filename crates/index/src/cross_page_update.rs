@@ -649,8 +649,8 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
 struct Leaving {
     /// The pages, by URL key.
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if the pages are kept in the index because there are too many of them. Pages that have
-    /// moved are removed anyway.
+    /// True if the pages are kept in the index, because they are more than the limit. Pages that
+    /// have moved are removed anyway.
     stay: bool,
     /// The URLs of pages that redirect to a login, by URL key. They stay in the index unchanged.
     logged_out: HashMap<u64, String, RandomState>,

@@ -155,8 +155,8 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, Matched
     hits
 }
 
-/// The rank of a part of a text: three counts, compared in order. How many distinct query terms it
-/// contains, how many pairs of adjacent terms, and how many query words, at most six.
+/// The rank of a part of a text, as three counts compared in order: the distinct query terms in it,
+/// the pairs of adjacent terms, and the query words, at most six.
 type Worth = (usize, usize, usize);
 
 /// Returns the start and end of the part with the most distinct terms. Ties are broken by the most

@@ -20,7 +20,7 @@ use crate::words::Stemmer;
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum number of words per segment and field that are read to find the words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
-/// Minimum number of letters of a word whose corrections with two changes may have a different
+/// A word with at least this many letters may be corrected by two changes even if these change its
 /// [`skeleton`].
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
@@ -334,8 +334,8 @@ impl<'s> Lexicon<'s> {
 }
 
 /// Returns the part of a word that most misspellings leave unchanged: its first letter and its
-/// consonants, each double letter once. Misspellings double letters or forget to, and confuse
-/// vowels.
+/// consonants, each double letter once. Misspellings often double a letter, miss a double one, or
+/// confuse vowels.
 fn skeleton(word: &str) -> String {
     let mut skeleton = String::with_capacity(word.len());
     let mut last = None;

@@ -15,8 +15,8 @@ use crawl_index_entry::{BytesInTransitLimit, IndexLogEntry};
 
 /// Maximum number of entries that are read ahead of the visitor.
 const MAX_READ_AHEAD_ENTRIES: usize = 64;
-/// Maximum bytes of entries that are read ahead of the visitor.
-/// An entry that does not fit waits; a larger one waits until it is the only one.
+/// Maximum bytes of entries that are read ahead of the visitor. An entry that doesn't fit waits. An
+/// entry larger than the limit waits until it is the only one.
 const MAX_READ_AHEAD_BYTES: usize = 4 << 20;
 
 /// A file of index entries, deleted when its handle is closed. First push entries, then flush, then

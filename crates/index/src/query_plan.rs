@@ -220,8 +220,8 @@ impl QueryPlanner<'_> {
         if fit == MatchStrictness::Apart {
             units = self.apart(units)?;
         }
-        // Excerpts mark a very frequent word only next to other words, unless the query has no
-        // others.
+        // Excerpts mark a very frequent word only next to other words, unless all words of the
+        // query are very frequent.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);

@@ -20,8 +20,8 @@ pub enum ScopeMode {
     Host,
     /// The registrable domains of the seeds.
     Domain,
-    /// The folders of the seeds. A folder is a host and a path up to its last `/`. A seed
-    /// `/products` is a folder itself.
+    /// The folders of the seeds. A folder is a host and a path up to its last `/`. A seed directly
+    /// below the root, such as `/products`, is a folder itself, unless its name has a dot.
     Prefix,
     /// Every URL.
     Any,

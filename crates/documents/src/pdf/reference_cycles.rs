@@ -123,7 +123,7 @@ fn referred(document: &Document, reference: &Object) -> Option<ObjectId> {
 /// Returns the names of the XObjects that the content of a form draws.
 fn drawn_names(form: &Stream) -> Vec<Vec<u8>> {
     let content = form.get_plain_content();
-    // The library also reads content that cannot be decompressed.
+    // If the content cannot be decompressed, the library reads it as it is, so do the same.
     let content = content.unwrap_or_else(|_| form.content.clone());
     let operations = Content::decode(&content).map_or_else(|_| Vec::new(), |all| all.operations);
     operations

@@ -592,7 +592,8 @@ fn a_redirect_removes_a_page_that_was_indexed_without_its_canonical_page() {
                 done.unwrap().unwrap()
             }
         };
-        // The page that named it as canonical is replaced by the target of the redirect.
+        // The page that named the redirecting page as canonical is replaced by the redirect's
+        // target.
         assert_eq!((done.left, done.gave_way), (1, 1), "{is_pending}");
         writer.close().unwrap();
         let index = IndexSearcher::open(dir.path()).unwrap();

@@ -522,7 +522,8 @@ fn words_know_the_compounds_that_end_in_them() {
         ["krankenversicherungen", "unfallversicherung"]
     );
     assert!(compounds("krankenversicherungen").is_empty());
-    // For words that no page has, the words with each end are listed.
+    // For each end (the last letters of words), the words with this end are listed. The search uses
+    // them to find compounds of words that no page has.
     assert_eq!(
         compounds("\u{3}erung"),
         ["sicherung", "unfallversicherung", "versicherung"]

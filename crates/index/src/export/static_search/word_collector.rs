@@ -31,10 +31,11 @@ const LEAD_WORDS: usize = 60;
 const HEADING_BITS: usize = 13;
 /// Maximum number of compounds that are stored for a word. Those on the most pages are kept.
 const MAX_COMPOUNDS: usize = 12;
-/// Maximum number of words that are listed for an end. Those on the most pages are kept.
+/// Maximum number of words that are listed for an end (the last letters of words). Those on the
+/// most pages are kept.
 const MAX_WORDS_PER_END: usize = 1_000;
-/// The prefix of host and folder names (for `site:`) in the word files. They are looked up like
-/// words.
+/// The prefix of host and folder names (for `site:`) in the word files. Such names are looked up
+/// like words.
 const SITE: char = '\u{2}';
 /// The prefix of the ends of words in the word files. An end is looked up to find compounds of a
 /// word that no page has.
