@@ -69,9 +69,9 @@ fn last_epochs(workers: &[WorkerDirectory]) -> BTreeMap<i32, i64> {
     last
 }
 
-/// Returns the row about the whole crawl. Its reason is the one that leaves the most work among the
-/// workers with waiting URLs. If no worker has waiting URLs, it is the one that leaves the least
-/// work among all workers.
+/// Returns the row about the whole crawl. The reason is the one that leaves the most work among the
+/// workers with waiting URLs. If no worker has waiting URLs, the reason is the one that leaves the
+/// least work among all workers.
 fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

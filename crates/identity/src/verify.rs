@@ -353,7 +353,7 @@ impl Signed<'_> {
         if !key.verifies(base.map_err(SignatureFault::Base)?.as_bytes(), signature) {
             return Err(SignatureFault::Wrong);
         }
-        // Check times last. Then a fault about a time implies that the named key made the
+        // Check times last, so that a fault about a time implies that the named key made the
         // signature.
         key_in_use(key, terms)?;
         let (first, last) = (

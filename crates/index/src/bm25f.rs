@@ -56,8 +56,8 @@ pub(crate) struct Bm25fQueryDefinition {
     /// The minimum number of the query's distinctive words that a page must have.
     pub(crate) least: usize,
     /// The exponent of the penalty for missing words. The score is multiplied by
-    /// `share.powf(whole)`, in which `share` is the total rarity of the words that the page has,
-    /// divided by that of all words.
+    /// `share.powf(whole)`. Here, `share` is the total rarity of the words that the page has,
+    /// divided by the total rarity of all words.
     pub(crate) whole: f32,
     /// The number of distinctive words (words that are not common) in the query. If a page has
     /// fewer of these words, its score is multiplied by `partial`.
@@ -198,7 +198,7 @@ struct PageValues<T> {
 }
 
 /// The result for one page: its score, the total rarity of the query's words on it, and the number
-/// of distinctive words among these.
+/// of the query's distinctive words on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
     score: f32,

@@ -1,5 +1,5 @@
-//! Computes the facts about each page that depend on all other pages. They are the pages that link
-//! to it, with their link texts, the page with the same text, if any, and the newest of its
+//! Computes the facts about each page that depend on all other pages. Such facts are the pages that
+//! link to it, with their link texts, the page with the same text, if any, and the newest of its
 //! versions. The facts are collected and sorted on disk, in bounded memory.
 
 use std::fs::File;
@@ -22,8 +22,8 @@ const MAX_NAMES: usize = 8;
 /// more pages have the same [`family`], the others are not compared.
 const MAX_VERSIONS: usize = 200;
 /// Maximum number of pages with the same text that are not duplicates of each other, such as
-/// versions of one page. A further page with this text is a duplicate if it matches one of these,
-/// and otherwise an ordinary page.
+/// versions of one page. A further page with this text is a duplicate if it matches a page in this
+/// set, and otherwise an ordinary page.
 const MAX_VERSIONS_OF_TEXT: usize = 200;
 /// Number of pages in a block of facts, the unit in which facts are read from disk.
 const PAGES_A_BLOCK: usize = 16;
@@ -159,8 +159,8 @@ fn of_page(key: &[u8]) -> (u64, &[u8]) {
 }
 
 /// Evaluates the links to each indexed page. Adds the number of pages that link to it to `facts`,
-/// and the texts of these links to `names`. A key in `names` is a link text followed by the page
-/// that it leads to.
+/// and the link texts to `names`. A key in `names` is a link text followed by the page that it
+/// leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut SummingSorter,

@@ -39,12 +39,12 @@ pub struct ReconcileReport {
     /// only be an error on the site's side.
     pub left: u64,
     /// The number of pages, by reason, that are kept although a doubtful reason would remove them.
-    /// All of them are kept if they are more than a tenth of all pages, because that suggests an
-    /// error on the site's side.
+    /// If these pages are more than a tenth of all pages, they are all kept, because that suggests
+    /// an error on the site's side.
     pub kept: BTreeMap<String, u64>,
-    /// The number of pages, by reason, that are kept although a recent entry would remove them:
-    /// those in `kept`, and those that redirect to a login. An entry is recent if it is pending or
-    /// was applied since the writer was opened.
+    /// The number of pages, by reason, that are kept although a recent entry would remove them.
+    /// Such pages are in `kept` or redirect to a login. An entry is recent if it is pending or was
+    /// applied since the writer was opened.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -612,8 +612,8 @@ impl Settling<'_> {
     }
 }
 
-/// The parts of an indexed page that depend on other pages. A page in which these are unchanged
-/// isn't written again.
+/// The parts of an indexed page that depend on other pages. A page isn't written again if these
+/// parts are unchanged.
 #[derive(PartialEq)]
 struct DependentParts {
     leaving: Option<String>,
@@ -652,7 +652,8 @@ struct Leaving {
     /// True if the pages are kept in the index, because they are more than the limit. Pages that
     /// have moved are removed anyway.
     stay: bool,
-    /// The URLs of pages that redirect to a login, by URL key. They stay in the index unchanged.
+    /// The URLs of pages that redirect to a login, by URL key. Such pages are kept in the index
+    /// unchanged.
     logged_out: HashMap<u64, String, RandomState>,
 }
 

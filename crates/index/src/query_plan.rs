@@ -302,8 +302,8 @@ impl QueryPlanner<'_> {
         Ok(units)
     }
 
-    /// Returns the units for a word in a script with spaces. If no page has the word and `guess` is
-    /// set, these are the units of [`QueryPlanner::unknown`].
+    /// Returns the [`Unit`]s to look up for a word in a script with spaces. If no page has the word
+    /// and `guess` is set, these are the units of [`QueryPlanner::unknown`].
     fn plain(
         &self,
         word: &Word,
@@ -364,9 +364,11 @@ impl QueryPlanner<'_> {
         }
     }
 
-    /// Returns the units to look up in place of a word that no page has: its parts. Without parts,
-    /// its corrections, and without corrections, the two words that it consists of. If there are
-    /// none either, returns `unit`, marked as unknown.
+    /// Returns the [`Unit`]s to look up in place of a word that no page has.
+    ///
+    /// These are the units of the word's parts. A word without parts is replaced by its
+    /// corrections, and a word without corrections by the two words that it consists of. If there
+    /// are none, returns `unit`, marked as unknown.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -506,8 +508,8 @@ impl QueryPlanner<'_> {
 }
 
 impl Unit {
-    /// Returns a unit for consecutive characters in a script without spaces. It contains their
-    /// pairs, or the character if there is only one.
+    /// Returns a unit for consecutive characters in a script without spaces. The unit contains
+    /// their pairs, or the character if there is only one.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()

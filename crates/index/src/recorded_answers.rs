@@ -1,5 +1,5 @@
-//! The last answers that the crawl recorded for URLs. They decide whether a page that redirects to
-//! a login stays in the index.
+//! The last answers that the crawl recorded for URLs. The answers decide whether a page that
+//! redirects to a login stays in the index.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,8 +17,8 @@ pub enum RecordedAnswer {
     InPlace,
 }
 
-/// Looks up the last recorded answers of a set of URLs. The result maps URLs to their answers. It
-/// lacks URLs without a [`RecordedAnswer`], such as those of ordinary pages.
+/// Looks up the last recorded answers of a set of URLs. The result maps URLs to their answers. URLs
+/// without a [`RecordedAnswer`], such as those of ordinary pages, are left out.
 pub type AnswerLookUp<'a> =
     dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, RecordedAnswer>, IndexError> + 'a;
 

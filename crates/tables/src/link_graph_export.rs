@@ -237,7 +237,7 @@ impl XmlFile {
 }
 
 /// Escapes a text for XML 1.0 elements and attributes. Characters that XML forbids, even as
-/// references, are replaced by U+FFFD. Returns the number of these.
+/// references, are replaced by U+FFFD. Returns the number of replaced characters.
 fn push_escaped(text: &str, out: &mut String) -> u64 {
     let mut replaced = 0;
     for character in text.chars() {

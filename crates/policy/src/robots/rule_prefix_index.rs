@@ -9,8 +9,8 @@
 /// A value of `within` that means "no head".
 const NONE: u32 = u32::MAX;
 
-/// An index of rules by their heads (the texts before the first wildcard). It finds the rules whose
-/// heads are a prefix of a path.
+/// An index of rules by their heads (the texts before the first wildcard). The index finds the
+/// rules whose heads are a prefix of a path.
 #[derive(Debug)]
 pub(super) struct RulePrefixIndex {
     /// The heads (the texts before the first wildcard), sorted by text.

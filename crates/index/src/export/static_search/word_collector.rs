@@ -29,10 +29,11 @@ const LEAD_WORDS: usize = 60;
 /// Number of bits for headings. If a page has more headings, several headings share a bit. The bit
 /// after these is for the description.
 const HEADING_BITS: usize = 13;
-/// Maximum number of compounds that are stored for a word. Those on the most pages are kept.
-const MAX_COMPOUNDS: usize = 12;
-/// Maximum number of words that are listed for an end (the last letters of words). Those on the
+/// Maximum number of compounds that are stored for a word. If there are more, the compounds on the
 /// most pages are kept.
+const MAX_COMPOUNDS: usize = 12;
+/// Maximum number of words that are listed for an end (the last letters of words). If there are
+/// more, the words on the most pages are kept.
 const MAX_WORDS_PER_END: usize = 1_000;
 /// The prefix of host and folder names (for `site:`) in the word files. Such names are looked up
 /// like words.
