@@ -12,9 +12,10 @@ use crate::indexed_page::IndexedPage;
 pub enum IndexLogEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page with this URL. A redirect, a soft 404, and a document that is empty or
-    /// can't be read may be an error of the whole site. For these reasons, the page is kept until
-    /// the end of the run, when all such pages are counted and judged together.
+    /// Removes the page with this URL. A redirect, a soft 404, a response of another type (such as
+    /// an image), and a document that is empty or can't be read may be an error of the whole site.
+    /// For these reasons, the page is kept until the end of the run, when all such pages are
+    /// counted and judged together.
     Drop {
         /// The URL, in canonical form.
         url: String,
