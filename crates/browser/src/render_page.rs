@@ -24,7 +24,7 @@ use crate::{
     RenderingResult,
 };
 
-/// Virtual time between two checks whether the page is idle. Virtual time is not real time: if a
+/// Virtual time between two checks of whether the page is idle. Virtual time is not real time: if a
 /// page only waits for a timer, virtual time jumps ahead.
 const SLICE: Duration = Duration::from_secs(1);
 
@@ -182,7 +182,7 @@ struct Rendering<'a> {
     main_frame: Option<String>,
     is_navigated: bool,
     is_slice_over: bool,
-    /// Whether the page's time is over. Later requests are refused.
+    /// Whether the page's virtual time is used up. Later requests are refused.
     is_time_over: bool,
     page_time: Duration,
     navigation: Option<String>,
@@ -336,11 +336,12 @@ impl<'a> Rendering<'a> {
                 self.turn().await?;
             }
             self.page_time += slice;
-            // Virtual time doesn't stop for workers.
+            // Virtual time has passed without waiting for the page's workers, so wait until each
+            // has handled its current task.
             self.wait_for_answers().await?;
             self.wait_for_workers().await?;
             let is_quiet = self.evaluate(world, "isQuiet()").await? == true;
-            // A page may use an answer only later.
+            // The page may react later to an answer received in this slice, so it isn't idle yet.
             let is_idle = is_quiet && self.passed_on == passed_on;
             quiet = if is_idle { quiet + 1 } else { 0 };
         }
@@ -595,7 +596,7 @@ impl<'a> Rendering<'a> {
     /// caller.
     fn paused(&mut self, session: &str, params: &Value) {
         let id = text(&params["requestId"]);
-        // The page follows a redirect.
+        // If this request follows a redirect, the page has received the redirect's response.
         self.arrived(&params["networkId"]);
         let is_document = params["resourceType"] == "Document";
         let is_main = is_document && params["frameId"].as_str() == self.main_frame.as_deref();

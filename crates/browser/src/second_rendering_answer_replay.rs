@@ -8,13 +8,14 @@ use crate::{
     InterceptedRequest, PageRequestFuture, PageRequestHandler, PageRequestResult, RequestKind,
 };
 
-/// Maximum bytes of bodies that are kept for a second rendering of a page. Beyond the limit:
-/// requests are passed on again.
+/// Maximum bytes of bodies that are kept for a second rendering of a page. A request whose answer
+/// wasn't kept is passed to the caller's handler again.
 const MAX_KEPT_BYTES: usize = 32 << 20;
 
-/// Passes on the requests of a page and keeps the answers to GET requests. After a call of
-/// [`repeat`](Self::repeat), a GET request that was made before gets the kept answer. Requests with
-/// other methods are refused, because the server may already have processed them.
+/// Passes on the requests of a page to the caller's handler, and keeps the answers to GET requests.
+/// After a call of [`repeat`](Self::repeat), a GET request that was made before gets the kept
+/// answer. Requests with other methods are refused, because the server may already have processed
+/// them.
 pub(crate) struct AnswerReplayingRequestHandler {
     requests: Arc<dyn PageRequestHandler>,
     answers: Arc<Mutex<KeptAnswers>>,

@@ -18,8 +18,8 @@ use crate::verification::VerificationResult;
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
 /// next two bytes depend on the compressor, so they are not compared.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
-/// The bits of the byte after [`ZSTD_MAGIC`] that don't depend on the record's length, and their value in frames
-/// that the crawler writes: with a checksum, and without a dictionary.
+/// The bits of the byte after [`ZSTD_MAGIC`] that don't depend on the record's length, and their
+/// expected value. The crawler writes zstd frames with a checksum and without a dictionary.
 const ZSTD_FLAGS: (u8, u8) = (0b0001_1111, 0b0000_0100);
 
 /// Returns the sorted names of a crawl's WARC files. Ignores files of other programs in the folder.
@@ -220,8 +220,8 @@ fn about(record: &WarcRecord) -> MetadataRecordFields {
     }
 }
 
-/// Returns whether a record begins as the crawler begins records in a file of this name. Checksums
-/// don't cover these bytes.
+/// Returns whether a record begins with the bytes that the crawler would write in a file with this
+/// name's extension. Checksums don't cover these bytes.
 fn is_usual_head(name: &str, head: [u8; 8]) -> bool {
     let stem = strip_warc_suffix(name).unwrap_or_default();
     match &name[stem.len()..] {

@@ -97,7 +97,7 @@ impl BundleFolderWriter {
         Ok(())
     }
 
-    /// Adds a file to the list that other code has written into the folder.
+    /// Records a file that other code has written into the folder.
     pub(crate) fn list(&mut self, path: &str) -> Result<(), BundleError> {
         let written = self.folder.join(path);
         let (sha256, bytes) = digest(&written).map_err(BundleError::read(&written))?;

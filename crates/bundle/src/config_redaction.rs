@@ -8,8 +8,8 @@ use crate::error::BundleError;
 const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
 /// The text that replaces a secret, as in the archive.
 const REDACTED: &str = "[redacted]";
-/// The table `[crawl]` of `crawl.toml`, which the program writes. Its key [`MARK`] proves that the
-/// user wrote the file.
+/// The table `[crawl]` of `crawl.toml`, with the program's own notes. Its key [`MARK`] proves that
+/// the program wrote the file for this user.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 

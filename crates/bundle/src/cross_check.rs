@@ -10,14 +10,14 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX};
 use crate::cross_check_sorter::{CrossCheckSorter, CrossCheckStatement, FACTS, fact, key, number};
 use crate::verification::VerificationResult;
 
-/// What a statement is about: a record (by its position in the archive), an exchange (URL and
-/// time), an archived payload (URL and time), or a page (URL).
+/// The kinds of subjects that statements are about: a record (by its position in the archive), an
+/// exchange (by URL and time), an archived payload (by URL and time), or a page (by URL).
 const PLACE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// Where a statement comes from. Statements about the same thing are sorted by these numbers, and
+/// The sources of statements. The statements about one subject are sorted by these numbers, and
 /// compared with the first one.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
@@ -485,8 +485,8 @@ impl Groups<'_> {
         }
     }
 
-    /// Reports that a statement has no counterpart in another file. Only counts it if the run has
-    /// not ended.
+    /// Reports that a statement has no counterpart in another file. While the run has not ended,
+    /// only counts such statements.
     fn missing(&mut self, statement: &CrossCheckStatement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,

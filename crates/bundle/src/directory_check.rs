@@ -96,8 +96,8 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // Skip this check after `crawl forget`, which may have erased all records of a file. Then
-        // nothing names the file.
+        // Skip this check after `crawl forget`, which may have erased all records of a file, and
+        // with them the lines and rows that name the file.
         if !dir.join("tombstones.jsonl").exists() {
             let message = "neither captures.cdxj nor pages.jsonl names a record of it";
             results.file(&format!("{FOLDER}/{name}"), message);

@@ -33,8 +33,8 @@ const CONFIG: &str = "crawl.toml";
 const WRITTEN: [&str; 7] = [
     CITATION, CONFIG, CROISSANT, README, ROBOTS, CONTEXT, RO_CRATE,
 ];
-/// Folders that are never reported as left out: the archive is in the bundle, and every bundle omits
-/// the index and the state.
+/// Folders that are never reported as left out. The archive is in the bundle, and every bundle
+/// omits the index and the state.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
 
 /// The result of writing a bundle.
@@ -184,8 +184,8 @@ fn left_out(dir: &Path, payload: &BundleFolderWriter) -> Result<Vec<String>, Bun
     Ok(names)
 }
 
-/// Returns the names of the files to copy from a crawl's directory, without the archive. Other files
-/// in the directory may be the user's own.
+/// Returns the names of the files to copy from a crawl's directory, without the archive. Other
+/// files in the directory are not copied, because they may be the user's own.
 fn copied_files() -> impl Iterator<Item = &'static str> {
     let is_archived = |name: &str| Path::new(name).starts_with(FOLDER);
     named_files().filter(move |name| !WRITTEN.contains(name) && !is_archived(name))

@@ -72,7 +72,7 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
             ..
         } => Some("columns `status` and `error` are both null"),
         PageRow { status: None, .. } => None,
-        // The digest may be null if the body was unwanted, because then it was not read.
+        // The digest may be null if column `unwanted` is set, because then the body was not read.
         PageRow {
             digest: None,
             unwanted: None,
@@ -85,8 +85,8 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
     }
 }
 
-/// The numbers of a stratum as a row states them. All rows of the same stratum must state the same
-/// numbers.
+/// The numbers of a stratum of the sample, as a row states them. All rows of the same stratum must
+/// state the same numbers.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,

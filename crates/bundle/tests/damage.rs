@@ -16,7 +16,7 @@ const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026
 "#;
 const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
 "#;
-/// Time limit of one check. A check that reaches it hangs.
+/// Time limit of one check. A check that takes longer counts as hanging.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Calls `make` to fill an empty folder, verifies the folder and returns the result.

@@ -13,8 +13,8 @@ pub(super) fn decode(body: &[u8], max: usize) -> Option<Vec<u8>> {
     let length = usize::try_from(length)
         .ok()
         .filter(|&length| length <= max)?;
-    // The decoder checks the first member only, and ignores what follows it. The first member ends
-    // with the body if it has the body's trailer, and this trailer occurs only once.
+    // The decoder ignores bytes after the first member. If the first member's trailer equals the
+    // last eight bytes of the body, and these occur only once, the member ends with the body.
     if memmem::find(body, trailer) != Some(body.len() - trailer.len()) {
         return None;
     }

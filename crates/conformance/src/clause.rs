@@ -66,8 +66,8 @@ pub struct ClausePage {
     pub body: &'static str,
 }
 
-/// What a clause's web knows when it replies: the request, the number of earlier ones, and the
-/// hosts.
+/// What a clause's web knows when it replies: the request, the number of earlier requests for the
+/// same path, and the hosts.
 #[derive(Debug)]
 pub struct ClauseRequestContext<'a> {
     /// The request as the host received it.
@@ -101,8 +101,8 @@ fn accepts_gzip(codings: &str) -> bool {
     })
 }
 
-/// A test case of the conformance check: a rule for crawlers with its source, the web that shows
-/// whether a crawler keeps it, and the function that judges.
+/// A test case of the conformance check. It consists of a rule for crawlers with its source, a web
+/// that shows whether a crawler keeps the rule, and a function that judges.
 ///
 /// Paths are on host 0, or on host N if written as `N:/path`. The front page of host 0 links to the
 /// paths of `shows`, `never` and `always`, except those in `hidden`.

@@ -61,7 +61,7 @@ impl ServedWeb {
         let authorities: Vec<String> = (0..clause.hosts)
             .map(|host| web.authority(host).to_owned())
             .collect();
-        // This can't be too late for a request, because no client knows the ports yet.
+        // No request needs the addresses earlier, because no client knows the ports yet.
         let _ = memory.authorities.set(authorities.clone());
         Ok(ServedWeb { web, authorities })
     }

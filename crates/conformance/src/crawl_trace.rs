@@ -114,7 +114,7 @@ pub enum ClauseOutcome {
 /// The outcome of judging a clause, with its reason and evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClauseVerdict {
-    /// Whether the crawler complies with the clause, or that the log doesn't show it.
+    /// Whether the crawler keeps the clause, breaks it, or the log doesn't show which.
     pub outcome: ClauseOutcome,
     /// A description of the behaviour that decides the outcome.
     pub reason: String,

@@ -130,8 +130,8 @@ fn year_first(text: &str) -> Option<TimeWithPrecision> {
     behind([year, month, short(digits_of_day)?], rest)
 }
 
-/// Returns the moment on `date` at the time of day in `rest`. If `rest` is empty, the precision is
-/// the day.
+/// Combines `date` with the time of day in `rest`, which may end with a time zone. If `rest` is
+/// empty, the precision is the day.
 fn behind(date: [i64; 3], rest: &str) -> Option<TimeWithPrecision> {
     if rest.is_empty() {
         return TimeWithPrecision::at(date, DatePrecision::Day, 0);

@@ -101,8 +101,8 @@ impl DocumentKind {
     /// Markdown that contain no modification date.
     ///
     /// # Errors
-    /// [`DocumentConversionError`] if the document is broken or encrypted, or if this program was built without
-    /// a reader for its kind.
+    /// [`DocumentConversionError`] if the document is broken or encrypted, or if this program was
+    /// built without a reader for its kind.
     pub fn to_html(
         self,
         bytes: &[u8],

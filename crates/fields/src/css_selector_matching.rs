@@ -31,7 +31,8 @@ impl CssSelectorList {
         let parsed =
             SelectorList::parse(&scraper::selector::Parser, &mut parser, ParseRelative::No);
         parsed.map(CssSelectorList).map_err(|error| {
-            // The parser stops after the token that it rejects.
+            // The parser stops after the token that it rejects, so the mistake is before its
+            // position.
             let stop = text.floor_char_boundary(parser.position().byte_index());
             let at = text[..stop].chars().count().saturating_sub(1);
             let why = scraper::error::SelectorErrorKind::from(error);

@@ -43,7 +43,7 @@ fn without_time(text: &str) -> &str {
         .rev()
         .take_while(|byte| byte.is_ascii_digit());
     let before = &text[..colon - digits.count()];
-    // In `10:30, 8 March 2026`, the time comes before the date.
+    // In `10:30, 8 March 2026`, the time comes before the date, so keep the whole text.
     if before.trim().is_empty() {
         return text;
     }

@@ -11,7 +11,7 @@ use crate::number::read_number;
 /// Maximum characters of a text to quote in an error.
 const MAX_QUOTED: usize = 80;
 
-/// A text that a page has for a field, and how it writes numbers.
+/// The text of a field on a page, and how numbers are written in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceText {
     pub(crate) text: String,

@@ -18,7 +18,7 @@ pub(crate) struct Locale {
 
 /// The spaces that group digits by ISO 80000-1 and by CLDR.
 const SPACES: &str = " \u{a0}\u{202f}\u{2009}";
-/// The apostrophes of Switzerland, and [`SPACES`].
+/// The apostrophes that group digits in Switzerland, and [`SPACES`].
 const APOSTROPHES_OR_SPACES: &str = "'\u{2019} \u{a0}\u{202f}\u{2009}";
 /// The dot and [`SPACES`]. National norms such as DIN 5008 group digits by spaces.
 const DOT_OR_SPACES: &str = ". \u{a0}\u{202f}\u{2009}";

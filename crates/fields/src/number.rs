@@ -4,8 +4,8 @@ use crate::locale::Locale;
 
 /// Returns the first number in a text. `None` if the text contains no number, or if its separators
 /// don't follow the locale. For example, `1.5` is not a number in German, where a dot separates
-/// groups of three digits. Nor is `1 234` in English, where a space separates two numbers, because
-/// ISO 80000-1 groups digits by spaces.
+/// groups of three digits. `1 234` is not a number in English: it may be two numbers, or one whose
+/// digits are grouped by a space (ISO 80000-1).
 pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
     let chars: Vec<char> = text.chars().collect();
     let mut at = chars.iter().position(char::is_ascii_digit)?;

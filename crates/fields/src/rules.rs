@@ -9,7 +9,7 @@ use crate::rule_error::RuleError;
 use crate::rule_inputs_and_results::{ExtractedFields, NoMatchReason, PageToMatch};
 use crate::{compile, evaluate, no_match_reason};
 
-/// All compiled extraction rules of a crawl. Extracts fields from pages by them.
+/// The compiled extraction rules of a crawl, which extract fields from its pages.
 #[derive(Clone, Debug, Default)]
 pub struct CompiledRules {
     rules: Vec<CompiledRule>,

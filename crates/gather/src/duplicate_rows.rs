@@ -1,9 +1,9 @@
-//! Finds rows of different workers about the same URL: two pages that settle the URL in one round,
-//! or an exclusion of a URL that another worker settled or excluded.
+//! Finds rows of different workers about the same URL: two rows of `pages.jsonl` in the same round,
+//! which are an error, or rows of `excluded.jsonl` that another worker's row makes redundant.
 //!
-//! Such duplicate exclusions occur if a host was handed over from one worker to another. At the end
-//! of its run, the first worker wrote exclusions for the host's URLs that it had set aside. The
-//! second worker then excluded the same URLs again, or fetched them.
+//! A URL may be excluded twice if its host was handed over from one worker to another. At the end
+//! of its run, the first worker excluded the host's URLs that it had set aside (see `PUT_ASIDE`).
+//! The second worker then excluded the same URLs again, or fetched them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::worker_directory::WorkerDirectory;
 
 /// Maximum size of the lines that are sorted in memory at a time, in bytes.
 const MAX_SORTED_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum number of URLs to list in an error about URLs that were settled twice.
+/// Maximum number of URLs to list in a [`GatherError::SettledTwice`].
 const MAX_NAMED: usize = 20;
 /// Reasons of `excluded.jsonl` rows that every run writes again when it ends, because the excluded
 /// URL may still become fetchable, e.g. by another path.
@@ -37,7 +37,7 @@ const PAGE: &str = "a";
 const EXCLUDED: &str = "b";
 
 /// Reads which rows of `excluded.jsonl` to omit because another worker's row covers the same URL.
-/// Each is given as worker number and line, in ascending order.
+/// Each row is given as the number of its worker and its line, in ascending order.
 pub(crate) struct DuplicateRowPositionReader {
     lines: BufReader<File>,
     next: Option<(usize, u64)>,
@@ -114,7 +114,8 @@ impl Entry {
 /// exclusions to omit because another worker's row covers the same URL.
 ///
 /// # Errors
-/// [`GatherError::SettledTwice`] if two pages settle a URL in one round, or an I/O error.
+/// [`GatherError::SettledTwice`] if two rows of `pages.jsonl` are about the same URL and round, or
+/// an I/O error.
 pub(crate) fn find_duplicates(
     workers: &[WorkerDirectory],
     scratch: &Path,
@@ -208,7 +209,7 @@ pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherErr
     }
 }
 
-/// Collects URLs that were settled twice in one round.
+/// Collects URLs with several rows of `pages.jsonl` in one round.
 #[derive(Default)]
 struct RepeatedUrls {
     count: u64,

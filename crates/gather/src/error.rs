@@ -68,7 +68,8 @@ pub enum GatherError {
         /// The key that differs, with the name of its table.
         key: String,
     },
-    /// A URL was settled more than once in one round.
+    /// Several rows of `pages.jsonl` are about the same URL and round, which a correct crawl never
+    /// writes.
     #[error(
         "{count} rows of pages.jsonl settle a URL that another row settled already: {}",
         ListOf(first)

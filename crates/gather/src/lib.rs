@@ -57,9 +57,9 @@ pub enum GatherPurpose<'a> {
     /// Reading the records.
     Reading,
     /// Resuming the crawl, with the frontier that the workers shared. The directory gets the
-    /// settings and logs of a crawl with a single process. Only the committed rows of each worker's
-    /// `excluded.jsonl` are copied. A run adds other rows when it ends, and the resumed crawl will
-    /// add those again.
+    /// settings and logs of a crawl with a single process. Of each worker's `excluded.jsonl`, only
+    /// the committed rows are copied. The rows after them were added when the worker's run ended,
+    /// and the resumed crawl will add them again.
     GoingOn {
         /// The number of committed bytes of each worker's `excluded.jsonl`, by the worker's name.
         excluded: &'a BTreeMap<String, u64>,
@@ -79,9 +79,12 @@ const STATE_MODE: u32 = 0o700;
 /// files in `to`.
 ///
 /// # Errors
-/// [`GatherError`] if a directory contains no crawl, or one that is running or was killed; if the
-/// directories belong to different crawls; if a URL was settled twice in one round; or if a file
-/// can't be read or written.
+/// [`GatherError`] in these cases:
+///
+/// - A directory contains no crawl, or one that is running or was killed.
+/// - The directories belong to different crawls.
+/// - Several rows of `pages.jsonl` are about the same URL and round.
+/// - A file can't be read or written.
 pub fn gather(
     dirs: &[PathBuf],
     to: &Path,

@@ -118,8 +118,8 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns a file name without the suffix that names the compression. All files of an archive have
-/// different stems, because a WACZ file has them all in gzip.
+/// Returns a file name without the suffix that names the compression. The files of an archive must
+/// have different stems, because a WACZ file gives all of them the same suffix.
 fn stem(name: &str) -> &str {
     strip_warc_suffix(name).unwrap_or(name)
 }

@@ -180,8 +180,8 @@ pub(crate) fn list_workers(workers: &[WorkerDirectory], to: &Path) -> Result<(),
 }
 
 /// Merges one row file of all workers and visits its rows, ordered by `key`. The rows of one worker
-/// keep their order: a row whose key is smaller than that of the preceding row gets the preceding
-/// key. A missing file has no rows. Skips and counts unreadable lines.
+/// keep their order: a row with a smaller key than the row before it gets that row's key. A missing
+/// file has no rows. Skips and counts unreadable lines.
 fn merge<T: DeserializeOwned, K: Ord + Copy>(
     workers: &mut [WorkerDirectory],
     name: impl Fn(&Path) -> &'static str,

@@ -21,10 +21,11 @@ const REASONS: [&str; 6] = [
     "finished",
 ];
 
-/// Writes `waiting.jsonl`. A worker's row about an origin counts only if no other worker took the
-/// origin's bucket later: the later owner may have fetched the URLs. The order of the owners follows
-/// from the buckets' epochs, so it depends neither on requests nor on clocks. If the order is
-/// unknown, the row with the most URLs counts.
+/// Writes `waiting.jsonl`. A worker's row about an origin is skipped if another worker took over
+/// the origin later, because the later owner may have fetched the URLs. Workers own whole buckets
+/// of origins, and each change of owner increases the bucket's epoch. So the order of the owners
+/// depends neither on requests nor on clocks. If the order is unknown, the row with the most URLs
+/// counts.
 pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<(), GatherError> {
     let last = last_epochs(workers);
     let mut rows: BTreeMap<&str, &WaitingRow> = BTreeMap::new();
@@ -57,8 +58,8 @@ pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<()
     Ok(())
 }
 
-/// Returns the buckets that workers owned at the end of their runs, each with the epoch of its last
-/// owner.
+/// Returns the buckets (sets of hosts) that workers owned at the end of their runs, each with the
+/// epoch of its last owner.
 fn last_epochs(workers: &[WorkerDirectory]) -> BTreeMap<i32, i64> {
     let mut last = BTreeMap::new();
     for (b, epoch) in workers.iter().flat_map(|worker| &worker.ended.buckets) {
@@ -68,9 +69,9 @@ fn last_epochs(workers: &[WorkerDirectory]) -> BTreeMap<i32, i64> {
     last
 }
 
-/// Returns the row about the whole crawl. If any worker has waiting URLs, the row's reason is the
-/// one of these workers' reasons that leaves the most work. Otherwise it is the one of all workers'
-/// reasons that leaves the least work.
+/// Returns the row about the whole crawl. The reason is the one that leaves the most work among the
+/// workers with waiting URLs. If no worker has waiting URLs, the reason is the one that leaves the
+/// least work among all workers.
 fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

@@ -118,7 +118,8 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
         rules(&report),
         [("gap", vec![5, 6]), ("in-flight", vec![8, 7])]
     );
-    // The delay of 9,750 ms before 20,000 may be longer by other clocks.
+    // The request at 20,000 starts 9,750 ms after the other worker's request ended. The workers'
+    // clocks may differ by more than the missing 250 ms, so this check is undecided.
     let apart = "times of two workers whose clocks may differ".to_owned();
     assert_eq!(report.undecided, BTreeMap::from([(apart, 1)]));
     let rows: Vec<RequestRow> = requests(&to).unwrap().map(Result::unwrap).collect();
@@ -157,7 +158,8 @@ fn a_wait_is_kept_if_the_clocks_of_two_workers_differ_a_little() {
         let undecided_count: u64 = report.undecided.values().sum();
         assert_eq!(undecided_count, u64::from(expected.is_empty()), "{start}");
     };
-    // The second worker waited until its clock showed 50,100, or sent its request before 20,000.
+    // The workers' clocks may differ by 4 s. So a request at 46,200 may have waited until 50,100,
+    // and one at 21,200 may precede the 429 response. Neither is possible for a request at 30,000.
     check(46_200, &[]);
     check(21_200, &[]);
     check(30_000, &[("wait", vec![1, 2])]);
@@ -363,7 +365,8 @@ fn pending_urls_are_those_of_the_last_owner_of_their_host() {
         assert_eq!(pending(&to), expected);
     };
     let five = |bucket| [("a.example", 5, bucket)];
-    // The first worker handed the host over during its run, and the second one sent no request.
+    // The first worker handed the host over during its run. The second one owned it last, but sent
+    // no request to it.
     check(
         &ended("finished", &json!({"2": 1}), &[]),
         &ended("interrupted", &json!({"1": 2}), &five(Some(1))),
@@ -375,7 +378,8 @@ fn pending_urls_are_those_of_the_last_owner_of_their_host() {
         &ended("finished", &json!({"1": 2}), &[]),
         &["crawl: 0 finished"],
     );
-    // The second worker took the host over while it wrote its rows, so it doesn't claim the bucket.
+    // The second worker took the host over while it wrote its rows, so its list of buckets lacks
+    // the host's bucket.
     check(
         &ended("interrupted", &json!({"1": 1}), &five(Some(1))),
         &ended("interrupted", &json!({}), &five(Some(1))),

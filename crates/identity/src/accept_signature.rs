@@ -60,8 +60,8 @@ impl AcceptSignature {
     /// Auth, or that accepts any tag. `None` if there is no such member.
     ///
     /// # Errors
-    /// [`AcceptSignatureError`] if the requested signature exceeds a limit or has an algorithm other than
-    /// Ed25519.
+    /// [`AcceptSignatureError`] if the requested signature exceeds a limit or has an algorithm
+    /// other than Ed25519.
     #[must_use]
     pub fn of(accept_signature: &str) -> Option<Result<AcceptSignature, AcceptSignatureError>> {
         let members = Parser::new(accept_signature).parse::<Dictionary>().ok()?;

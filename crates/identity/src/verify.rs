@@ -242,8 +242,8 @@ impl SeenNonces {
 
 /// Verifies each signature of a request. A request without signatures has no verdicts.
 ///
-/// `known` must contain the directory whose URL the signature covers, and this directory must
-/// contain a key with the thumbprint that the signature names.
+/// A signature covers the URL of a directory and names a key by its thumbprint. `known` must
+/// contain this directory with this key.
 #[must_use]
 pub fn verify(
     message: &SignableMessage,
@@ -353,7 +353,7 @@ impl Signed<'_> {
         if !key.verifies(base.map_err(SignatureFault::Base)?.as_bytes(), signature) {
             return Err(SignatureFault::Wrong);
         }
-        // Check times last, so that a fault that concerns a time implies that the key made the
+        // Check times last, so that a fault about a time implies that the named key made the
         // signature.
         key_in_use(key, terms)?;
         let (first, last) = (

@@ -28,8 +28,8 @@ impl BytesInTransitLimit {
     }
 
     /// Blocks until `bytes` more bytes fit into the limit, then counts them as in transit until the
-    /// returned pass is dropped. If `bytes` exceeds the limit itself, blocks until nothing else is
-    /// in transit.
+    /// returned permit is dropped. If `bytes` exceeds the limit itself, blocks until nothing else
+    /// is in transit.
     #[must_use]
     pub fn enter(&self, bytes: usize) -> BytesInTransitPermit {
         let (state, freed) = &*self.state;

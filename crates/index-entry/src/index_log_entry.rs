@@ -12,9 +12,10 @@ use crate::indexed_page::IndexedPage;
 pub enum IndexLogEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page with this URL. A redirect, a soft 404, and a document that is empty or
-    /// can't be read may be an error of the whole site. For these reasons, the page is kept until
-    /// the end of the run, when all such pages are counted and judged together.
+    /// Removes the page with this URL. A redirect, a soft 404, a response of another type (such as
+    /// an image), and a document that is empty or can't be read may be an error of the whole site.
+    /// For these reasons, the page is kept until the end of the run, when all such pages are
+    /// counted and judged together.
     Drop {
         /// The URL, in canonical form.
         url: String,
@@ -42,8 +43,9 @@ impl IndexLogEntry {
         }
     }
 
-    /// Returns the reason why the entry removes a page or replaces it by its canonical URL, if the
-    /// reason may only be an error of the whole site. `None` for any other entry.
+    /// Returns the reason why the entry removes a page or replaces it by its canonical URL, if this
+    /// reason is doubtful. A doubtful reason, such as a soft 404, may only be an error of the whole
+    /// site. `None` for any other entry.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];

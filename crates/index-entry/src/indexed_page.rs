@@ -32,8 +32,8 @@ pub struct IndexedPage {
     pub published: Option<i64>,
     /// The time of the last modification, as stated by the page, in seconds since 1970 UTC.
     pub modified: Option<i64>,
-    /// When the page was last fetched, in seconds since 1970 UTC. A 304 response, which has no body,
-    /// doesn't change it.
+    /// When the page was last fetched, in seconds since 1970 UTC. A 304 response, which has no
+    /// body, doesn't change it.
     pub fetched_at: i64,
     /// When the page must no longer be shown (`unavailable_after`), in seconds since 1970 UTC.
     pub until: Option<i64>,
@@ -126,8 +126,9 @@ impl IndexedPage {
     }
 
     /// Returns whether removing this stored page for the reason `why` would lose it from search
-    /// results. False only for a page with `gives_way_to` and without `leaving`, if another page
-    /// replaces it already or `why` is a canonical URL too.
+    /// results. True for a page without `gives_way_to`, and for a page with `leaving`, which is
+    /// shown in results. Otherwise, false if another page replaces this page already, or if `why`
+    /// is a canonical URL too.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {

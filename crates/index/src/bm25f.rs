@@ -6,9 +6,10 @@
 //! in a title outweighs many occurrences in the text, but no single field outweighs the rest of the
 //! query, as it could if each field had a score of its own.
 //!
-//! Plain BM25 of title and text is added to the score, because BM25 counts a few occurrences of a
-//! rare word in a short page, which the weight of titles would otherwise outweigh. The score also
-//! rises if the query's words are near each other in the page, in one passage or one heading.
+//! Plain BM25 of title and text is added to the score, for the sake of short pages that contain a
+//! rare word a few times. Without it, matches in the titles of other pages would outweigh these
+//! pages. The score also rises if the query's words are near each other in the page, in one passage
+//! or one heading.
 
 use std::sync::Arc;
 
@@ -29,12 +30,12 @@ pub(crate) const SHARED: f32 = 0.001;
 /// A word counts as shared in a field if more than one in this many pages have it there. For
 /// example, the site's name is shared if it is in the titles of more than half of all pages.
 const SHARED_TITLES: u64 = 2;
-/// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
-/// (on many pages).
+/// A site with fewer pages than this has neither shared words (in most titles or headings) nor
+/// common words (on many pages).
 pub(crate) const MIN_SITE: u64 = 20;
-/// The minimum weight of a form of a name (such as `user_agent`) whose positions are used when
-/// nearness is computed. Forms with less weight, such as longer words and corrections, don't count
-/// as the name.
+/// The minimum weight of a form that counts as an occurrence of a name (such as `user_agent`) when
+/// the score is raised for words near each other. Longer words and corrections have less weight, so
+/// they don't count.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
 /// Returns true if most of `pages` pages have a word in a field, so that the word doesn't
@@ -54,8 +55,9 @@ pub(crate) struct Bm25fQueryDefinition {
     pub(crate) places: Vec<WeightedField>,
     /// The minimum number of the query's distinctive words that a page must have.
     pub(crate) least: usize,
-    /// The penalty for missing words. The score is multiplied by `share.powf(whole)`, in which
-    /// `share` is the rarity of the words that the page has, divided by the rarity of all words.
+    /// The exponent of the penalty for missing words. The score is multiplied by
+    /// `share.powf(whole)`. Here, `share` is the total rarity of the words that the page has,
+    /// divided by the total rarity of all words.
     pub(crate) whole: f32,
     /// The number of distinctive words (words that are not common) in the query. If a page has
     /// fewer of these words, its score is multiplied by `partial`.
@@ -96,7 +98,8 @@ pub(crate) struct ProximityBoost {
     /// The greatest rise of the score, as a share of the score. The score rises by this much if all
     /// words of the query are near each other.
     pub(crate) gain: f32,
-    /// The exponent applied to the share (by rarity) of the query's words that are near each other.
+    /// The exponent applied to the share of the query's words that are near each other. Each word
+    /// counts by its rarity.
     pub(crate) power: f32,
     /// The maximum distance between the first and the last of the words that count as near each
     /// other, in words.
@@ -187,15 +190,15 @@ impl Weight for Bm25fWeight {
 }
 
 /// A value for each page of a segment, such as the weighted count of a word. Unlike a plain vector,
-/// a sheet can be emptied without visiting all pages.
+/// it can be emptied without visiting all pages.
 struct PageValues<T> {
     of: Vec<T>,
-    /// The pages whose value in `of` may differ from the default.
+    /// The pages whose value in `of` may differ from the default, possibly with repetitions.
     pages: Vec<DocId>,
 }
 
-/// The result for one page: its score, and the total rarity and the number of the query's words on
-/// it.
+/// The result for one page: its score, the total rarity of the query's words on it, and the number
+/// of the query's distinctive words on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
     score: f32,
@@ -359,7 +362,7 @@ impl Bm25fWeight {
     }
 }
 
-/// Returns the greatest sum of rarities of distinct words that lie within `passage` words of each
+/// Returns the greatest total rarity of distinct words that are within `passage` words of each
 /// other. Sorts `positions`.
 fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredQueryWord], passage: u32) -> f32 {
     positions.sort_unstable();
@@ -385,7 +388,7 @@ fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredQueryWord], passa
 }
 
 /// Counts a word in one field, and stores each page's weighted count in `sheet`. If the word has
-/// several forms, the greatest weighted count is stored; inflections count as one form. `sums` is a
+/// several forms, the greatest weighted count is stored. Inflections count as one form. `sums` is a
 /// reusable buffer and must be empty.
 fn count_in(
     word: &ScoredQueryWord,
@@ -464,7 +467,7 @@ impl<T: Clone + Default + PartialEq> PageValues<T> {
         has
     }
 
-    /// Passes each value that is not the default to `take`, and empties the sheet.
+    /// Passes each value that is not the default to `take`, and resets all values to the default.
     fn drain(&mut self, mut take: impl FnMut(DocId, T)) {
         for page in self.pages.drain(..) {
             let has = std::mem::take(&mut self.of[page as usize]);

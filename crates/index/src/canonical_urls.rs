@@ -1,5 +1,5 @@
-//! Resolves canonical URLs (RFC 6596): finds the page that is indexed in place of a page that names
-//! another URL as canonical.
+//! Resolves canonical URLs (RFC 6596). If a page names another URL as canonical, finds the page to
+//! index in its place.
 //!
 //! A page is replaced by the indexed page that its canonical URL leads to, through redirects and
 //! further canonical URLs. If the chain ends without an indexed page (at a 404, or at a disallowed
@@ -54,8 +54,8 @@ impl CanonicalUrlMap {
         Ok(())
     }
 
-    /// Returns the replacements: maps the URL of each page that isn't indexed itself to the URL of
-    /// the page that is indexed in its place.
+    /// Returns a map from the URL of each page that isn't indexed itself to the URL of the page
+    /// that is indexed in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,

@@ -40,7 +40,8 @@ impl CommitSnapshotDirectory {
     }
 
     /// Maps the files of the last commit like [`CommitSnapshotDirectory::open`], for a caller that
-    /// reads all pages. Stored pages are not mapped but read with read-ahead.
+    /// reads all pages. The file of stored pages is not mapped, because it would stay in memory,
+    /// but read with read-ahead.
     ///
     /// # Errors
     /// [`IndexError::Damaged`] if a file is missing, or an I/O error.

@@ -12,7 +12,7 @@ use crate::page_tokenizer::STEM;
 /// Minimum number of letters of a word for which compounds are looked up.
 pub(crate) const MIN_COMPOUND_END: usize = 5;
 
-/// Maximum number of words per segment and field that are read, and as many stems.
+/// Maximum number of words to read per segment and field. The same maximum applies to stems.
 const MAX_LOOKED_THROUGH: usize = 200_000;
 /// Maximum bytes of all candidates of an index.
 /// Beyond the limit: not found by their ends.
@@ -20,9 +20,9 @@ const MAX_BYTES: usize = 8 << 20;
 /// Minimum bytes of the first part of a compound.
 pub(crate) const MIN_COMPOUND_START: usize = 2;
 
-/// The words and stems of an index that are long enough to be compounds. The first use reads all of
-/// them, because a dictionary can't be searched for ends, and a search looks for compounds each time
-/// it plans its query.
+/// The words and stems of an index that are long enough to be compounds. tantivy's dictionaries
+/// can't be searched by the end of a term, and nearly every search looks for compounds. So the
+/// first search reads all terms, and later ones reuse them.
 #[derive(Debug, Default)]
 pub(crate) struct CompoundCandidates {
     /// For each term, segment and field, a line with the term, a space and its number of pages.
@@ -73,8 +73,8 @@ fn read(searcher: &Searcher, fields: &[Field]) -> tantivy::Result<String> {
     for field in fields {
         for segment in searcher.segment_readers() {
             let index = segment.inverted_index(*field)?;
-            // In languages that write compounds as one word, words consist of ASCII letters after
-            // folding.
+            // Skip terms that start otherwise. In languages that write compounds as one word, words
+            // consist of ASCII letters after folding.
             for initials in [STEM..=STEM, 'a'..='z'] {
                 let from = initials.start().to_string();
                 let mut terms = index.terms().range().ge(&from).into_stream()?;

@@ -1,6 +1,6 @@
-//! Computes the facts about each page that depend on all other pages: which pages link to it and
-//! with which link texts, whether another page has the same text, and which of its versions is the
-//! newest. The facts are collected and sorted on disk, in bounded memory.
+//! Computes the facts about each page that depend on all other pages. Such facts are the pages that
+//! link to it, with their link texts, the page with the same text, if any, and the newest of its
+//! versions. The facts are collected and sorted on disk, in bounded memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -18,11 +18,12 @@ const MAX_ANCHORS: usize = 16;
 /// Maximum number of pages that a link text may lead to. A text that leads to more pages, such as
 /// `next`, `here` or `back`, is not kept, because it describes none of them.
 const MAX_NAMES: usize = 8;
-/// Maximum number of pages of one family that are compared with each other as possible versions of
-/// one page. Further pages are not compared.
+/// Maximum number of pages that are compared with each other as possible versions of one page. If
+/// more pages have the same [`family`], the others are not compared.
 const MAX_VERSIONS: usize = 200;
-/// Maximum number of distinct pages (such as versions) with the same text. Further pages with this
-/// text are duplicates only if they match one of these.
+/// Maximum number of pages with the same text that are not duplicates of each other, such as
+/// versions of one page. A further page with this text is a duplicate if it matches a page in this
+/// set, and otherwise an ordinary page.
 const MAX_VERSIONS_OF_TEXT: usize = 200;
 /// Number of pages in a block of facts, the unit in which facts are read from disk.
 const PAGES_A_BLOCK: usize = 16;
@@ -60,10 +61,11 @@ pub(crate) struct CrossPageFacts {
 pub(crate) struct CrossPageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
-    /// The facts that each page states about itself and its link targets. `HERE` marks an indexed
-    /// page. `NAMED` counts the pages that link to a target with a given text. `LINKED_AGAIN`
-    /// counts the further texts of pages that link to a target with several texts. The sum of the
-    /// `NAMED` counts minus `LINKED_AGAIN` is the number of pages that link to the target.
+    /// The facts that each page states about itself and its link targets, as counts. `HERE` marks
+    /// an indexed page. `NAMED` counts the pages that link to a target with a given text. A page
+    /// that links to the target with several texts is counted several times, so `LINKED_AGAIN`
+    /// counts the excess. The sum of all `NAMED` counts minus `LINKED_AGAIN` is the number of pages
+    /// that link to the target.
     links: SummingSorter,
     /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
     texts: SummingSorter,
@@ -156,9 +158,9 @@ fn of_page(key: &[u8]) -> (u64, &[u8]) {
     (u64::from_be_bytes(*page), rest)
 }
 
-/// For each page in the index, adds the number of pages that link to it to `facts`, and the texts
-/// of these links to `names`. A key in `names` is a link text followed by the page that it leads
-/// to.
+/// Evaluates the links to each indexed page. Adds the number of pages that link to it to `facts`,
+/// and the link texts to `names`. A key in `names` is a link text followed by the page that it
+/// leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut SummingSorter,
@@ -230,8 +232,8 @@ fn keep_names(mut names: SortedCounts, facts: &mut SummingSorter) -> io::Result<
 }
 
 /// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
-/// a version are not duplicates of each other, so that a search restricted to any version finds the
-/// page of that version.
+/// a version are not duplicates of each other. Otherwise, a search restricted to one version would
+/// not find the page of that version.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSorter) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
@@ -243,7 +245,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSorter) -> io::Re
             firsts.clear();
         }
         let first = firsts.iter().filter(|first| !is_other_version(first, &url));
-        // Prefer a page of the same version as this one.
+        // Among several earlier pages with this text, prefer one of the same version.
         let label = |url| VersionInUrl::of(url).map(|version| version.label.to_owned());
         let own = label(&url);
         match first.min_by_key(|first| label(first) != own) {

@@ -25,7 +25,7 @@ use crawl_index_entry::url_key;
 /// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
-/// The counts of pages that [`IndexWriter::reconcile`] found, left out as duplicates, removed or
+/// The numbers of pages that [`IndexWriter::reconcile`] found, left out as duplicates, removed or
 /// kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReconcileReport {
@@ -35,16 +35,16 @@ pub struct ReconcileReport {
     pub duplicates: u64,
     /// The number of pages that were removed because they have expired.
     pub expired: u64,
-    /// The number of pages that were removed for a reason that may only be an error on the
-    /// site's side.
+    /// The number of pages that were removed for a doubtful reason, such as a soft 404, which may
+    /// only be an error on the site's side.
     pub left: u64,
-    /// The number of pages, by reason, that are kept although they should be removed. They are kept
-    /// because they are more than a tenth of all pages, so the cause may be an error on the site's
-    /// side.
+    /// The number of pages, by reason, that are kept although a doubtful reason would remove them.
+    /// If these pages are more than a tenth of all pages, they are all kept, because that suggests
+    /// an error on the site's side.
     pub kept: BTreeMap<String, u64>,
-    /// The number of pages that stay although an entry would remove them, by reason. They are in
-    /// `kept`, or redirect to a login. Only entries count that are pending or were applied since the
-    /// writer was opened.
+    /// The number of pages, by reason, that are kept although a recent entry would remove them.
+    /// Such pages are in `kept` or redirect to a login. An entry is recent if it is pending or was
+    /// applied since the writer was opened.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -62,7 +62,7 @@ impl ReconcileReport {
 
 impl IndexWriter {
     /// Commits, then computes the facts about each page that depend on all pages, such as link
-    /// texts and duplicates, and removes pages that have expired at `now` (seconds since 1970 UTC).
+    /// texts and duplicates. Removes pages that have expired at `now` (seconds since 1970 UTC).
     /// Then commits again.
     ///
     /// Reads each page twice. Link texts are sorted on disk, next to the index, so memory use
@@ -94,12 +94,15 @@ impl IndexWriter {
         self.reconcile_with(&(), no_answers, note, now, is_stopped)
     }
 
-    /// Reconciles the index and also applies pending entries, whose pages are thus written only
-    /// once, in their final form. Unlike [`IndexWriter::reconcile_unless`], doesn't commit first.
-    /// `note` must cover the pending entries. `answers` is called if a page names a canonical URL
-    /// that is not indexed, or redirects. A page that redirects to a login stays as it is. Returns
-    /// `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages that name another URL take
-    /// about 200 bytes of memory each.
+    /// Reconciles the index like [`IndexWriter::reconcile_unless`], and applies the pending entries
+    /// in the same pass. So each of their pages is written only once, in its final form. Doesn't
+    /// commit before the pass; `note` is stored with the final commit and must cover the pending
+    /// entries.
+    ///
+    /// `answers` is called if a page redirects, or names a canonical URL that is not indexed. A
+    /// page that redirects to a login stays as it is. Returns `None` if stopped: see
+    /// [`IndexWriter::reconcile_unless`]. Each page that names another URL as canonical takes about
+    /// 200 bytes of memory.
     ///
     /// # Errors
     /// If the disk fails, the index is damaged, or the entries can't be read.
@@ -160,8 +163,8 @@ struct Latest {
 struct Pending {
     survey: CrossPageFactsCollector,
     latest: LatestEntries,
-    /// The URLs and reasons of entries that would remove a page for a reason that may only be an
-    /// error on the site's side.
+    /// The URLs and reasons of entries that would remove a page for a doubtful reason: see
+    /// [`IndexLogEntry::doubtful_reason`].
     doubtful: Vec<(String, String)>,
     /// Maps each page whose entry names another URL as canonical to that URL.
     named: BTreeMap<String, String>,
@@ -176,7 +179,8 @@ struct Surveyed {
     behind: HashMap<String, String>,
 }
 
-/// The input of a pass over all pages: those in the index, and those in pending entries.
+/// The input of a pass over all pages: the stored pages of the index, and the pages of pending
+/// entries.
 struct AllPages<'a> {
     dir: &'a Path,
     fields: &'a IndexFields,
@@ -244,8 +248,9 @@ impl AllPages<'_> {
         }))
     }
 
-    /// Returns the pages that a pending entry, or an entry applied earlier, would remove for a
-    /// reason that may only be an error on the site's side.
+    /// Returns the pages that an entry would remove for a doubtful reason: see
+    /// [`IndexLogEntry::doubtful_reason`]. The entry may be pending, or may have been applied
+    /// earlier.
     fn leaving(
         &self,
         latest: &LatestEntries,
@@ -283,8 +288,8 @@ impl AllPages<'_> {
         });
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
-            // If the page named in the reason stays in the index, the content can still be found
-            // there.
+            // The reason of a redirect or canonical URL ends with the target. If the target stays
+            // in the index, the content can still be found there.
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
@@ -370,8 +375,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns the replacements: maps each page that is replaced because of its canonical URL to
-    /// the page that replaces it. Also returns whether any page of `pending_named` is not replaced.
+    /// Returns a map from each page that is replaced because of its canonical URL to the page that
+    /// replaces it. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -487,7 +492,8 @@ fn reconcile(
         writer,
         done: ReconcileReport::default(),
     };
-    // Changes that are not committed yet don't affect the segments that `searcher` reads.
+    // The pass adds changes while it reads, but `searcher` sees only the last commit, so no page is
+    // visited twice.
     let stored = |page| settling.settle(IndexLogEntry::Put(Box::new(page)), false);
     if all.each_stored(&surveyed.latest, stored)?.is_break() {
         return Ok(None);
@@ -606,8 +612,8 @@ impl Settling<'_> {
     }
 }
 
-/// The parts of an indexed page that depend on other pages. If they are unchanged, the page need
-/// not be written again.
+/// The parts of an indexed page that depend on other pages. A page isn't written again if these
+/// parts are unchanged.
 #[derive(PartialEq)]
 struct DependentParts {
     leaving: Option<String>,
@@ -639,15 +645,15 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
         .is_some_and(|latest| latest.number == number)
 }
 
-/// Pages about to be removed from the index for a reason that may only be an error on the site's
-/// side.
+/// Pages that would be removed from the index for a doubtful reason, and whether they are removed.
 struct Leaving {
     /// The pages, by URL key.
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if the pages are kept in the index because there are too many of them. Pages that have
-    /// moved are removed anyway.
+    /// True if the pages are kept in the index, because they are more than the limit. Pages that
+    /// have moved are removed anyway.
     stay: bool,
-    /// The URLs of pages that redirect to a login and stay unchanged, by URL key.
+    /// The URLs of pages that redirect to a login, by URL key. Such pages are kept in the index
+    /// unchanged.
     logged_out: HashMap<u64, String, RandomState>,
 }
 
@@ -684,8 +690,8 @@ impl Leaving {
         page.is_some_and(|page| page.moved || !self.stay)
     }
 
-    /// Returns whether a page is removed. False for a page that only names a canonical URL: it is
-    /// replaced while its canonical page is in the index.
+    /// Returns whether a page is removed. False for a page in `pages` only because of its canonical
+    /// URL, which is stored as a duplicate while its canonical page is in the index.
     fn removes(&self, url: &str) -> bool {
         let page = self.pages.get(&url_key(url));
         page.is_some_and(|page| !page.names_canonical()) && self.goes(url)

@@ -107,8 +107,8 @@ fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MatchedTerm)>,
 ) -> Vec<(Range<usize>, usize)> {
-    // Mark a word with `needs_another` if it is next to a marked word of another term. The two
-    // passes pass marks on in both directions.
+    // Mark a word with `needs_another` if it is next to a marked word of another term. Newly marked
+    // words can cause further marks, so pass over the words once in each direction.
     let is_adjacent = |a: &(Range<usize>, MatchedTerm), b: &(Range<usize>, MatchedTerm)| {
         a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };
@@ -155,8 +155,8 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, Matched
     hits
 }
 
-/// The rank of a part of a text: three counts, compared in order. How many distinct query terms it
-/// contains, how many pairs of adjacent terms, and how many query words, at most six.
+/// The rank of a part of a text, as three counts compared in order: the distinct query terms in it,
+/// the pairs of adjacent terms, and the query words, at most six.
 type Worth = (usize, usize, usize);
 
 /// Returns the start and end of the part with the most distinct terms. Ties are broken by the most

@@ -9,11 +9,11 @@ use crate::query_plan::QueryPlanner;
 use crate::stored_page_reader::stored;
 use crawl_index_entry::IndexedPage;
 
-/// Maximum pages to read to find a word with its minus.
+/// Maximum number of pages to search for a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
-/// Resolves each minus in a query: does it exclude a word, or is it part of the word? The minus is
-/// part of the word if a page contains the word with the minus, or if the query consists only of
+/// Decides for each minus in a query whether it excludes the word or is part of it. It is part of
+/// the word if a page contains the word with the minus, or if the query consists only of
 /// exclusions.
 pub(crate) fn with_resolved_minus(
     mut query: Query,

@@ -26,10 +26,10 @@ const TYPE: &str = "type:";
 /// The number of matching pages for each value of each facet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FacetCounts {
-    /// Counts by host or folder (such as `example.org/docs`). The values are the subfolders of the
-    /// folder in the filter or, without a filter, of the deepest folder that contains all matching
-    /// pages. If the filter is a path without a host that several hosts have, the values are the
-    /// folders with this path.
+    /// Counts by host or folder (such as `example.org/docs`). With a filter, the values are the
+    /// subfolders of the filter's folder. Without a filter, they are the subfolders of the deepest
+    /// folder that contains all matching pages. If the filter is a path without a host and several
+    /// hosts have this path, the values are the folders with this path.
     pub folder: Vec<FacetCount>,
     /// Counts by language (ISO 639 code).
     pub language: Vec<FacetCount>,
@@ -150,8 +150,9 @@ pub(crate) struct FacetCountMap<'s> {
     searcher: &'s Searcher,
     fields: &'s IndexFields,
     pages: &'s [(f32, DocAddress)],
-    /// The keys have a prefix, such as `language:`. A folder's count lacks the page that has the
-    /// folder as its own path: see [`FacetCountMap::in_folder`].
+    /// The counts by facet value. The keys have a prefix, such as `language:`. The count of the
+    /// folder `example.org/docs` doesn't include the page at `example.org/docs` itself: see
+    /// [`FacetCountMap::in_folder`].
     counts: HashMap<String, u64>,
 }
 
@@ -219,7 +220,8 @@ impl<'s> FacetCountMap<'s> {
             let urls = reader.inverted_index(self.fields.url)?;
             for scheme in ["http", "https"] {
                 let url = format!("{scheme}://{folder}");
-                // A question mark begins the query. The next character is `@`.
+                // URLs with a query start with `url` and a question mark. `@` follows the question
+                // mark in ASCII, so it ends the range.
                 let (query, end) = (format!("{url}?"), format!("{url}@"));
                 let exact = urls.terms().range().ge(&url).le(&url);
                 let with_query = urls.terms().range().ge(query).lt(end);
@@ -345,7 +347,7 @@ fn in_folders(
     mut folders: Vec<(String, u64)>,
     pages_in: impl Fn(&str) -> tantivy::Result<u64>,
 ) -> tantivy::Result<Vec<(String, u64)>> {
-    // No filter finds only the pages below a path that ends with two slashes.
+    // Leave out paths that end with two slashes, because no filter selects only their pages.
     folders.retain(|(folder, _)| !folder.ends_with('/'));
     folders.truncate(MAX_VALUES);
     for (folder, count) in &mut folders {

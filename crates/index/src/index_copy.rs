@@ -1,5 +1,6 @@
-//! Copies an index page by page. Unlike deleting pages, which keeps their words and texts in the
-//! files until tantivy merges segments, a copy contains nothing of the pages that it lacks.
+//! Copies an index page by page, so that the copy contains no trace of the pages left out. Deleting
+//! pages from an index would not suffice, because their words and texts stay in its files until
+//! tantivy merges segments.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -19,8 +20,8 @@ pub type PageEdit<'a> = dyn Fn(&mut IndexedPage) -> bool + 'a;
 
 /// Copies the pages of the index in `from` into a new index in `to`, and stores `note` with it.
 /// Link texts, duplicates and versions are computed again from the pages that `edit` keeps. Expired
-/// pages and pages that wait for the end of a run to be removed are copied too. `answers` is the
-/// same as for [`IndexWriter::reconcile_with`].
+/// pages are copied too, and so are pages that will only be removed at the end of a run. `answers`
+/// is the same as for [`IndexWriter::reconcile_with`].
 ///
 /// # Errors
 /// [`IndexError`] if the index has another format or is damaged, or the disk fails.
@@ -36,7 +37,7 @@ pub fn copy_pages(
         from: IndexSearcher::open(from)?,
         edit,
     };
-    // No page expires at this time.
+    // At this time, no page has expired.
     let now = i64::MIN;
     let writer = IndexWriter::open(to)?.with_all_processors(note)?;
     let Some(mut writer) = writer else {
@@ -105,7 +106,7 @@ mod tests {
             writer.put(page).unwrap();
         }
         writer.reconcile("1", 0).unwrap();
-        // The next run ended before it judged the page that may leave.
+        // The next run ended before it decided whether to remove `over`.
         writer.put(&over).unwrap();
         writer.commit("1").unwrap();
         writer.close().unwrap();

@@ -14,8 +14,8 @@ impl IndexWriter {
         match entry {
             IndexLogEntry::Put(page) => match self.stays_for_now(entry)? {
                 None => self.put(page),
-                // Until the run ends, index the page under its own URL, so that searches still find
-                // it.
+                // Whether another page replaces this one is decided at the end of the run. Until
+                // then, index the page under its own URL, so that searches still find it.
                 Some((_, why)) => self.put(&IndexedPage {
                     same_as: None,
                     leaving: Some(why),
@@ -36,8 +36,8 @@ impl IndexWriter {
     }
 
     /// Returns the stored page and the reason if the entry would remove the page from search
-    /// results for a reason that may only be an error on the site's side. The page is then kept
-    /// until the end of the run. `None` if the entry takes effect at once.
+    /// results for a doubtful reason: see [`IndexLogEntry::doubtful_reason`]. Such a page is kept
+    /// until the end of the run. Returns `None` if the entry takes effect at once.
     fn stays_for_now(
         &mut self,
         entry: &IndexLogEntry,

@@ -42,8 +42,8 @@ pub const MAX_RESULTS: usize = 1000;
 /// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// If fewer pages than this have both words of a two-word query, pages with one of the words
-/// follow.
+/// If fewer pages than this have both words of a two-word query, the results also include pages
+/// with only one of the words.
 const MIN_OF_PAIR: usize = 5;
 /// Maximum languages whose stems are looked up: those with the most pages.
 /// Beyond the limit: searched as typed.
@@ -325,8 +325,8 @@ impl Seen {
     }
 }
 
-/// Returns a suggested query with its words spelled as in the results. The index doesn't have this
-/// spelling, because accents are removed from its words.
+/// Returns a suggested query with its words spelled as in the results. The suggestion itself comes
+/// from the words of the index, from which accents were removed.
 fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
@@ -412,7 +412,8 @@ impl Search<'_> {
     }
 
     /// Returns the page pinned to the query and its address. `None` if no page is pinned, the index
-    /// lacks the page, or it has expired, and if there are filters, which it might not match.
+    /// lacks the page, or the page has expired. Also `None` if there are filters, because the page
+    /// might not match them.
     fn pinned(&self, typed: &str) -> tantivy::Result<Option<(IndexedPage, DocAddress)>> {
         let Some(url) = self.rules.pinned(typed) else {
             return Ok(None);

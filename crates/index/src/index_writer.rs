@@ -43,9 +43,9 @@ const BLOCK_BYTES: usize = 16 << 10;
 /// The zstd level for stored pages. Higher levels cost more time than the space they save is worth.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// In the merge policy, a smaller segment counts as if it had this many pages. Eight segments of
-/// about the same size are merged. So in a crawl with small commits, a page is rewritten about ten
-/// times before it is in a larger segment, instead of some hundred times.
+/// Segments with fewer pages than this count as equally large in the merge policy, which merges
+/// eight segments of about the same size. Otherwise, in a crawl with small commits, a page would be
+/// rewritten some hundred times before it is in a larger segment, instead of about ten times.
 const MIN_SEGMENT_PAGES: u32 = 1_024;
 
 /// Writes an index. A directory can have only one writer at a time.
@@ -71,8 +71,8 @@ pub struct IndexWriter {
 pub enum CommitOutcome {
     /// The commit is durable and visible to searches.
     Done,
-    /// Stopped before all words were read, because time ran out. The index still has the state of
-    /// the previous commit. Drop the writer.
+    /// Tokenizing was cut short, because time ran out. The index still has the state of the
+    /// previous commit. Drop the writer.
     Stopped,
 }
 
@@ -255,7 +255,7 @@ pub fn note_in(dir: &Path) -> Result<Option<String>, IndexError> {
     note.map(|note| unsealed(dir, &note)).transpose()
 }
 
-/// Appends a checksum to a note. The note is stored in `meta.json`, which has none.
+/// Appends a checksum to a note. The note is stored in `meta.json`, which has no checksum itself.
 fn sealed(note: &str) -> String {
     format!("{note} {:016x}", xxh3_64(note.as_bytes()))
 }

@@ -20,7 +20,7 @@ use crate::words::Stemmer;
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum number of words per segment and field that are read to find the words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
-/// Minimum number of letters of a word whose corrections with two changes may have a different
+/// A word with at least this many letters may be corrected by two changes even if these change its
 /// [`skeleton`].
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
@@ -55,7 +55,7 @@ pub(crate) struct Lexicon<'s> {
 
 /// A language that writes compounds as one word.
 struct CompoundingLanguage {
-    /// The term of all pages in this language.
+    /// The index term that all pages in this language have.
     pages: Term,
     stemmer: Stemmer,
 }
@@ -95,8 +95,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the number of pages that have a word in the same field, for the field with the most
-    /// such pages. The description, the keywords and the text outside the main text count only if no
-    /// other field has the word.
+    /// such pages. The description, the keywords and the text outside the main text count only if
+    /// no other field has the word.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         match self.pages_with_in(&self.fields, word)? {
             0 => self.pages_with_in(&self.secondary_fields, word),
@@ -137,8 +137,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns other words that start with `beginning`. Words on the most pages come first. The
-    /// description, the keywords and the text outside the main text count only if no other field has
-    /// such words.
+    /// description, the keywords and the text outside the main text count only if no other field
+    /// has such words.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut words = self.beginning_with_in(&self.fields, beginning)?;
         if words.is_empty() {
@@ -147,8 +147,8 @@ impl<'s> Lexicon<'s> {
         Ok(words)
     }
 
-    /// Returns other words that start with `beginning` and are in any of `fields`. Words on the most
-    /// pages come first.
+    /// Returns other words that start with `beginning` and are in any of `fields`. Words on the
+    /// most pages come first.
     fn beginning_with_in(&self, fields: &[Field], beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut candidates: Vec<(u64, String)> = Vec::new();
         for field in fields {
@@ -174,9 +174,12 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the compounds that end in any of the given stems, such as `Krankenversicherung` for
-    /// `Versicherung` in German. A compound is returned as its stem, with the prefix [`STEM`], or as
-    /// the word itself if it is its own stem or only the word ends so. Compounds on the most pages
-    /// come first. Empty if no language of the pages writes compounds as one word.
+    /// `Versicherung` in German. Compounds on the most pages come first. Empty if no language of
+    /// the pages writes compounds as one word.
+    ///
+    /// A compound is returned as its stem with the prefix [`STEM`], which matches all its forms. It
+    /// is returned as the word itself if it is its own stem, or if its stem doesn't end in a given
+    /// stem.
     pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
         let mut stems: Vec<&str> = stems.to_vec();
         stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
@@ -214,9 +217,9 @@ impl<'s> Lexicon<'s> {
         [body, title, first_heading]
     }
 
-    /// Returns true if a page in a language that writes compounds as one word has a term in its main
-    /// text, title or first-level heading. In an English page, `background` is not a compound of
-    /// `ground`.
+    /// Returns true if a page in a language that writes compounds as one word has a term in its
+    /// main text, title or first-level heading. In an English page, `background` is not a compound
+    /// of `ground`.
     fn is_on_compounding_page(&self, word: &str) -> tantivy::Result<bool> {
         let fields = self.compound_fields();
         let words = fields.map(|field| Term::from_field_text(field, word));
@@ -331,8 +334,8 @@ impl<'s> Lexicon<'s> {
 }
 
 /// Returns the part of a word that most misspellings leave unchanged: its first letter and its
-/// consonants, each double letter once. Misspellings double letters or forget to, and confuse
-/// vowels.
+/// consonants, each double letter once. Misspellings often double a letter, miss a double one, or
+/// confuse vowels.
 fn skeleton(word: &str) -> String {
     let mut skeleton = String::with_capacity(word.len());
     let mut last = None;
@@ -346,8 +349,8 @@ fn skeleton(word: &str) -> String {
     skeleton
 }
 
-/// Adds up the weights of each word over all segments and fields. Returns at most `limit` words,
-/// the heaviest first.
+/// Adds up the weights (numbers of pages) of each word over all segments and fields. Returns at
+/// most `limit` words, the heaviest first.
 fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
     candidates.sort_unstable_by(|a, b| a.1.cmp(&b.1));
     candidates.dedup_by(|later, first| {

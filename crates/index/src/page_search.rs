@@ -47,9 +47,9 @@ pub(crate) struct FoundPages {
     pub(crate) total: usize,
     /// True if `total` includes the pinned page.
     pub(crate) has_pinned: bool,
-    /// The matching pages in the requested range, with their scores. If a page is pinned, it takes
-    /// the first place of all results and is not in this list. The range at offset 0 then has one
-    /// page more than fits.
+    /// The matching pages in the requested range, with their scores. A pinned page is not in this
+    /// list, because the caller inserts it before all others. The range at offset 0 then has one
+    /// page too many, which the caller drops.
     pub(crate) best: Vec<(Score, DocAddress)>,
     pub(crate) facets: Option<FacetCounts>,
 }
@@ -124,8 +124,8 @@ impl PageSearchRequest<'_> {
         searcher.search_with_statistics_provider(lookup, collector, statistics)
     }
 
-    /// Returns the pages in the requested range. A pinned page takes the first place of all
-    /// results, so the others move back by one.
+    /// Returns the pages in the requested range. The caller inserts a pinned page before all
+    /// others, so later pages move back by one.
     fn requested_range(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {
         let offset = match self.pinned {
             Some(_) => self.offset.saturating_sub(1),
@@ -219,7 +219,7 @@ impl PageSearchRequest<'_> {
         Box::new(BooleanQuery::new(clauses.collect()))
     }
 
-    /// Returns a query that matches the same pages, except those that have expired.
+    /// Returns a query that matches the pages of `lookup`, except those that have expired.
     fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
         let has_times = self.searcher.segment_readers().iter().any(|segment| {
             let times = segment.fast_fields().i64("until");

@@ -39,10 +39,11 @@ const MAX_LONE_DIGITS: usize = 3;
 /// Number of consecutive words that are hashed together to compare texts. Such a group of words is
 /// called a row.
 const ROW: usize = 3;
-/// Number of rows of a page that are compared: those with the smallest hashes.
+/// Number of rows (groups of consecutive words) of a page that are compared: those with the
+/// smallest hashes.
 const SKETCH: usize = 48;
-/// Minimum share of rows that two versions of a page have in common. For comparison: if half of the
-/// words are the same, about a third of the rows are.
+/// Minimum share of rows (groups of consecutive words) that two versions of a page have in common.
+/// For comparison: if half of the words are the same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
 /// The version that a page's URL contains.
@@ -151,7 +152,7 @@ fn numbered(text: &str) -> Option<Rank> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,
-    /// The smallest hashes of the page's rows, sorted.
+    /// The smallest hashes of the page's rows (groups of consecutive words), sorted.
     pub(crate) sketch: Vec<u32>,
 }
 
@@ -251,7 +252,7 @@ fn sketch(text: &str) -> Vec<u32> {
     let mut smallest: BTreeSet<u32> = BTreeSet::new();
     let (mut row, mut words) = (0_u64, 0);
     for word in text.split_whitespace() {
-        // Shift out the hash of the word before the last `ROW` words.
+        // Add the hash of this word, and shift out that of the word `ROW` words earlier.
         row = (row << (64 / ROW)) ^ (xxh3_64(word.as_bytes()) >> (64 - 64 / ROW));
         words += 1;
         if words < ROW {

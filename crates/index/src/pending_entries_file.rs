@@ -1,5 +1,5 @@
-//! Stores the entries of a run in a file until the run ends. Then a single pass can write each page
-//! once, with all facts about it. Entries are read ahead on another thread.
+//! Stores the entries of a run in a file until the run ends, so that a single pass can write each
+//! page once, with all facts about it. Another thread reads the entries ahead of this pass.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
@@ -15,8 +15,8 @@ use crawl_index_entry::{BytesInTransitLimit, IndexLogEntry};
 
 /// Maximum number of entries that are read ahead of the visitor.
 const MAX_READ_AHEAD_ENTRIES: usize = 64;
-/// Maximum bytes of entries that are read ahead of the visitor.
-/// An entry that does not fit waits; a larger one waits until it is the only one.
+/// Maximum bytes of entries that are read ahead of the visitor. An entry that doesn't fit waits. An
+/// entry larger than the limit waits until it is the only one.
 const MAX_READ_AHEAD_BYTES: usize = 4 << 20;
 
 /// A file of index entries, deleted when its handle is closed. First push entries, then flush, then
@@ -90,8 +90,8 @@ impl PendingEntrySource for PendingEntriesFile {
 }
 
 /// Reads entries with `next` on another thread, until it returns `None` or an error, and passes
-/// them to `visit`. Parsing an entry takes about as long as visiting it. `dir` is the directory to
-/// name in an error.
+/// them to `visit`. The thread saves time, because parsing an entry takes about as long as visiting
+/// it. `dir` is the directory to name in an error.
 ///
 /// # Errors
 /// The error of `next` or `visit`, or if the thread can't be started.

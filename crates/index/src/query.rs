@@ -115,7 +115,7 @@ impl Query {
 pub(crate) fn site_name(typed: &str) -> String {
     let (scheme, site) = typed.split_once("://").unwrap_or(("http", typed));
     let site = site.trim_end_matches('/');
-    // Parsers skip slashes before the host.
+    // A URL parser would skip slashes before the host, so don't parse a path without a host.
     if !site.starts_with('/')
         && let Some(url) = url_without_query(&format!("{scheme}://{site}"))
         && let Some((_, site)) = url.as_str().split_once("://")
@@ -146,7 +146,7 @@ fn term(text: &str) -> (TermMatchMode, &str, &str) {
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
-        // A word with an asterisk at its end is a prefix. Without letters and digits, the text is
+        // A word that ends in an asterisk is a prefix. If the rest has no letters or digits, it is
         // an operator, such as `**`.
         Some(stem) if stem.contains(char::is_alphanumeric) => {
             (TermMatchMode::Prefix, stem.trim_end_matches('*'), rest)

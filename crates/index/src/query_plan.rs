@@ -43,8 +43,8 @@ const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum letters of the last word of a query for which longer words that start with it are looked
-/// up, if pages have the word itself.
+/// Minimum letters of the query's last word for which longer words that start with it are looked
+/// up. If no page has the word itself, they are looked up anyway.
 const MIN_OPEN_LETTERS: usize = 3;
 
 /// The index query for a user's query, and what to show with its results.
@@ -160,8 +160,8 @@ impl QueryPlanner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatchMode::Phrase {
-                // If `is_apart`, the words of the phrase are looked up and marked one by one below.
-                // In this case, discard the marks of the phrase.
+                // In this case, the words of the phrase are looked up and marked one by one below,
+                // so discard the marks of the phrase.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -220,8 +220,8 @@ impl QueryPlanner<'_> {
         if fit == MatchStrictness::Apart {
             units = self.apart(units)?;
         }
-        // Excerpts mark a very frequent word only next to other words, unless the query has no
-        // others.
+        // Excerpts mark a very frequent word only next to other words, unless all words of the
+        // query are very frequent.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);
@@ -243,8 +243,8 @@ impl QueryPlanner<'_> {
         })
     }
 
-    /// Replaces each run of characters by its pairs of characters, which are looked up separately.
-    /// Drops pairs that no page has. Leaves all other words unchanged.
+    /// Replaces each run of characters in a script without spaces by its pairs of characters, which
+    /// are looked up separately. Drops pairs that no page has. Leaves all other words unchanged.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -302,9 +302,8 @@ impl QueryPlanner<'_> {
         Ok(units)
     }
 
-    /// Returns the units for a word in a script with spaces. If no page has the word and `guess` is
-    /// set, these are its parts, its corrections, or the two words between which a space is
-    /// missing.
+    /// Returns the [`Unit`]s to look up for a word in a script with spaces. If no page has the word
+    /// and `guess` is set, these are the units of [`QueryPlanner::unknown`].
     fn plain(
         &self,
         word: &Word,
@@ -365,9 +364,11 @@ impl QueryPlanner<'_> {
         }
     }
 
-    /// Returns the units for a word that no page has: its parts or, without parts, its corrections
-    /// or, without corrections, its two halves. If there is nothing to look up instead, returns
-    /// `unit`, marked as unknown.
+    /// Returns the [`Unit`]s to look up in place of a word that no page has.
+    ///
+    /// These are the units of the word's parts. A word without parts is replaced by its
+    /// corrections, and a word without corrections by the two words that it consists of. If there
+    /// are none, returns `unit`, marked as unknown.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -394,7 +395,7 @@ impl QueryPlanner<'_> {
             return Ok(vec![unit]);
         }
         unit.is_unknown = false;
-        // No page has a form of the word as typed.
+        // Look up only the corrections, because no page has a form of the word as typed.
         unit.forms.clear();
         unit.inflections.clear();
         unit.written.clone_from(&near[0]);
@@ -507,8 +508,8 @@ impl QueryPlanner<'_> {
 }
 
 impl Unit {
-    /// Returns a unit for consecutive characters: their pairs, or the character if there is only
-    /// one.
+    /// Returns a unit for consecutive characters in a script without spaces. The unit contains
+    /// their pairs, or the character if there is only one.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()
@@ -559,8 +560,8 @@ fn is_name(text: &str) -> bool {
         || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
-/// Moves the words that no page has from `units` to `named`. A word that is part of an entry of
-/// `named` is only removed.
+/// Removes the words that no page has from `units`, and adds them to `named`. A word that is
+/// already contained in an entry of `named` is not added.
 fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     for unit in units.extract_if(.., |unit| unit.is_unknown) {
         let is_named = |name: &String| name.to_lowercase().contains(&unit.written);

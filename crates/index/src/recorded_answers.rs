@@ -1,4 +1,5 @@
-//! The last answers of URLs, which decide whether redirecting pages stay in the index.
+//! The last answers that the crawl recorded for URLs. The answers decide whether a page that
+//! redirects to a login stays in the index.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,12 +17,13 @@ pub enum RecordedAnswer {
     InPlace,
 }
 
-/// Looks up last answers. The argument is a set of URLs; the result maps each URL with a
-/// [`RecordedAnswer`] to it, and lacks all other URLs.
+/// Looks up the last recorded answers of a set of URLs. The result maps URLs to their answers. URLs
+/// without a [`RecordedAnswer`], such as those of ordinary pages, are left out.
 pub type AnswerLookUp<'a> =
     dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, RecordedAnswer>, IndexError> + 'a;
 
-/// Returns those `urls` that lead to an answer in place of a page, through any redirects.
+/// Returns those `urls` that lead to a [`RecordedAnswer::InPlace`], such as a login form, directly
+/// or through redirects.
 ///
 /// # Errors
 /// The errors of `look_up`.

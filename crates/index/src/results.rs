@@ -32,8 +32,8 @@ pub struct SearchResults {
 }
 
 impl SearchResults {
-    /// Returns a sentence about words of the query that some or all results lack. `None` if they
-    /// lack none.
+    /// Returns a sentence about words of the query that some or all results lack. `None` if all
+    /// results have all words.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let words: Vec<_> = self.unknown.iter().map(|word| safe_line(word)).collect();

@@ -26,7 +26,7 @@ pub(crate) const KIND_PAGE: &str = "page";
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
 /// The value of [`IndexFields::leaving`] for a page that its last visit would have removed, but
-/// that is kept for now.
+/// that is kept until the end of the run.
 pub(crate) const LEAVING: &str = "yes";
 /// The value of [`IndexFields::leaving`] for a page that is replaced by the page at its canonical
 /// URL.

@@ -46,8 +46,8 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'}')
     .remove(b'~');
 
-/// The rank of a section: the number of distinct query terms in it, of distinct terms in its
-/// heading, and of query words in it.
+/// The rank of a section, as three counts compared in order: the distinct query terms in it, the
+/// distinct terms in its heading, and the query words in it, at most six.
 type Worth = (usize, usize, usize);
 
 /// Returns the sections of a page that match a query best, best first. Also returns whether results

@@ -31,8 +31,8 @@ pub(crate) struct IndexDirectory {
     ahead: ReadsAhead,
 }
 
-/// The extensions of files that are read piece by piece instead of mapped, because a map that is
-/// read from start to end would stay in memory.
+/// The extensions of files that are read piece by piece instead of mapped into memory. A map would
+/// stay in memory after a file was read from start to end.
 type ReadsAhead = &'static [&'static str];
 
 /// No read-ahead: searches use random access, so all files are mapped into memory.
@@ -69,7 +69,7 @@ impl IndexDirectory {
 }
 
 /// Checks that all files of an index are regular files, before any is opened. Opening a FIFO would
-/// block, and a symbolic link would make us lock or create its target.
+/// block. A symbolic link as the lock file would make us lock or create its target.
 pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
     let entries = match fs::read_dir(dir) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
@@ -153,7 +153,8 @@ impl Directory for IndexDirectory {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        // The writer lock is the only lock that tantivy takes without waiting.
+        // Of tantivy's locks, only the writer's is taken without waiting. A writer needs write
+        // access anyway, so it never has to lock through a file opened for reading.
         if !lock.is_blocking {
             return try_lock(&self.path.join(&lock.filepath));
         }

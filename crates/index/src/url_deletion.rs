@@ -8,9 +8,10 @@ use tantivy::{DocId, Score, SegmentReader, Term};
 
 /// A query for the pages of a URL, for deleting them.
 ///
-/// tantivy keeps all deletions in memory until the next commit. A `TermQuery` takes more than 1 KiB,
-/// mostly for a table that only scoring needs. The pass that completes the index of a
-/// million pages deletes nearly as many.
+/// tantivy keeps all deletions in memory until the next commit. The pass at the end of a crawl
+/// rewrites nearly every page, which includes deleting its previous version. A `TermQuery` would
+/// take more than 1 KiB per deletion, mostly for a table that only scoring needs, so this query
+/// keeps only the term.
 #[derive(Clone, Debug)]
 pub(crate) struct UrlDeletion(Term);
 

@@ -57,7 +57,7 @@ pub enum WordRelation {
     Plain,
     /// A part of the preceding, longer word.
     Part,
-    /// A character of a script without spaces.
+    /// A character of a script without spaces, such as Chinese.
     Character,
     /// Two adjacent `Character`s, at the position of the first one.
     Pair,
@@ -206,8 +206,9 @@ impl Drop for WordIterator<'_> {
     }
 }
 
-/// Returns the first line of `text`. A line longer than `MAX_PIECE_BYTES` is cut after a space if
-/// possible, because no word contains a space. Otherwise, it is not cut before a sound mark.
+/// Returns the first line of `text`. A line longer than `MAX_PIECE_BYTES` is cut after a space,
+/// because no word contains a space. Without a space, it is cut at any character that is not a
+/// sound mark.
 fn piece_of(text: &str) -> &str {
     let mut limit = text.floor_char_boundary(MAX_PIECE_BYTES);
     if text[limit..].starts_with(is_sound_mark) {
@@ -229,9 +230,9 @@ pub(crate) fn is_paired(c: char) -> bool {
         | '\u{F900}'..='\u{FAFF}' | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Returns whether a character marks the preceding kana as voiced or half-voiced. Unicode composes
-/// the two to one character, such as `バ`: the mark is separate in half-width katakana and in
-/// decomposed text.
+/// Returns whether a character marks the preceding kana as voiced or half-voiced. Composed text has
+/// one character for both, such as `バ`. In half-width katakana and in decomposed text, the mark is
+/// separate.
 fn is_sound_mark(c: char) -> bool {
     matches!(c, '\u{3099}' | '\u{309A}' | '\u{FF9E}' | '\u{FF9F}')
 }
@@ -327,7 +328,8 @@ impl<'t> WordIterator<'t> {
         }
     }
 
-    /// Adds each character of a run, and each pair of adjacent characters.
+    /// Adds each character of a run in a script without spaces, and each pair of adjacent
+    /// characters.
     fn ideographs(&mut self, run: Option<Range<usize>>) {
         let Some(run) = run else { return };
         self.symbols_before(run.start);

@@ -34,8 +34,8 @@ struct Redirect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkedFile<'a> {
     pub(crate) path: &'a str,
-    /// The fragment that replaces the link's own: the last one in a `Location` of the redirects that
-    /// lead to the file. A `Location` without a fragment keeps the previous fragment (RFC 9110
+    /// The fragment that replaces the link's own: the last one in a `Location` of the redirects
+    /// that lead to the file. A `Location` without a fragment keeps the previous fragment (RFC 9110
     /// section 10.2.2).
     pub(crate) fragment: Option<&'a str>,
 }
@@ -52,8 +52,8 @@ pub(crate) struct LeftOutCounts {
 }
 
 impl MirrorFileMap {
-    /// Reads the rows of the crawl in `dir` and assigns a file name to each page and resource that may be
-    /// exported. Also returns how many have no file.
+    /// Reads the rows of the crawl in `dir` and assigns a file name to each page and resource that
+    /// may be exported. Also returns the numbers of pages and resources without a file, by reason.
     pub(crate) fn read(
         dir: &Path,
         current: &CurrentRowSelector,

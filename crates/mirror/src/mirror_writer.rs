@@ -64,9 +64,9 @@ pub struct MirrorReport {
 /// each file, and one body at a time.
 ///
 /// # Errors
-/// [`MirrorError::NoFiles`] if there is nothing to write, [`MirrorError::Folder`] if `out` is none
-/// of the above, and I/O errors. A record that can't be read isn't an error, but is counted in
-/// [`MirrorReport::unreadable`].
+/// [`MirrorError::NoFiles`] if there is nothing to write, [`MirrorError::Folder`] if `out` exists
+/// and is neither empty nor a mirror, and I/O errors. A record that can't be read isn't an error,
+/// but is counted in [`MirrorReport::unreadable`].
 pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
     let current = CurrentRowSelector::open(dir)?;
     let (mut files, left_out) = MirrorFileMap::read(dir, &current)?;

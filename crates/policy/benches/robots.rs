@@ -163,7 +163,7 @@ fn robotstxt_allows(file: &File, path: &str) -> bool {
     .unwrap_or(false)
 }
 
-/// Matches paths against parsed files: twenty paths per file before the next file.
+/// Matches twenty paths against each parsed file before the next file.
 fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let mut group = c.benchmark_group(format!("compiled/{class}"));
     group.throughput(Throughput::Elements((corpus.len() * PATHS) as u64));

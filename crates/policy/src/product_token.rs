@@ -22,8 +22,8 @@ impl ProductToken {
     /// Creates a product token from `name`.
     ///
     /// # Errors
-    /// Fails with [`BadProductToken`] if `name` is empty or contains anything but letters, digits, `_` and
-    /// `-`.
+    /// Fails with [`BadProductToken`] if `name` is empty or contains anything but letters, digits,
+    /// `_` and `-`.
     pub fn new(name: &str) -> Result<ProductToken, BadProductToken> {
         if name.is_empty() || !name.bytes().all(is_token_byte) {
             return Err(BadProductToken(name.to_owned()));
@@ -33,8 +33,8 @@ impl ProductToken {
 
     /// Returns the product token at the start of `name`: `ExampleBot` for `ExampleBot/2.1 (+info)`.
     ///
-    /// If `name` starts with no product token, no robots.txt can address the crawler, so the `*`
-    /// group applies.
+    /// If `name` doesn't start with a product token, no robots.txt can address the crawler, so the
+    /// `*` group applies.
     #[must_use]
     pub fn leading(name: &str) -> ProductToken {
         let end = name.bytes().take_while(|&b| is_token_byte(b)).count();

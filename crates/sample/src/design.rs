@@ -17,7 +17,8 @@ pub enum SampleMethod {
     Walk(WalkDesign),
 }
 
-/// The design of a sample: how many pages to draw from which strata of which frame, and the seed.
+/// The design of a sample: how a frame (the URLs to draw from) is built and divided into strata,
+/// how many pages to draw per stratum, and the seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleDesign {
     /// The number of pages to draw per stratum. A stratum with fewer pages is drawn completely.

@@ -92,9 +92,9 @@ impl IntervalEstimate {
 /// such as pages with a response.
 ///
 /// Each page of the sample is added with two numbers: its value, and 1 if the page is of that kind.
-/// A page that is not of that kind (because it failed or redirects, for example) is added with two
-/// zeros, or not at all, which gives the same result. So a page without a response does not count
-/// as being of the kind, and nothing is assumed about its value.
+/// A page of another kind (because it failed or redirects, for example) is added with two zeros.
+/// Leaving it out gives the same result. So nothing is assumed about the value of a page without a
+/// response.
 ///
 /// Totals use the Horvitz-Thompson estimator. A mean is the ratio of two totals. The variance of a
 /// mean is that of its residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5), with the

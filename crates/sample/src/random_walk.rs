@@ -1,9 +1,8 @@
 //! A random walk over links. Each walker's next step is computed from the seed alone.
 //!
-//! A walk needs no frame, so it also finds pages that no sitemap lists. The disadvantage is that
-//! the probability of visiting a page is unknown: it depends on all pages that link to the page,
-//! and the walk sees only a few such pages. So a walk gives no
-//! [`InclusionProbability`](crate::InclusionProbability).
+//! A walk needs no frame, so it also finds pages that no sitemap lists. But the probability of
+//! visiting a page is unknown. It depends on all pages that link to the page, of which the walk
+//! sees only a few. So a walk gives no [`InclusionProbability`](crate::InclusionProbability).
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};

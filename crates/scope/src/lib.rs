@@ -1,9 +1,9 @@
 //! Which URLs and documents the operator of a crawl wants. Each refusal names its rule.
 //!
 //! [`Scope`] decides which URLs belong to the crawl. Seeds and SURT prefixes ([`SurtPrefix`]) widen
-//! the scope, and a seed may have its own terms ([`SeedSettings`]). [`ContentFilter`] decides which
-//! fetched documents to keep, and [`action`] recognises URLs that look as if requesting them had a
-//! side effect. The crate does no I/O and reads no clock.
+//! the scope, and a seed may have settings of its own ([`SeedSettings`]). [`ContentFilter`] decides
+//! which fetched documents to keep, and [`action`] recognises URLs that look as if requesting them
+//! had a side effect. The crate does no I/O and reads no clock.
 //!
 //! ```
 //! use crawl_scope::{Scope, ScopeMode, ScopeVerdict};

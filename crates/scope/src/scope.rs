@@ -20,8 +20,8 @@ pub enum ScopeMode {
     Host,
     /// The registrable domains of the seeds.
     Domain,
-    /// The folders of the seeds. A folder is a host and a path up to its last `/`. A seed
-    /// `/products` is a folder itself.
+    /// The folders of the seeds. A folder is a host and a path up to its last `/`. A seed directly
+    /// below the root, such as `/products`, is a folder itself, unless its name has a dot.
     Prefix,
     /// Every URL.
     Any,
@@ -217,8 +217,8 @@ impl Scope {
         self.seeds.contains(url)
     }
 
-    /// Returns the settings of the seed whose area contains a URL. `None` if no area contains the
-    /// URL.
+    /// Returns the settings of the seed whose area (the part of the web that its settings apply to)
+    /// contains a URL. `None` if no area contains the URL.
     #[must_use]
     pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedSettings> {
         self.areas.find(url).map(|area| &area.terms)

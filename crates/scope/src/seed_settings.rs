@@ -15,8 +15,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, Site};
 pub enum SeedAreaKind {
     /// Only the URL of the seed itself.
     Page,
-    /// The host, and the path up to its last `/`. If a seed is directly below the root, such as
-    /// `/products`, it is a folder itself.
+    /// The host, and the path up to its last `/`. A seed directly below the root, such as
+    /// `/products`, is a folder itself, unless its name has a dot.
     Prefix,
     /// The whole host. A host is the same over http and https. On loopback, each port is a separate
     /// host.

@@ -1,5 +1,5 @@
-//! Prefixes of SURTs, which are URLs in the notation of web archives: the host is reversed, so that
-//! a prefix can describe a domain with its subdomains.
+//! Prefixes of SURTs, the notation of URLs in web archives. A SURT has the labels of the host in
+//! reverse order, so that a prefix can describe a domain with its subdomains.
 
 use std::fmt;
 use std::net::IpAddr;

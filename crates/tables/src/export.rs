@@ -136,7 +136,7 @@ fn export_to(
     for row in ExclusionsInForce::open(dir)? {
         match row {
             Ok(row) => hosts.excluded(&row),
-            // The copy below counts malformed rows.
+            // Ignore malformed rows here: the copy below counts them.
             Err(RecordsError::Row { .. }) => {}
             Err(why) => return Err(why.into()),
         }

@@ -236,8 +236,8 @@ impl XmlFile {
     }
 }
 
-/// Escapes a text for XML 1.0 elements and attributes. Replaces characters that XML forbids even as
-/// references by U+FFFD, and returns their number.
+/// Escapes a text for XML 1.0 elements and attributes. Characters that XML forbids, even as
+/// references, are replaced by U+FFFD. Returns the number of replaced characters.
 fn push_escaped(text: &str, out: &mut String) -> u64 {
     let mut replaced = 0;
     for character in text.chars() {

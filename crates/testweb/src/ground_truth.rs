@@ -17,7 +17,8 @@ pub enum AllowedHosts {
 /// The expected result of a crawl that starts at the root of host 0, obeys robots.txt and nofollow,
 /// and has no budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
 ///
-/// Covers only the computed web, not scripts and handlers.
+/// Covers only the pages that are computed from the seed, not replies that the test defines with
+/// scripts and handlers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroundTruth {
     /// URLs to fetch exactly once each, discovered through links and redirects.

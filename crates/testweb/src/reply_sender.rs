@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 use crate::request_log::RequestLog;
 use crate::scripted_reply::{HttpAnswer, RawReplyStep, ScriptedReply, ScriptedReplyContent, head};
 
-/// Bytes per write. The number is small, so that the last write begins shortly before the end of a
-/// long body.
+/// Bytes per write. The log records the time just before the last write as the end of the reply.
+/// The number is small, so that this time is close to the real end even if the body is long.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// What happens to the connection after a reply.

@@ -85,7 +85,7 @@ pub struct ScriptedReply {
 /// The content of a [`ScriptedReply`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScriptedReplyContent {
-    /// The computed answer, which the host gives without scripts and handlers.
+    /// The answer that is computed from the web's seed, as if no script or handler replaced it.
     Usual,
     /// A well-formed answer, sent at once.
     Answer(HttpAnswer),
@@ -129,7 +129,8 @@ impl ScriptedReply {
         }
     }
 
-    /// Creates a reply with the computed answer, which the host gives without scripts and handlers.
+    /// Creates a reply with the answer that is computed from the web's seed, as if no script or
+    /// handler replaced it.
     pub fn usual() -> ScriptedReply {
         ScriptedReply::act(ScriptedReplyContent::Usual)
     }

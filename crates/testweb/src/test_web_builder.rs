@@ -25,7 +25,8 @@ pub enum ConnectionBehaviour {
     Greets,
 }
 
-/// A function of the test that may reply to a request to a host. `None` for the usual reply.
+/// A function of the test that may replace a host's reply to a request. `None` keeps the computed
+/// answer.
 pub(crate) type ReplyHandler = Arc<dyn Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync>;
 
 /// Maximum number of attempts to start a web whose ports are taken.
@@ -177,8 +178,8 @@ impl TestWebBuilder {
         self.script(host, "/robots.txt", HttpAnswer::text(text))
     }
 
-    /// Sets a function that computes a host's replies. If it returns `None`, the computed web
-    /// answers. Scripts take precedence.
+    /// Sets a function that computes a host's replies. If it returns `None`, the host gives the
+    /// answer that is computed from the seed. Scripts take precedence.
     #[must_use]
     pub fn handler(
         mut self,
@@ -201,8 +202,8 @@ impl TestWebBuilder {
     /// # Errors
     /// If an address or port can't be bound, or there are too few file handles.
     pub fn try_start(self) -> io::Result<TestWeb> {
-        // The port of a host that refuses connections is free for a moment, while its listener is
-        // replaced by a socket that doesn't listen. Another process may take the port then.
+        // While the listener of a host that refuses connections is replaced by a socket that
+        // doesn't listen, its port is free for a moment. Another process may take the port then.
         for _ in 1..MAX_STARTS {
             match TestWeb::try_start(self.clone()) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}

@@ -15,8 +15,9 @@ const FAN_OUT: u64 = 5;
 /// Number of consecutive months in the calendar that have events.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
-/// Number of items in the shop. The front page of the shop shows only the first few. The pages for
-/// all colours together show every item.
+/// Number of items in the shop. The front page of the shop shows only the first few, and the page
+/// of each colour shows the items of this colour. So the pages of all colours together show every
+/// item.
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];

@@ -15,8 +15,8 @@ const EXTRA_LINKS: u32 = 5;
 const MAX_SITEMAP_PAGES: u64 = 40_000;
 
 /// Shares of ordinary pages, in pages per 1,000, that link to each kind of place (URL) or have
-/// another property. The root of each host links to every kind of place on its host whose share is
-/// not 0, so that small webs have all kinds.
+/// another property. So that small webs have all kinds, the root of each host links to each kind of
+/// place on its host, unless the share of the kind is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
     /// Links to URLs under `/private/`, which robots.txt disallows. The page at each such URL links
@@ -81,8 +81,9 @@ impl LinkMix {
     }
 }
 
-/// A kind of place (URL). A place of any kind except `Page` has the number of the ordinary page
-/// that leads to it, or that precedes it in the sitemap.
+/// A kind of place (URL). Each place has a number. For an ordinary page (`Page`), it is the page's
+/// own. For other kinds, it is that of the ordinary page that leads to the place or precedes it in
+/// the sitemap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PlannedUrlKind {
     Page,

@@ -21,8 +21,7 @@ use crate::error::WaczError;
 use crate::original_captures::referred_to;
 use crate::zip_file_writer::ZipFileWriter;
 
-/// Copies the records that belong in the package, and writes an index line for each capture among
-/// them.
+/// Copies the records that belong in the package, and writes an index line for each copied capture.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) rounds: &'a CaptureRounds,
@@ -126,8 +125,8 @@ impl CaptureCopier<'_> {
                 false => None,
             };
             if is_capture && line.is_none() && !lines.has_more() {
-                // The log has no lines for the rest of the file. The crawl was killed or is still
-                // running.
+                // The log has no lines for the rest of the file, because the crawl was killed or is
+                // still running. Leave these records out.
                 break;
             }
             copied

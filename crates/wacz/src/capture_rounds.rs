@@ -94,9 +94,10 @@ impl CaptureRounds {
         self.wanted.is_some()
     }
 
-    /// Returns the round of the response at `offset` of a WARC file: that of the next page in the
-    /// file, or else that of the capture before it, `previous`. So a request for robots.txt belongs
-    /// to the round of the pages after it. `None` without any such page.
+    /// Returns the round of the response at `offset` of a WARC file. This is the round of the next
+    /// page in the file, so a request for robots.txt belongs to the round of the pages after it.
+    /// Without a next page, the round is `previous`, that of the capture before, or else the first
+    /// round with visited pages. `None` if no page was visited.
     pub(crate) fn of(&self, file: &str, offset: u64, previous: Option<u32>) -> Option<u32> {
         let mut ends = self.ends.get(file).into_iter().flatten();
         let next = ends.find(|(_, end)| offset <= **end);
@@ -104,8 +105,8 @@ impl CaptureRounds {
         next.or(previous).or(self.visited.first().copied())
     }
 
-    /// Returns the round of a visit, given its URL and its time to the millisecond. `None` if no row
-    /// has this visit.
+    /// Returns the round of a visit, given its URL and its time to the millisecond. `None` if no
+    /// row has this visit.
     pub(crate) fn of_visit(&self, url: &str, at: Timestamp) -> Option<u32> {
         self.visits.get(&visit_key(url, at)).copied()
     }

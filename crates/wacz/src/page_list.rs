@@ -114,9 +114,8 @@ impl PageListWriter<'_> {
         Ok(count)
     }
 
-    /// Returns the response to show for a page row: the row's own response record or, if that is a
-    /// revisit, the record that it refers to. `None` if the record doesn't exist or can't be a
-    /// page.
+    /// Returns the response to show for a page row. This is the row's own response record or, for a
+    /// revisit, the original response. `None` if the record doesn't exist or can't be a page.
     fn response_of(&mut self, row: &PageRow) -> Result<Option<WarcRecord>, WaczError> {
         let is_answer = matches!(row.status, Some(200..300 | 304));
         let may_be_page = row.status == Some(304) || may_be_read(row.content_type.as_deref());
@@ -136,8 +135,8 @@ impl PageListWriter<'_> {
         }
     }
 
-    /// Writes a line for a row if its response is HTML and its body was not withheld. Returns true if a
-    /// line was written.
+    /// Writes a line for a row if its response is HTML and its body was not withheld. Returns true
+    /// if a line was written.
     fn line(
         &mut self,
         row: &PageRow,
@@ -147,7 +146,7 @@ impl PageListWriter<'_> {
         let Some(http) = record.http() else {
             return Ok(false);
         };
-        // A site may request that no copy of a body be kept.
+        // The body was withheld, because the site requested that no copy be kept.
         if http.body.is_empty() && record.field("WARC-Truncated").is_some() {
             return Ok(false);
         }

@@ -35,7 +35,8 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
         (127, ..) => AddressClass::Loopback,
         (10, ..) | (172, 16..=31, ..) | (192, 168, ..) => AddressClass::Private,
         (169, 254, ..) | (100, 64..=127, ..) => AddressClass::Private,
-        // The metadata address of Azure, which is the only one outside all private ranges.
+        // The metadata address of Azure. Other cloud providers' metadata addresses are in private
+        // ranges.
         (168, 63, 129, 16) => AddressClass::Private,
         (0, ..) | (224..=255, ..) => AddressClass::Unusable,
         (192, 0, 0 | 2, _) | (198, 18 | 19, ..) | (198, 51, 100, _) | (203, 0, 113, _) => {

@@ -106,15 +106,16 @@ pub fn canonicalize(
     Ok(url)
 }
 
-/// Returns a reference that begins with a host with exactly two slashes in front of the host. The
-/// standard ignores further ones in http URLs (URL Standard section 4.4, "special authority ignore
-/// slashes state"), which `url` 2.5 does for absolute URLs only.
+/// Returns a reference with exactly two slashes in front of its host. References that don't start
+/// with a host are returned unchanged. By the URL Standard, further slashes are ignored in http
+/// URLs (section 4.4, "special authority ignore slashes state"), but `url` 2.5 does so for absolute
+/// URLs only.
 fn without_extra_slashes(reference: &str) -> Cow<'_, str> {
     let is_slash = |c: char| matches!(c, '/' | '\\');
     if !reference.starts_with(is_slash) {
         return Cow::Borrowed(reference);
     }
-    // Parsers ignore tabs and line breaks.
+    // URL parsers ignore tabs and line breaks, so skip these too.
     let rest = reference.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
     let start = &reference[..reference.len() - rest.len()];
     match start.matches(is_slash).count() {
@@ -124,7 +125,8 @@ fn without_extra_slashes(reference: &str) -> Cow<'_, str> {
 }
 
 /// Returns a URL reference from a header field as text. If the bytes aren't valid UTF-8, those that
-/// aren't ASCII are percent-encoded, as curl and Chromium do. U+FFFD would name another URL.
+/// aren't ASCII are percent-encoded, as curl and Chromium do. Replacing them by U+FFFD would yield
+/// another URL.
 #[must_use]
 pub fn reference_from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
@@ -282,7 +284,8 @@ impl HostKey {
     /// # Errors
     /// Fails with [`UnusableUrlError`] if `text` is not a host.
     pub fn parse(text: &str) -> Result<HostKey, UnusableUrlError> {
-        // A URL parser would take these for the end of the host or of credentials, or ignore them.
+        // Reject characters at which a URL parser would end the host or the credentials, and
+        // control characters, which it would ignore.
         let is_outside =
             |c: char| matches!(c, '/' | '\\' | '?' | '#' | '@') || c.is_ascii_control();
         if text.contains(is_outside) {

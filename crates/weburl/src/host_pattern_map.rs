@@ -10,9 +10,9 @@ use crate::url_keys::HostKey;
 
 /// Values by host name, for per-host settings.
 ///
-/// A pattern is a host name, which includes its subdomains, or an address. On loopback, where each
-/// port is a separate host, it may include a port. An IPv4 address also matches its IPv4-mapped
-/// IPv6 address. The longest matching pattern wins; patterns are not combined.
+/// A pattern is a host name, which includes its subdomains, or an address. A pattern on loopback
+/// may include a port, because each port is a separate host there. An IPv4 address also matches its
+/// IPv4-mapped IPv6 address. The longest matching pattern wins; patterns are not combined.
 ///
 /// ```
 /// use crawl_weburl::{HostKey, HostPatternMap};

@@ -14,8 +14,8 @@ const MAX_PATTERN_BYTES: usize = 256;
 const MAX_NAMES: usize = 12;
 /// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// The number of segments that few paths exceed. In a path with more segments, the segments are
-/// sorted before they are compared.
+/// A number of segments that few paths exceed. In a path with more segments, the segments are
+/// sorted to find repetitions. In a shorter path, each segment is compared with the later ones.
 const USUAL_SEGMENTS: usize = 16;
 /// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;

@@ -15,27 +15,28 @@ use crate::query::{name_of, parts, retain, value_of, with_query};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SpellingStep {
-    /// `/a/index.html` instead of `/a/`.
+    /// Removes the file name of a folder's page: `/a/index.html` becomes `/a/`.
     DefaultDocument,
-    /// Parameters that track where a reader came from: `utm_source`, `fbclid`.
+    /// Removes parameters that track where a reader came from: `utm_source`, `fbclid`.
     Tracking,
-    /// Parameters and parts of the path that identify the reader: `PHPSESSID`, `;jsessionid`.
+    /// Removes parameters and parts of the path that identify the reader: `PHPSESSID`,
+    /// `;jsessionid`.
     SessionId,
-    /// Parameters in another order.
+    /// Sorts the parameters by name.
     Order,
-    /// Parameters without a value, and a trailing question mark.
+    /// Removes parameters with an empty value (`a=`), and a trailing question mark.
     Empty,
 }
 
 /// When a step is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SpellingStepPolicy {
-    /// Never.
+    /// The step is never taken.
     #[default]
     Off,
     /// The step is taken if pages of the host had the same text under both spellings.
     Evidence,
-    /// Always.
+    /// The step is always taken.
     On,
 }
 
@@ -84,8 +85,8 @@ const DEFAULT_DOCUMENTS: [&str; 13] = [
 ];
 
 impl Default for SpellingStepPolicies {
-    /// Returns rules that always remove tracking parameters, because servers ignore them. All other
-    /// steps require evidence.
+    /// Returns policies that always remove tracking parameters, because servers ignore them. All
+    /// other steps require evidence.
     fn default() -> SpellingStepPolicies {
         SpellingStepPolicies {
             default_documents: SpellingStepPolicy::Evidence,
@@ -141,7 +142,7 @@ impl SpellingStep {
 }
 
 impl SpellingStepPolicies {
-    /// Rules that never take any step.
+    /// Policies that never take any step.
     pub const OFF: SpellingStepPolicies = SpellingStepPolicies {
         default_documents: SpellingStepPolicy::Off,
         tracking: SpellingStepPolicy::Off,

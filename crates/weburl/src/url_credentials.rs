@@ -17,7 +17,7 @@ impl UrlCredentials {
     pub fn find(typed: &str) -> Option<UrlCredentials> {
         // Remove these characters, because URL parsers ignore them (WHATWG URL, section 4.4).
         let typed = typed.trim().replace(['\t', '\n', '\r'], "");
-        // A colon after the authority is part of the path.
+        // A colon ends the scheme only if no slash, `?` or `#` comes before it.
         let scheme = typed.split_once(':');
         let scheme = scheme.filter(|(scheme, _)| !scheme.contains(['/', '\\', '?', '#']));
         let (scheme, rest) = scheme.unwrap_or(("", &typed));

@@ -166,8 +166,8 @@ impl PageRequestHandler for LateScriptSite {
 }
 
 /// A site that holds back its answers until nine requests have arrived, then answers them in
-/// descending order of their URLs. Each URL ends with a digit, which the answer, a script, passes to
-/// `note`.
+/// descending order of their URLs. Each URL ends with a digit. Its answer is a script that calls
+/// `note` with this digit.
 #[derive(Default)]
 pub(crate) struct HoldingSite(Arc<Mutex<BTreeMap<String, oneshot::Sender<()>>>>);
 

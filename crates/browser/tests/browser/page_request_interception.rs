@@ -277,7 +277,7 @@ async fn shadow_roots_are_serialized() {
     assert!(dom.contains("<title>null</title>"), "{dom}");
 }
 
-/// A page that contains a link in many places where a browser doesn't see it.
+/// A page whose script inserts the HTML of a link in many places where a browser treats it as text.
 const PLANTED: &str = r#"<!doctype html><title>T</title><body><div id="host"></div><script>
 const link = '<a href=/planted>x</a>';
 const add = (name, content, parent = document.body, space = 'http://www.w3.org/1999/xhtml') => {

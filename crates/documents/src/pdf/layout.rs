@@ -93,8 +93,8 @@ fn join(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Determines which lines are headings: those that equal a title in the outline or, if no line
-/// does, those in a larger font.
+/// Determines which lines are headings. These are the lines that equal a title in the outline or,
+/// if there are none, the lines in a larger font.
 struct Headings {
     /// The levels of the titles in the outline. Titles are stored in the form that [`key`] returns.
     outline: HashMap<String, usize>,

@@ -16,8 +16,8 @@ pub(super) fn remove_cycles(document: &mut Document) {
     empty_cyclic_forms(document);
 }
 
-/// Removes `Parent` entries that form a cycle. A page inherits resources from its parent (ISO
-/// 32000-1 section 7.7.3.4).
+/// Removes `Parent` entries that form a cycle. The library follows these entries, because a page
+/// inherits resources from its parent (ISO 32000-1 section 7.7.3.4).
 fn remove_cyclic_parents(document: &mut Document) {
     let remove = |document: &mut Document, id: ObjectId| {
         if let Ok(node) = document.get_dictionary_mut(id) {
@@ -73,7 +73,7 @@ fn empty_cyclic_forms(document: &mut Document) {
                     .filter(|(name, _)| names.iter().any(|drawn| drawn == name))
                     .map(|(_, id)| id)
                     .collect(),
-                // A form without resources uses those of the page or form that draws it, which may
+                // A form without resources uses those of the page or form that draws it. This may
                 // be any page or form in the document. So the form may seem to draw itself although
                 // it does not, and is then emptied.
                 None => names
@@ -123,7 +123,7 @@ fn referred(document: &Document, reference: &Object) -> Option<ObjectId> {
 /// Returns the names of the XObjects that the content of a form draws.
 fn drawn_names(form: &Stream) -> Vec<Vec<u8>> {
     let content = form.get_plain_content();
-    // The library also reads content that cannot be decompressed.
+    // If the content cannot be decompressed, the library reads it as it is, so do the same.
     let content = content.unwrap_or_else(|_| form.content.clone());
     let operations = Content::decode(&content).map_or_else(|_| Vec::new(), |all| all.operations);
     operations
@@ -137,7 +137,8 @@ fn drawn_names(form: &Stream) -> Vec<Vec<u8>> {
 /// Returns objects whose references, if removed, leave no cycle.
 fn ends_of_cycles(references: &References) -> Vec<ObjectId> {
     let mut ends = Vec::new();
-    // Whether the search has finished with an object. If not, the object is on the current path.
+    // Maps each visited object to whether the search has finished with it. If not, the object is on
+    // the current path, so a reference to it closes a cycle.
     let mut finished: HashMap<ObjectId, bool> = HashMap::new();
     for (start, next) in references {
         if finished.contains_key(start) {

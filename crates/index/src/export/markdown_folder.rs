@@ -80,8 +80,8 @@ impl MarkdownFolderWriter {
         })
     }
 
-    /// Assigns a file name to a page, unless it is left out: it has expired or another page
-    /// replaces it.
+    /// Assigns a file name to a page. A page that has expired, or that another page replaces, gets
+    /// none, because it is left out.
     pub fn name(&mut self, page: &IndexedPage) {
         if is_shown(page, self.now) {
             self.names.add(&page.url, markdown_name(page));

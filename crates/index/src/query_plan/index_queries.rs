@@ -68,8 +68,8 @@ impl QueryPlanner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // A page with only the rarer of two words doesn't match, because a query of two
-                // words is meant as a whole.
+                // In a query of two words, both matter. So a page with only one word doesn't match,
+                // even if that is the rarer one.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },

@@ -6,8 +6,8 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl QueryPlanner<'_> {
     /// Returns the words of a phrase that decide the rank of the pages with the phrase. Empty for
-    /// an excluded phrase, and for phrases in titles or in a script without spaces, because such
-    /// phrases are ranked as a whole.
+    /// phrases that are ranked as a whole: those in titles, and those in a script without spaces.
+    /// Also empty for an excluded phrase.
     pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
         let all = words(&term.text, &Stemmer::none());
         let is_paired =

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::bm25f::{PlainBm25Parameters, ProximityBoost, WeightedField};
 use crate::schema::TextFields;
 
-/// The weights that decide the ranking of pages. A field has two numbers: its weight, and how much
-/// the length of the field reduces it, from 0 to 1.
+/// The weights that decide the ranking of pages. Each searched field, such as `title`, has two
+/// numbers: its weight, and how much the length of the field reduces it, from 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RankingWeights {
     pub(crate) title: (f32, f32),
@@ -28,8 +28,8 @@ pub(crate) struct RankingWeights {
     pub(crate) text_alone: PlainBm25Parameters,
     pub(crate) passage: ProximityBoost,
     pub(crate) heading: ProximityBoost,
-    /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
-    /// contain rare words that matter little, such as words that only the questioner uses.
+    /// The exponent applied to BM25's inverse document frequency. It is less than 1, because rare
+    /// words of a question often matter little: only the questioner uses them.
     pub(crate) rarity_power: f32,
     /// The factor applied to the number of pages with a word before its inverse document frequency
     /// is computed. With 1.3, a word on three quarters of all pages counts almost nothing.
@@ -44,8 +44,8 @@ pub(crate) struct RankingWeights {
     /// The weight of a longer word that starts with the typed word, if no page has the typed word
     /// itself or `word*` was typed.
     pub(crate) beginning: f32,
-    /// The weight of a longer word that starts with the last word of the query, if pages also have
-    /// that last word itself.
+    /// The weight of a longer word that starts with the query's last word, if pages also have the
+    /// last word itself.
     pub(crate) longer: f32,
     /// The weight of a compound that ends in the typed word.
     pub(crate) compound: f32,

@@ -11,13 +11,13 @@ use super::identifier_parts::parts;
 use super::stem::Stemmer;
 use super::word_folding::fold;
 
-/// Maximum number of words in the cache of a thread. A fuller cache is emptied before the next line
-/// of text.
+/// Maximum number of words in the cache of a thread. A full cache is emptied before the next line
+/// of text is split.
 pub(super) const MAX_KNOWN_WORDS: usize = 32_768;
 
 thread_local! {
-    /// The cache that was last used on this thread. It is taken while a text is read; a second text
-    /// read at the same time starts with an empty cache.
+    /// The cache that was last used on this thread. While a text is being split, it owns the cache,
+    /// so a second text on the same thread starts with an empty one.
     static LAST: Cell<Option<Box<WordCache>>> = const { Cell::new(None) };
 }
 

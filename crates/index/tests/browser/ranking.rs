@@ -52,7 +52,7 @@ fn the_static_search_ranks_pages_as_the_index_does() {
     assert_eq!(ask(&folder, &queries), ranked);
 }
 
-/// Queries with exclusions, and the pages that they leave.
+/// Queries with exclusions, each with the pages that match it.
 const EXCLUSIONS: [(&str, &[&str]); 9] = [
     ("lantern -\"a festival\"", &["c", "e"]),
     ("lantern -\"festival a\"", &["a", "b", "c", "e"]),
@@ -90,7 +90,7 @@ fn the_static_search_shows_each_result_once_next_to_a_pinned_page() {
     let dir = tempfile::tempdir().unwrap();
     let index = index(&dir.path().join("index"));
     let folder = dir.path().join("search");
-    // Pages that the query matches, and one that it doesn't.
+    // Pin two pages that match their queries, and one that doesn't.
     let rules = "[[pins]]\nqueries = ['lantern']\nurl = 'http://lamps.example/b'\n\
         [[pins]]\nqueries = ['chapter']\nurl = 'http://lamps.example/chapters/7'\n\
         [[pins]]\nqueries = ['festival']\nurl = 'http://lamps.example/c'\n";
@@ -116,8 +116,8 @@ fn the_static_search_shows_each_result_once_next_to_a_pinned_page() {
     }
 }
 
-/// Pages by language, each with a text and queries that find it by the stems of words. No page has
-/// a word of the queries.
+/// Pages by language, each with a text and queries. The pages don't contain the words of the
+/// queries, only other words with the same stems.
 const FORMS: [(&str, &str, &[&str]); 8] = [
     (
         "en",
@@ -167,7 +167,8 @@ fn the_static_search_finds_words_by_their_stems() {
         ..IndexedPage::default()
     });
     for (page, (_, _, queries)) in pages.iter().zip(FORMS) {
-        // The English page is alone. The others have it beside them, so the site has two languages.
+        // Index the English page alone, and each of the others together with the English one, so
+        // that the site has two languages.
         let english = pages[..1].iter().filter(|other| other.url != page.url);
         let all: Vec<_> = english.chain([page]).cloned().collect();
         let dir = dir.path().join(&page.title);

@@ -258,7 +258,8 @@ fn a_folder_counts_the_pages_that_its_filter_finds() {
     for (value, count) in &all {
         assert_eq!(folders(Some(value)).0, *count, "{value}");
     }
-    // No folder `docs/` is below `docs`, since its filter would find all pages of `docs`.
+    // No value below `docs` is the folder `docs/`, because its filter would find all pages of
+    // `docs`.
     let below: Vec<_> = folders(Some("a.example/docs")).1;
     assert!(
         below.iter().all(|(value, _)| !value.ends_with('/')),

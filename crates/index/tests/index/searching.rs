@@ -800,8 +800,6 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
     assert_eq!(urls("baker").len(), 3);
 }
 
-/// Returns a page whose main text consists of these headings (level, text, whether it has an ID),
-/// each with a line of text below.
 #[test]
 fn words_of_descriptions_and_keywords_are_known() {
     let (_dir, index) = indexed(&[
@@ -822,6 +820,8 @@ fn words_of_descriptions_and_keywords_are_known() {
     assert_eq!(found(&index, "weasle"), "/guide (weasel?)");
 }
 
+/// Returns a page whose main text consists of sections. Each of `parts` is a section: the level and
+/// text of its heading, whether the heading has an ID, and a line of text below it.
 fn page_of(url: &str, title: &str, parts: &[(u8, &str, bool, &str)]) -> IndexedPage {
     let mut made = page(url, title, "");
     for (level, words, has_id, text) in parts {
@@ -965,7 +965,8 @@ fn each_result_is_on_one_screen_next_to_a_pinned_page() {
         "It lacks the word.",
     ));
     let (_dir, index) = indexed(&pages);
-    // Pages that the query matches, at both ends and in the middle, and one that it doesn't.
+    // Pin pages that match the query, at both ends and in the middle of the results, and one that
+    // doesn't match.
     let ranked = search(&index, "common").results;
     let mut pins: Vec<_> = [0, 5, 9].map(|n| (ranked[n].url.clone(), 23)).into();
     pins.push(("http://a.example/22".to_owned(), 23));

@@ -337,8 +337,8 @@ fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, Reconcile
     (pages.into_iter().map(|page| page.url).collect(), done)
 }
 
-/// Does the same as [`after`] with answers of URLs. Returns the pages that remain, by URL, and the
-/// report.
+/// Does the same as [`after`], with `answers` as the recorded answers of URLs. Returns the pages
+/// that remain, ordered by URL, and the report.
 fn after_with(
     entries: &[IndexLogEntry],
     is_pending: bool,
@@ -434,8 +434,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             kept_reasons,
             [each("no_page"), each("redirect"), each("soft_404")]
         );
-        // Pages that can be found under another URL don't count as lost. Pages that name each other
-        // as canonical do.
+        // Pages that can be found under another URL don't count as lost. Two pages that name each
+        // other as canonical do.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();
@@ -500,7 +500,7 @@ fn a_page_that_redirects_to_a_login_stays_as_it_was() {
         let (pages, done) = after_with(&entries, is_pending, &answers);
         assert_eq!((pages.len(), done.pages, done.left), (19, 19, 1));
         assert!(pages.iter().all(|page| page.leaving.is_none()));
-        // The report doesn't list them as kept for a doubtful reason.
+        // The report doesn't list the pages that redirect to a login as kept for a doubtful reason.
         assert!(done.kept.is_empty());
         assert_eq!(done.kept_anew, [("redirect".to_owned(), 3)].into());
     }
@@ -592,7 +592,8 @@ fn a_redirect_removes_a_page_that_was_indexed_without_its_canonical_page() {
                 done.unwrap().unwrap()
             }
         };
-        // The page that named it as canonical is replaced by the target of the redirect.
+        // The page that named the redirecting page as canonical is replaced by the redirect's
+        // target.
         assert_eq!((done.left, done.gave_way), (1, 1), "{is_pending}");
         writer.close().unwrap();
         let index = IndexSearcher::open(dir.path()).unwrap();

@@ -75,7 +75,8 @@ pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
     directives
 }
 
-/// Parses one part of a list that is split at commas. A date may continue in the next parts.
+/// Parses one part of a list that is split at commas. A date may contain commas, so it may continue
+/// in the next parts.
 fn take_part<'a>(
     part: &'a str,
     more: &mut (impl Iterator<Item = &'a str> + Clone),

@@ -173,9 +173,9 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the lines of `kind` (about the use of pages) that apply to a path: the lines with
-    /// the longest matching path. Searches the lines before the first group only if no line in the
-    /// agent's groups matches.
+    /// Returns the usage lines of the vocabulary `kind` that apply to a path: those with the
+    /// longest matching path. Lines before the first group apply only if no line in the agent's
+    /// groups matches.
     pub(crate) fn preferences(&self, kind: UsageLineVocabulary, path: &str) -> Vec<&UsageLine> {
         let path = NormalizedPath::of(path).bytes;
         let reading = &self.reading;

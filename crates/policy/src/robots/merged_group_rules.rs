@@ -12,7 +12,7 @@ use super::pattern::{self, NormalizedPath, PatternProperties, SpecialCharacters,
 use super::prefilter::{HEAD, PatternSummary, marks};
 use super::rule_prefix_index::RulePrefixIndex;
 
-/// A rule. The fields used to rule it out quickly come first.
+/// A rule, compiled for matching. The fields that reject most paths come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompiledRule {
     demand: PatternSummary,
@@ -94,7 +94,7 @@ pub(super) struct MergedGroupRules {
     // Number of paths that were judged before `heads` was built.
     asked: AtomicU32,
     heads: OnceLock<RulePrefixIndex>,
-    // Total number of searches, counting only paths that needed more than `FEW_SEARCHES`.
+    // Number of searches so far, summed over all paths that needed more than `FEW_SEARCHES`.
     searches: AtomicU32,
     parts: OnceLock<LiteralIndex>,
 }
@@ -110,15 +110,17 @@ struct Question<'p, 'a> {
     occurrences: Option<LiteralOccurrences>,
 }
 
-/// With up to this many rules, every rule is tried for each path, which is as fast as any search.
+/// With up to this many rules, every rule is tried for each path, because an index would not be
+/// faster.
 const FEW: usize = 128;
 
-/// Rules are sorted by their heads once this many paths were judged. Sorting costs about as much as
-/// judging this many paths, and most files are used less often.
+/// Number of judged paths after which rules are sorted by their heads (the texts before the first
+/// wildcard). Sorting costs about as much as judging this many paths, and most files are used for
+/// fewer paths.
 const MANY_QUESTIONS: u32 = 128;
 
-/// Number of wildcard rules that may search a path directly. Further rules use the index of literal
-/// parts, if it was built.
+/// Maximum number of wildcard rules for which one path is searched directly. Further rules use the
+/// index of literal parts, if it was built.
 const FEW_SEARCHES: u32 = 64;
 
 /// Number of searches after which the literal parts of wildcard rules are indexed. This many
@@ -181,7 +183,7 @@ impl MergedGroupRules {
         }
     }
 
-    /// Adds a rule like `entry` but with another pattern, which is normalised.
+    /// Adds a copy of `entry` with the pattern `value`, which is normalised first.
     fn push_odd(&mut self, value: &[u8], specials: SpecialCharacters, entry: CompiledRule) {
         let begin = self.patterns.len();
         let shape = pattern::push_pattern(value, specials, &mut self.patterns);

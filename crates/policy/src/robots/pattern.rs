@@ -34,7 +34,8 @@ pub(super) enum SpecialCharacters {
     Literal,
 }
 
-/// Returns whether a pattern is in normal form already. `marks` is the set of the pattern's bytes.
+/// Returns whether a pattern is in normal form already. `marks` is the bit mask of the pattern's
+/// bytes.
 #[inline]
 pub(super) fn is_normal(marks: u64) -> bool {
     marks & (ODD | SPECIAL) == 0

@@ -23,9 +23,9 @@ pub(super) struct PatternSummary {
     beyond: u8,
 }
 
-/// The bit in a set of marks that stands for a `%` or a byte that never occurs in normal form.
+/// The bit in a byte mask (see [`marks`]) for `%`, and for bytes that never occur in normal form.
 pub(super) const ODD: u64 = 1 << 63;
-/// The bit in a set of marks that stands for `*` or `$`.
+/// The bit in a byte mask (see [`marks`]) for `*` and `$`.
 pub(super) const SPECIAL: u64 = 1 << 62;
 
 /// Number of leading bytes of a pattern that the prefilter compares.
@@ -38,7 +38,7 @@ pub(super) fn marks(text: &[u8]) -> u64 {
 }
 
 impl PathSummary {
-    /// Summarises `path`, whose marks are `marks`.
+    /// Summarises `path`, whose bytes have the bit mask `marks`.
     #[inline]
     pub(super) fn of(path: &[u8], marks: u64) -> PathSummary {
         let head = first_bytes(path);
@@ -60,7 +60,7 @@ impl PatternSummary {
         }
     }
 
-    /// Returns false if the pattern surely does not match the path.
+    /// Returns false only if the pattern can't match the path.
     #[inline]
     pub(super) fn may_match(&self, path: PathSummary) -> bool {
         ((self.head ^ path.head) << self.beyond) | (self.marks & !path.marks) == 0

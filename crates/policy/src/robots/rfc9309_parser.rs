@@ -169,8 +169,9 @@ impl Reader<'_> {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// Adds a line that is not a rule to the current group or to the whole file. Unlike after a
-    /// rule, user-agent lines after such a line still belong to the same group.
+    /// Adds a line that is not a rule to the current group or to the whole file. Unlike a rule,
+    /// such a line doesn't end the user-agent lines of the group: one that follows still adds to
+    /// them.
     fn record(&mut self, line: &RobotsLine<'_>, key: RobotsFieldName, value: &[u8]) {
         let of_file = matches!(
             key,

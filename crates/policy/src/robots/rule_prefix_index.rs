@@ -9,10 +9,11 @@
 /// A value of `within` that means "no head".
 const NONE: u32 = u32::MAX;
 
-/// An index of rules that finds those whose heads are a prefix of a path.
+/// An index of rules by their heads (the texts before the first wildcard). The index finds the
+/// rules whose heads are a prefix of a path.
 #[derive(Debug)]
 pub(super) struct RulePrefixIndex {
-    /// The heads, sorted by text.
+    /// The heads (the texts before the first wildcard), sorted by text.
     heads: Box<[Head]>,
     /// The indices of the rules, grouped by head (the text before the first wildcard).
     numbers: Box<[u32]>,
@@ -28,7 +29,8 @@ struct Head {
 }
 
 impl RulePrefixIndex {
-    /// Sorts `count` rules by their heads, which `head` returns by index.
+    /// Sorts `count` rules by their heads. `head` returns the head of a rule (the text before its
+    /// first wildcard) by the rule's index.
     pub(super) fn new<'a>(count: usize, head: impl Fn(u32) -> &'a [u8]) -> RulePrefixIndex {
         let mut numbers: Vec<u32> = (0..narrow(count)).collect();
         numbers.sort_by_key(|number| head(*number));

@@ -417,7 +417,7 @@ fn only_a_name_without_a_robot_is_an_oddity() {
 
 #[test]
 fn the_longest_delay_of_merged_groups_wins() {
-    // Older profiles match the beginning of a name.
+    // In the older standards, a user-agent value also names all robots whose names contain it.
     for (profile, name) in [
         (RobotsProfile::Rfc9309, "ourbot"),
         (RobotsProfile::Strictest, "ourb"),

@@ -16,7 +16,8 @@ pub(crate) fn of_three_rounds() -> Crawl {
     of_three_rounds_with(0)
 }
 
-/// Makes the crawl of [`of_three_rounds`]. The clock is `clock_error` microseconds ahead in round 2.
+/// Makes the crawl of [`of_three_rounds`]. In round 2, the clock is `clock_error` microseconds
+/// ahead.
 fn of_three_rounds_with(clock_error: u64) -> Crawl {
     let mut crawl = Crawl::new(u64::MAX);
     let date = crawl.now();

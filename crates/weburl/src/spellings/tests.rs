@@ -184,7 +184,8 @@ fn an_id_is_replaced_in_place() {
     }
 }
 
-/// Returns rules that always take some steps, in the order of their fields, and no others.
+/// Returns policies that always take the steps whose flag in `steps` is true, and never the others.
+/// The flags are in the order of the fields.
 fn always(steps: [bool; 5]) -> SpellingStepPolicies {
     let [default_documents, tracking, session_ids, order, empty] = steps.map(|step| match step {
         true => SpellingStepPolicy::On,

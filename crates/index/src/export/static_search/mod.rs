@@ -104,8 +104,8 @@ struct Manifest {
     /// The pages that expire: the number of each page, and its expiry time in seconds since 1970
     /// UTC.
     until: Vec<(u32, i64)>,
-    /// The priors of pages that are not ordinary, such as change lists and pages that many pages
-    /// link to.
+    /// The priors (factors for the scores) of all pages whose prior is not 1. Such pages are change
+    /// lists and pages that many pages link to, for example.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     priors: Vec<PageRangePrior>,
     /// True if the pages have a language that writes compounds as one word.

@@ -147,8 +147,8 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
 }
 
 /// Returns the headings under which a range of the shown text starts, outermost first, then the
-/// headings in the range. The page's first heading is left out. Empty if the page restricts
-/// excerpts, because headings are parts of its text.
+/// headings in the range. The page's first heading is left out. Returns no headings if the page
+/// restricts excerpts, because headings are parts of its text.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     if page.max_snippet.is_some() {
         return Vec::new();

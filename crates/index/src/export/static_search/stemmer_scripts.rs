@@ -12,7 +12,7 @@ use crate::words::Stemmer;
 /// Maximum number of stemmers in a bundle, those of the languages that most pages have.
 /// Beyond the limit: words of further languages are found only in forms that a page has.
 const MAX_STEMMERS: usize = 5;
-/// A stemmer is in the bundle only if one in this many pages has its language.
+/// A stemmer is in the bundle only if at least one in this many pages has its language.
 const PAGES_PER_STEMMER: u64 = 50;
 
 const LICENSE: &str = include_str!("assets/stemmers/LICENSE");

@@ -24,8 +24,8 @@ struct Made {
     manifest: Manifest,
 }
 
-/// A word read from a word file: the words with the same stem, the stem, and for each page whether
-/// the word is in the title, its weight, and the bits of the pieces.
+/// A word read from a word file, with the words that have the same stem. For each page, `pages` has
+/// whether the word is in the title, its weight, and the bits of the pieces.
 #[derive(Clone, Debug, Default)]
 struct ShardWord {
     class: Vec<String>,
@@ -522,7 +522,8 @@ fn words_know_the_compounds_that_end_in_them() {
         ["krankenversicherungen", "unfallversicherung"]
     );
     assert!(compounds("krankenversicherungen").is_empty());
-    // For words that no page has, the words with each end are listed.
+    // For each end (the last letters of words), the words with this end are listed. The search uses
+    // them to find compounds of words that no page has.
     assert_eq!(
         compounds("\u{3}erung"),
         ["sicherung", "unfallversicherung", "versicherung"]

@@ -29,15 +29,17 @@ const LEAD_WORDS: usize = 60;
 /// Number of bits for headings. If a page has more headings, several headings share a bit. The bit
 /// after these is for the description.
 const HEADING_BITS: usize = 13;
-/// Maximum number of compounds that are stored for a word. Those on the most pages are kept.
+/// Maximum number of compounds that are stored for a word. If there are more, the compounds on the
+/// most pages are kept.
 const MAX_COMPOUNDS: usize = 12;
-/// Maximum number of words that are listed for an end. Those on the most pages are kept.
+/// Maximum number of words that are listed for an end (the last letters of words). If there are
+/// more, the words on the most pages are kept.
 const MAX_WORDS_PER_END: usize = 1_000;
-/// The prefix of host and folder names (for `site:`) in the word files. They are looked up like
-/// words.
+/// The prefix of host and folder names (for `site:`) in the word files. Such names are looked up
+/// like words.
 const SITE: char = '\u{2}';
-/// The prefix of the ends of words in the word files. An end is looked up to find compounds of a word
-/// that no page has.
+/// The prefix of the ends of words in the word files. An end is looked up to find compounds of a
+/// word that no page has.
 const END: char = '\u{3}';
 
 /// Collects the words of all pages. Pages are numbered in the order in which they are added.
@@ -60,7 +62,7 @@ pub(super) struct WordCollector {
 struct Seen {
     url: Box<str>,
     lengths: FieldLengths,
-    /// The number of pages that link to the page, as its number of binary digits.
+    /// The number of binary digits of the number of pages that link to the page.
     linked: u64,
     worth: u64,
     until: Option<i64>,
@@ -79,9 +81,9 @@ pub(super) struct CollectedWords {
     pub(super) has_compounds: bool,
 }
 
-/// The prior of consecutive pages that are not ordinary: the number of the first page, the number
-/// of the last page, the prior in thousandths, and the prior for a query about changes in
-/// thousandths.
+/// A range of consecutive pages with the same prior, which is not 1: the number of the first page,
+/// the number of the last page, the prior in thousandths, and the prior for a query about changes
+/// in thousandths.
 pub(super) type PageRangePrior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
@@ -90,8 +92,8 @@ pub(super) struct SameStemWords {
     pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordFormPostings>,
-    /// Compounds that end in the stem or a word of this class, those on the most pages first. If several
-    /// compounds share a stem, only the first compound is listed.
+    /// Compounds that end in the stem or a word of this class, those on the most pages first. If
+    /// several compounds share a stem, only the first compound is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 
@@ -262,7 +264,7 @@ impl WordCollector {
     }
 }
 
-/// Returns the priors of pages that are not ordinary, ordered by page number.
+/// Returns the priors of pages whose prior is not 1, ordered by page number.
 fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PageRangePrior> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);
@@ -296,7 +298,7 @@ fn postings(
     means: &MeanFieldLengths,
 ) -> Vec<Posting> {
     let mut factors = [1.0; FIELDS];
-    // A title or first-level heading that most pages share hardly counts.
+    // A word that most pages have in their title or first-level heading hardly counts there.
     for field in [TITLE, HEADINGS[0]] {
         let with_word = occurrences.iter().filter(|occurs| occurs.counts[field] > 0);
         if is_shared(with_word.count() as u64, pages.len() as u64) {

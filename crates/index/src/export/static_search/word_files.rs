@@ -31,8 +31,8 @@
 //! class.
 //!
 //! Two kinds of entries are not words of pages: U+0002 with a host or folder, for `site:`, and
-//! U+0003 with the last letters of words. No page has the latter. Its class lists the words with
-//! this end as its compounds.
+//! U+0003 with the last letters of words. An entry of the second kind has no pages. Its class lists
+//! the words with these last letters as its compounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -104,9 +104,9 @@ fn begins(words: &CollectedWords) -> Vec<String> {
     forms.sort_unstable_by(|(a, _), (b, _)| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best split in the second half of the file so far: the number of leading characters that
-    // the words before and after the split share, the index in `forms` of the word after the split,
-    // and the size of the file before the split.
+    // The best split in the second half of the file so far. The numbers are the count of leading
+    // characters that the words before and after the split share, the index in `forms` of the word
+    // after it, and the size of the file before it.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |(_, size)| *size);
@@ -129,8 +129,8 @@ fn begins(words: &CollectedWords) -> Vec<String> {
     begins
 }
 
-/// Returns the words of a class, each with its approximate size in bytes. The first one includes the
-/// compounds of the class.
+/// Returns the words of a class, each with its approximate size in bytes. The first one includes
+/// the compounds of the class.
 fn forms_with_sizes(class: &SameStemWords) -> impl Iterator<Item = (&WordFormPostings, usize)> {
     let compounds = class.compounds.iter().map(|word| 1 + word.len()).sum();
     let compounds = iter::once(compounds).chain(iter::repeat(0));

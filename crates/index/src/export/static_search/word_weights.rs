@@ -59,8 +59,8 @@ pub(super) fn is_only_beside(counts: &FieldOccurrenceCounts) -> bool {
     (0..FIELDS).all(|field| (counts[field] > 0) == (field == BESIDE))
 }
 
-/// Returns the number of pages that have a word, as the index counts them: in the field in which
-/// the most pages have it. `pages` has the [`counted_fields`] of each page.
+/// Returns the number of pages that have a word in the same field, for the field with the most such
+/// pages, as the index counts them. `pages` has the [`counted_fields`] of each page.
 pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
     let mut counts = [0; FIELDS];
     for fields in pages {
