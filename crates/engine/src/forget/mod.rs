@@ -184,7 +184,7 @@ fn may_change(name: &str) -> bool {
 const CONFIG: &str = "crawl.toml";
 const REPORT: &str = "report.json";
 const STORE: &str = "state/store";
-/// The files of the crash journal in `state/`, which contain URLs that were being read.
+/// The files of the reading journal in `state/`, which contain URLs that were being read.
 const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 
 /// Counts what [`forget`] would erase, without changing anything.

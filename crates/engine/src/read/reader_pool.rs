@@ -21,7 +21,7 @@ use crate::field_extraction::extract_bytes;
 use crate::messages::message_key::{KeyedMessage, MessageKey};
 use crate::messages::page_pipeline_stages::{FetchedPage, PageMemoryToFree, SitemapLinkBatch};
 use crate::messages::{Event, WriterMessage};
-use crate::state::crash_journal::{CrashJournal, JournalSlot};
+use crate::state::reading_journal::{JournalSlot, ReadingJournal};
 
 /// A task for a reader thread. Most tasks result in a message to the writer.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl ReaderPool {
         reader: PageReader,
         (items, events): (Sender<KeyedMessage>, WeakUnboundedSender<Event>),
         abandon: &Arc<AtomicBool>,
-        journal: &CrashJournal,
+        journal: &ReadingJournal,
         load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
         // All readers take tasks from one queue, so that a slow page does not delay the pages
@@ -392,7 +392,7 @@ fn serve(
         let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
-            // The page did not crash the process, so clear it from the crash journal's slot even
+            // The page did not crash the process, so clear it from the reading journal's slot even
             // though it isn't settled. Otherwise it would become a crash suspect.
             tools.slot.rest();
             return;

@@ -23,7 +23,6 @@ use crawl_sample::SampleMethod;
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
-use super::crash_journal::CrashJournal;
 use super::crawl_toml::{CRAWL_TOML, NEW_CRAWL_TOML, write_config};
 use super::durable_files::{make_folder, replace};
 use super::earlier_exclusions::{self, EXCLUDED};
@@ -32,6 +31,7 @@ use super::extracted_field_files::{
     finish_replacement, write_rules,
 };
 use super::file_swap::{self, LIST, LIST_BESIDE, STAGING};
+use super::reading_journal::ReadingJournal;
 use super::{parking_changes, worker_state_folder};
 use crate::config::Config;
 use crate::control::CommandRefusal;
@@ -134,7 +134,7 @@ pub(crate) struct CrawlDirectory {
     pub(crate) requests: RowLogWriter,
     pub(crate) sampling: Option<SampleState>,
     /// The journal of URLs that may have crashed the process while they were read.
-    pub(crate) journal: CrashJournal,
+    pub(crate) journal: ReadingJournal,
     pub(crate) totals: CrawlTotals,
     pub(crate) scope_seeds: ScopeSeeds,
     /// The folders created for the run: the crawl directory and missing folders above it, the
@@ -472,7 +472,7 @@ fn open_journal(
     state: &Path,
     frontier: &dyn Frontier,
     readers: usize,
-) -> Result<CrashJournal, EngineError> {
+) -> Result<ReadingJournal, EngineError> {
     let mut failed = None;
     let is_pending = |url: &CanonicalUrl| match frontier.known(url) {
         Ok(known) => matches!(
@@ -484,7 +484,7 @@ fn open_journal(
             false
         }
     };
-    let journal = CrashJournal::open(state, readers, is_pending);
+    let journal = ReadingJournal::open(state, readers, is_pending);
     match failed {
         Some(error) => Err(error.into()),
         None => journal.map_err(EngineError::disk(state)),

@@ -1,6 +1,5 @@
 //! The files of a crawl except its archive, rows and index: the crawl directory, and its state.
 
-pub(crate) mod crash_journal;
 pub(crate) mod crawl_directory;
 pub(crate) mod crawl_toml;
 pub(crate) mod delay_settings_log;
@@ -13,6 +12,7 @@ pub(crate) mod move_from_shared_frontier;
 pub(crate) mod move_to_shared_frontier;
 pub(crate) mod order_log;
 mod parking_changes;
+pub(crate) mod reading_journal;
 pub(crate) mod remove_unanswered_run;
 pub(crate) mod stopped_crawl_changes;
 pub(crate) mod stored_parked_hosts;

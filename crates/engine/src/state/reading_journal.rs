@@ -77,7 +77,7 @@ fn deaths(bytes: &[u8]) -> UrlCrashCounts {
 
 /// The file `state/reading`. Each reader thread notes there which URL it reads. URLs that crashed
 /// the process before are also kept.
-pub(crate) struct CrashJournal {
+pub(crate) struct ReadingJournal {
     path: PathBuf,
     readers: usize,
     /// The suspected URLs, each with its line in the file.
@@ -90,7 +90,7 @@ struct Suspect {
     line: usize,
 }
 
-impl CrashJournal {
+impl ReadingJournal {
     /// Reads the crash suspects from the last run, keeps those that are still pending, and starts a
     /// new journal for this number of readers.
     ///
@@ -100,7 +100,7 @@ impl CrashJournal {
         state: &Path,
         readers: usize,
         mut is_pending: impl FnMut(&CanonicalUrl) -> bool,
-    ) -> io::Result<CrashJournal> {
+    ) -> io::Result<ReadingJournal> {
         let path = state.join(NAME);
         let bytes = match read_bounded(&path) {
             Ok(bytes) => bytes,
@@ -117,7 +117,7 @@ impl CrashJournal {
                 suspects.insert(url, Suspect { deaths, line });
             }
         }
-        let journal = CrashJournal {
+        let journal = ReadingJournal {
             path,
             readers,
             suspects: Arc::new(suspects),
@@ -209,7 +209,7 @@ fn write_line(file: &File, line: usize, text: &str) -> io::Result<()> {
 mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::{CrashJournal, LINE_BYTES, NAME, deaths};
+    use super::{LINE_BYTES, NAME, ReadingJournal, deaths};
 
     fn url(path: &str) -> CanonicalUrl {
         canonicalize(None, &format!("http://e.example/{path}")).unwrap()
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn deaths_add_up_over_starts() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || CrashJournal::open(dir.path(), 2, |_| true).unwrap();
+        let open = || ReadingJournal::open(dir.path(), 2, |_| true).unwrap();
         for death in 0..5 {
             let journal = open();
             let crashes = journal.deaths().get(&url("kills")).copied();
@@ -311,10 +311,10 @@ mod tests {
         )
         .unwrap();
         for readers in [3, 1, 8] {
-            let journal = CrashJournal::open(dir.path(), readers, |_| true).unwrap();
+            let journal = ReadingJournal::open(dir.path(), readers, |_| true).unwrap();
             assert_eq!(journal.deaths(), [(url("a"), 2)].into());
         }
-        let settled = CrashJournal::open(dir.path(), 1, |_| false).unwrap();
+        let settled = ReadingJournal::open(dir.path(), 1, |_| false).unwrap();
         assert!(settled.deaths().is_empty());
     }
 
@@ -327,7 +327,7 @@ mod tests {
         let mut all = vec!["reading 1 0\n"];
         all.extend(lines.iter().map(String::as_str));
         std::fs::write(dir.path().join(NAME), journal(&all)).unwrap();
-        let journal = CrashJournal::open(dir.path(), 1, |_| true).unwrap();
+        let journal = ReadingJournal::open(dir.path(), 1, |_| true).unwrap();
         assert_eq!(journal.deaths().len(), super::MAX_SUSPECTS);
         assert!(journal.deaths().values().all(|deaths| *deaths == 2));
     }
