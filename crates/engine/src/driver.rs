@@ -48,7 +48,7 @@ use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseDeadlineSource, SharingThread};
 use crate::state::crawl_toml::write_config;
 use crate::state::delay_settings_log::DelaySettingsLog;
-use crate::state::order_log::OrderLog;
+use crate::state::replay_order_log::ReplayOrderLog;
 use crate::summary::{EndReason, RunSummary};
 use crate::time_conversions::seconds_of;
 use crate::trace_events;
@@ -164,7 +164,7 @@ struct Driver {
     coordinator: Coordinator,
     requests: RowLogWriter,
     delays: DelaySettingsLog,
-    order: OrderLog,
+    order: ReplayOrderLog,
     /// Assigns keys to messages for the writer, so that a replay can match its own messages with
     /// the logged ones.
     keys: MessageKeyAssigner,

@@ -39,7 +39,7 @@ use crate::shared_trap_detector::SharedTrapDetector;
 use crate::sharing::{SharingThread, WorkerHostOwnership};
 use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::delay_settings_log::DelaySettingsLog;
-use crate::state::order_log::OrderLog;
+use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::Writer;
@@ -100,7 +100,7 @@ impl Driver {
             coordinator.note_free_space(free);
         }
         let delays = DelaySettingsLog::open(config, now)?;
-        let order = OrderLog::open(&config.output, began(config, &directory, visits, now))?;
+        let order = ReplayOrderLog::open(&config.output, began(config, &directory, visits, now))?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
         restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;
         let resumed = directory.resumed;
@@ -164,7 +164,7 @@ struct ThreadStart<'r> {
     config: &'r Arc<Config>,
     visits: RevisitRules,
     traps: SharedTrapDetector,
-    order: OrderLog,
+    order: ReplayOrderLog,
     has_consumer: bool,
     halt: IndexingStopCondition,
     abandon: &'r Arc<AtomicBool>,
@@ -223,7 +223,7 @@ impl ThreadStart<'_> {
             .with_shared_frontier(shared.clone())
             .with_tombstones(tombstones)
             .with_sessions(self.config.fetch.sessions.clone())
-            .with_order_log(self.order)
+            .with_replay_order_log(self.order)
             .with_events(TraceEventEmitter::new(self.config))
             .keeping_rows(self.has_consumer)
             .with_indexer(indexer.as_ref().map(Indexer::lengths));

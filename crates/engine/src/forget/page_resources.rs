@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::EngineError;
 use crate::state::crawl_directory::open_at_rest;
-use crate::state::order_log::ORDER;
+use crate::state::replay_order_log::ORDER;
 
 /// Adds resources to a removal: those that only its pages requested while they were rendered.
 /// Returns the other resources that its pages were the first to request. Such a resource stays

@@ -19,7 +19,7 @@ use crate::error::EngineError;
 use crate::state::crawl_directory::WALK;
 use crate::state::earlier_exclusions::{EARLIER, EXCLUDED};
 use crate::state::extracted_field_files::EXTRACTS;
-use crate::state::order_log::ORDER;
+use crate::state::replay_order_log::ORDER;
 
 /// A row file in the crawl directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -293,29 +293,29 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &Serializ
 /// this fact.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum OrderLogEntry<'f> {
+pub(crate) enum ReplayOrderLogEntry<'f> {
     Turn(&'f HostTurn),
     Command(&'f OperatorCommand),
     Render(&'f RenderEventRow),
 }
 
-impl OrderLogEntry<'_> {
+impl ReplayOrderLogEntry<'_> {
     /// Returns the time in milliseconds since the Unix epoch.
     pub(crate) fn at(&self) -> u64 {
         match self {
-            OrderLogEntry::Turn(turn) => turn.at,
-            OrderLogEntry::Command(command) => command.at,
-            OrderLogEntry::Render(step) => step.at,
+            ReplayOrderLogEntry::Turn(turn) => turn.at,
+            ReplayOrderLogEntry::Command(command) => command.at,
+            ReplayOrderLogEntry::Render(step) => step.at,
         }
     }
 }
 
 /// Returns the facts in `effects` for the order log (`state/order.jsonl`).
-pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderLogEntry<'_>> {
+pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = ReplayOrderLogEntry<'_>> {
     effects.iter().filter_map(|effect| match effect {
-        Effect::NoteTurn(turn) => Some(OrderLogEntry::Turn(turn)),
-        Effect::NoteCommand(command) => Some(OrderLogEntry::Command(command)),
-        Effect::NoteRender(step) => Some(OrderLogEntry::Render(step)),
+        Effect::NoteTurn(turn) => Some(ReplayOrderLogEntry::Turn(turn)),
+        Effect::NoteCommand(command) => Some(ReplayOrderLogEntry::Command(command)),
+        Effect::NoteRender(step) => Some(ReplayOrderLogEntry::Render(step)),
         _ => None,
     })
 }

@@ -9,7 +9,7 @@ use crawl_archive::rows::{ReplayOrderRow, RequestRow, RunStartEvent};
 use crawl_archive::{ReadError, RowReader, open_regular};
 
 use crate::error::EngineError;
-use crate::state::order_log::ORDER;
+use crate::state::replay_order_log::ORDER;
 
 /// Reads the rows of `state/order.jsonl`, and the rows of `requests.jsonl`, which are ordered by
 /// when the requests ended. Reads both files row by row.

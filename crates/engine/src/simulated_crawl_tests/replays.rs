@@ -33,7 +33,7 @@ use crate::render::RenderMode;
 use crate::replay::{RecordedCrawl, ReplayTimingMode, replay};
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
-use crate::state::order_log::OrderLog;
+use crate::state::replay_order_log::ReplayOrderLog;
 use crate::write::{Writer, run_end};
 
 const HOSTS: u64 = 5;
@@ -192,7 +192,7 @@ struct LateRun {
     encoder: PageEncoder,
     writer: Writer,
     requests: RowLogWriter,
-    order: OrderLog,
+    order: ReplayOrderLog,
     keys: MessageKeyAssigner,
     effects: Vec<Effect>,
     due: BinaryHeap<At>,
@@ -259,13 +259,13 @@ impl LateRun {
             settled: totals.messages,
             before: last_end,
         };
-        let order = OrderLog::open(&config.output, run).unwrap();
+        let order = ReplayOrderLog::open(&config.output, run).unwrap();
         let reader =
             PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .with_traps(traps)
             .with_sampling(sampling)
-            .with_order_log(order.clone());
+            .with_replay_order_log(order.clone());
         LateRun {
             seed,
             now,

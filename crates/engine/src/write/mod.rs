@@ -42,7 +42,7 @@ use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::OutputFiles;
-use crate::state::order_log::OrderLog;
+use crate::state::replay_order_log::ReplayOrderLog;
 use crate::tombstones::Tombstones;
 use crate::trace_events::TraceEventEmitter;
 
@@ -87,7 +87,7 @@ pub(crate) struct Writer {
     /// The totals at the start of the run.
     start: CrawlTotals,
     /// The log of the order of commits, `state/order.jsonl`. `None` if the order is not logged.
-    order: Option<OrderLog>,
+    order: Option<ReplayOrderLog>,
 }
 
 impl Writer {
@@ -151,7 +151,7 @@ impl Writer {
     }
 
     /// Makes the writer record the order of its commits in `state/order.jsonl`.
-    pub(crate) fn with_order_log(self, order: OrderLog) -> Writer {
+    pub(crate) fn with_replay_order_log(self, order: ReplayOrderLog) -> Writer {
         Writer {
             order: Some(order),
             ..self

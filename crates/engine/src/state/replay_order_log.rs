@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_archive::rows::{ReplayOrderRow, RunStartEvent};
 use crawl_archive::{ArchiveError, RowLogWriter, SerializedRequestRow};
 
-use crate::messages::OrderLogEntry;
+use crate::messages::ReplayOrderLogEntry;
 
 /// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
@@ -16,7 +16,7 @@ pub(crate) const ORDER: &str = "state/order.jsonl";
 /// synced, so a power cut may lose the end of the log. A replay then follows the log only up to
 /// its last row.
 #[derive(Clone)]
-pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
+pub(crate) struct ReplayOrderLog(Arc<Mutex<OrderFile>>);
 
 /// The file of the log, and rows held in memory. Held rows are written together: before the next
 /// group is committed, or when a request ends that began after the oldest of these rows.
@@ -26,33 +26,33 @@ struct OrderFile {
     waits_since: Option<u64>,
 }
 
-impl OrderLog {
+impl ReplayOrderLog {
     /// Opens the log of the crawl in `dir` for a new run.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn open(dir: &Path, run: RunStartEvent) -> Result<OrderLog, ArchiveError> {
+    pub(crate) fn open(dir: &Path, run: RunStartEvent) -> Result<ReplayOrderLog, ArchiveError> {
         let mut file = RowLogWriter::open(&dir.join(ORDER))?;
         file.append(&ReplayOrderRow {
             run: Some(run),
             ..ReplayOrderRow::default()
         })?;
         let waits_since = None;
-        Ok(OrderLog(Arc::new(Mutex::new(OrderFile {
+        Ok(ReplayOrderLog(Arc::new(Mutex::new(OrderFile {
             file,
             waits_since,
         }))))
     }
 
     /// Appends facts in order. A command is written at once. Other facts are held in memory until
-    /// [`OrderLog::begin_rows`] is called for a request that began later, or until a group or a
+    /// [`ReplayOrderLog::begin_rows`] is called for a request that began later, or until a group or a
     /// command is appended.
     ///
     /// # Errors
     /// I/O errors, or a row that can't be serialized.
     pub(crate) fn note<'t>(
         &self,
-        facts: impl Iterator<Item = OrderLogEntry<'t>>,
+        facts: impl Iterator<Item = ReplayOrderLogEntry<'t>>,
     ) -> Result<(), ArchiveError> {
         let mut facts = facts.peekable();
         if facts.peek().is_none() {
@@ -62,7 +62,7 @@ impl OrderLog {
         let OrderFile { file, waits_since } = &mut *order;
         let mut is_due = false;
         file.hold_all(facts.inspect(|fact| {
-            is_due |= matches!(fact, OrderLogEntry::Command(_));
+            is_due |= matches!(fact, ReplayOrderLogEntry::Command(_));
             waits_since.get_or_insert(fact.at());
         }))?;
         if is_due {
@@ -132,8 +132,8 @@ mod tests {
     use crawl_archive::SerializedRequestRow;
     use crawl_archive::rows::{HostTurn, RequestRow, RunStartEvent};
 
-    use super::{ORDER, OrderLog};
-    use crate::messages::OrderLogEntry;
+    use super::{ORDER, ReplayOrderLog};
+    use crate::messages::ReplayOrderLogEntry;
 
     /// Returns the kind of each row in the log as one letter: run, turn or group.
     fn kinds(dir: &std::path::Path) -> String {
@@ -145,14 +145,14 @@ mod tests {
     fn turns_are_written_before_the_rows_of_their_requests_and_before_the_next_group() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("state")).unwrap();
-        let order = OrderLog::open(dir.path(), RunStartEvent::default()).unwrap();
+        let order = ReplayOrderLog::open(dir.path(), RunStartEvent::default()).unwrap();
         let took = |at| {
             let turn = HostTurn {
                 at,
                 ..HostTurn::default()
             };
             order
-                .note([OrderLogEntry::Turn(&turn)].into_iter())
+                .note([ReplayOrderLogEntry::Turn(&turn)].into_iter())
                 .unwrap();
         };
         let ended = |start| {
