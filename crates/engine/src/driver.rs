@@ -47,8 +47,8 @@ use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseDeadlineSource, SharingThread};
 use crate::state::crawl_toml::write_config;
-use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::replay_order_log::ReplayOrderLog;
+use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::summary::{EndReason, RunSummary};
 use crate::time_conversions::seconds_of;
 use crate::trace_events;
@@ -163,7 +163,7 @@ struct Driver {
     fetcher: Arc<Fetcher>,
     coordinator: Coordinator,
     requests: RowLogWriter,
-    delays: DelaySettingsLog,
+    delays: SettingsAndDelaysLog,
     order: ReplayOrderLog,
     /// Assigns keys to messages for the writer, so that a replay can match its own messages with
     /// the logged ones.

@@ -38,8 +38,8 @@ use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::sharing::{SharingThread, WorkerHostOwnership};
 use crate::state::crawl_directory::{self, CrawlDirectory};
-use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::replay_order_log::ReplayOrderLog;
+use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::Writer;
@@ -99,7 +99,7 @@ impl Driver {
         if let Some(free) = free_space.of(&config.output) {
             coordinator.note_free_space(free);
         }
-        let delays = DelaySettingsLog::open(config, now)?;
+        let delays = SettingsAndDelaysLog::open(config, now)?;
         let order = ReplayOrderLog::open(&config.output, began(config, &directory, visits, now))?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
         restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;

@@ -48,7 +48,7 @@ use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
-use crate::state::delay_settings_log::DelaySettingsLog;
+use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::summary::RunSummary;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::{Writer, run_end};
@@ -221,7 +221,7 @@ struct Replay {
     following: Option<OrderFollower>,
     keys: MessageKeyAssigner,
     requests: RowLogWriter,
-    delays: DelaySettingsLog,
+    delays: SettingsAndDelaysLog,
     effects: Vec<Effect>,
     /// Messages that the next commit will contain.
     items: Vec<WriterMessage>,
@@ -324,7 +324,7 @@ impl Replay {
             following: None,
             keys: MessageKeyAssigner::new(),
             requests,
-            delays: DelaySettingsLog::open(config, now)?,
+            delays: SettingsAndDelaysLog::open(config, now)?,
             effects: Vec::new(),
             items: Vec::new(),
             came: Vec::new(),

@@ -2,7 +2,6 @@
 
 pub(crate) mod crawl_directory;
 pub(crate) mod crawl_toml;
-pub(crate) mod delay_settings_log;
 mod durable_files;
 pub(crate) mod earlier_exclusions;
 pub(crate) mod extracted_field_files;
@@ -14,6 +13,7 @@ mod parking_changes;
 pub(crate) mod reading_journal;
 pub(crate) mod remove_unanswered_run;
 pub(crate) mod replay_order_log;
+pub(crate) mod settings_and_delays_log;
 pub(crate) mod stopped_crawl_changes;
 pub(crate) mod stored_parked_hosts;
 mod worker_state_folder;

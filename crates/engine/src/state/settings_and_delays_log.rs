@@ -12,16 +12,16 @@ use crate::config::Config;
 const MAX_COMPARED_ROWS: usize = 1_000;
 
 /// The file `state/delays.jsonl`.
-pub(crate) struct DelaySettingsLog(RowLogWriter);
+pub(crate) struct SettingsAndDelaysLog(RowLogWriter);
 
-impl DelaySettingsLog {
+impl SettingsAndDelaysLog {
     /// Opens the log of a crawl, and appends a row for the start of a run. From that row on,
     /// delays set during earlier runs no longer apply. The row contains the settings of the run,
     /// unless they equal the last recorded settings.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn open(config: &Config, now: Tick) -> Result<DelaySettingsLog, ArchiveError> {
+    pub(crate) fn open(config: &Config, now: Tick) -> Result<SettingsAndDelaysLog, ArchiveError> {
         let path = config.output.join("state").join("delays.jsonl");
         let mut file = RowLogWriter::open(&path)?;
         let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
@@ -30,7 +30,7 @@ impl DelaySettingsLog {
         let own = rows.into_iter().rev().filter(|row| row.worker.is_none());
         let recorded = own.filter_map(|row| row.settings).next();
         let settings = Some(&config.audited).filter(|now| recorded.as_ref() != Some(*now));
-        let mut log = DelaySettingsLog(file);
+        let mut log = SettingsAndDelaysLog(file);
         log.note(&DelayRow {
             at: now.as_millis(),
             settings: settings.cloned(),
