@@ -151,8 +151,8 @@ impl Coordinator {
         }
     }
 
-    /// Records a page's request for a resource in the order log (`state/order.jsonl`), so that a
-    /// replay can repeat it.
+    /// Records a page's request for a resource in the replay order log (`state/order.jsonl`), so
+    /// that a replay can repeat it.
     fn note_wanted(
         &self,
         now: Tick,
@@ -171,8 +171,8 @@ impl Coordinator {
         out.push(Effect::NoteRender(Box::new(step)));
     }
 
-    /// Returns a row of the order log (`state/order.jsonl`) for a step of rendering, with the
-    /// columns that every step has.
+    /// Returns a row of the replay order log (`state/order.jsonl`) for a step of rendering, with
+    /// the columns that every step has.
     pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderEventRow {
         RenderEventRow {
             at: now.as_millis(),
@@ -183,8 +183,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the text of a URL for the order log (`state/order.jsonl`). `None` if a secret is in
-    /// it.
+    /// Returns the text of a URL for the replay order log (`state/order.jsonl`). `None` if a secret
+    /// is in it.
     pub(super) fn loggable(&self, url: &CanonicalUrl) -> Option<String> {
         let has_secret = self.secrets.are_in_url(url);
         (!has_secret).then(|| url.to_string())

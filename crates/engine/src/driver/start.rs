@@ -333,7 +333,7 @@ fn restore_sessions(
     Ok(())
 }
 
-/// Returns the row that begins a run in the order log (`state/order.jsonl`).
+/// Returns the row that begins a run in the replay order log (`state/order.jsonl`).
 fn began(
     config: &Config,
     directory: &CrawlDirectory,

@@ -42,7 +42,7 @@ use crate::revisit::visit::without_redirect_to;
 use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::crawl_directory::{examine, open_at_rest, open_resting};
-use crate::state::earlier_exclusions::EARLIER_BESIDE;
+use crate::state::excluded_rows_of_last_run::LAST_RUN_ROWS_NEW;
 use crate::state::extracted_field_files::NEW_EXTRACTS;
 use crate::state::file_swap::{self, FileSwapList, LIST};
 use crate::tombstones::{
@@ -175,7 +175,7 @@ fn may_change(name: &str) -> bool {
         || name == TOMBSTONES
         || name == CONFIG
         || name == STORE
-        || name == EARLIER_BESIDE
+        || name == LAST_RUN_ROWS_NEW
         || name
             .strip_prefix("state/")
             .is_some_and(|name| name == LOG || JOURNALS.contains(&name))
@@ -429,7 +429,7 @@ fn of_derived(dir: &Path, index: Option<&RewrittenIndex>, changes: &mut FileSwap
     let journals = JOURNALS.map(|name| format!("state/{name}"));
     changes.remove.extend(journals);
     // This file exists only if a start was killed while it copied rows of `excluded.jsonl`.
-    changes.remove.push(EARLIER_BESIDE.to_owned());
+    changes.remove.push(LAST_RUN_ROWS_NEW.to_owned());
 }
 
 /// Writes the existing and the new tombstones to the folder of new files. Returns the number of new

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{Counts, ErasedRecordCounts};
 use crate::error::EngineError;
 use crate::state::crawl_directory::WALK;
-use crate::state::earlier_exclusions::{EARLIER, EXCLUDED};
+use crate::state::excluded_rows_of_last_run::{EXCLUDED, LAST_RUN_ROWS};
 use crate::state::extracted_field_files::EXTRACTS;
 use crate::state::replay_order_log::ORDER;
 
@@ -29,7 +29,7 @@ pub(super) enum RowFileKind {
     Excluded,
     /// Copied rows of `excluded.jsonl`, left by a run that was killed before it listed the URLs
     /// again.
-    EarlierExcluded,
+    ExcludedOfLastRun,
     Links,
     Extracts,
     Walk,
@@ -45,7 +45,7 @@ pub(super) const ROW_FILES: [RowFileKind; 11] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
     RowFileKind::Excluded,
-    RowFileKind::EarlierExcluded,
+    RowFileKind::ExcludedOfLastRun,
     RowFileKind::Links,
     RowFileKind::Extracts,
     RowFileKind::Walk,
@@ -62,7 +62,7 @@ impl RowFileKind {
             RowFileKind::Pages => "pages.jsonl",
             RowFileKind::Requests => "requests.jsonl",
             RowFileKind::Excluded => EXCLUDED,
-            RowFileKind::EarlierExcluded => EARLIER,
+            RowFileKind::ExcludedOfLastRun => LAST_RUN_ROWS,
             RowFileKind::Links => "links.jsonl",
             RowFileKind::Extracts => EXTRACTS,
             RowFileKind::Walk => WALK,
@@ -100,7 +100,7 @@ pub(super) fn rewrite_file(
             page(row, is_committed, removal, archive)
         }),
         RowFileKind::Requests => rewrite_rows(&from, to, None, |row, _| request(row, removal)),
-        RowFileKind::Excluded | RowFileKind::EarlierExcluded => {
+        RowFileKind::Excluded | RowFileKind::ExcludedOfLastRun => {
             rewrite_rows(&from, to, mark, |row, _| excluded(row, removal))
         }
         RowFileKind::Links => rewrite_rows(&from, to, mark, |row: &mut LinkRow, is_committed| {
@@ -114,8 +114,8 @@ pub(super) fn rewrite_file(
             step(row, is_committed, removal)
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // Drop the whole order log (`state/order.jsonl`), because it contains host names. Also, no
-        // replay could follow it any longer, because it counts rows that were dropped.
+        // Drop the whole replay order log (`state/order.jsonl`), because it contains host names.
+        // Also, no replay could follow it any longer, because it counts rows that were dropped.
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| {
             RowRewriteDecision::Drop
         }),
@@ -154,7 +154,7 @@ fn count_dropped(done: &mut ErasedRecordCounts, kind: RowFileKind, dropped: u64)
         RowFileKind::Excluded => done.excluded = dropped,
         RowFileKind::Links => done.links = dropped,
         RowFileKind::Extracts => done.extracts = dropped,
-        RowFileKind::EarlierExcluded
+        RowFileKind::ExcludedOfLastRun
         | RowFileKind::Walk
         | RowFileKind::Delays
         | RowFileKind::Order

@@ -69,7 +69,7 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// The entry of a committed message in the order log (`state/order.jsonl`).
+/// The entry of a committed message in the replay order log (`state/order.jsonl`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedMessageEntry {
     pub(crate) key: MessageKey,

@@ -289,8 +289,8 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &Serializ
     })
 }
 
-/// A fact for the order log (`state/order.jsonl`), serialized as the `OrderRow` that contains only
-/// this fact.
+/// A fact for the replay order log (`state/order.jsonl`), serialized as the `ReplayOrderRow` that
+/// contains only this fact.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ReplayOrderLogEntry<'f> {
@@ -310,7 +310,7 @@ impl ReplayOrderLogEntry<'_> {
     }
 }
 
-/// Returns the facts in `effects` for the order log (`state/order.jsonl`).
+/// Returns the facts in `effects` for the replay order log (`state/order.jsonl`).
 pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = ReplayOrderLogEntry<'_>> {
     effects.iter().filter_map(|effect| match effect {
         Effect::NoteTurn(turn) => Some(ReplayOrderLogEntry::Turn(turn)),
@@ -424,7 +424,7 @@ pub(crate) enum WriterMessage {
 
 impl WriterMessage {
     /// Returns whether the message changes queues without settling a page. The replay of a crawl
-    /// without an order log (`state/order.jsonl`) relies on the number of these messages.
+    /// without a replay order log (`state/order.jsonl`) relies on the number of these messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)

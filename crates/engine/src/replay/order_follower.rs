@@ -323,8 +323,8 @@ impl Replay {
                     Err(OrderDivergenceError(None))
                 });
             };
-            // After a kill, the request log may end earlier than the order log. The last groups
-            // can't be committed then, because some of their messages are missing.
+            // After a kill, the request log may end earlier than the replay order log. The last
+            // groups can't be committed then, because some of their messages are missing.
             let is_cut_off = messages == u64::MAX && !facts.iter().all(|fact| following.has(fact));
             if is_cut_off {
                 return Ok(Ok(()));

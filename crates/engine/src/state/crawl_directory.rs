@@ -25,7 +25,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::crawl_toml::{CRAWL_TOML, NEW_CRAWL_TOML, write_config};
 use super::durable_files::{make_folder, replace};
-use super::earlier_exclusions::{self, EXCLUDED};
+use super::excluded_rows_of_last_run::{self, EXCLUDED};
 use super::extracted_field_files::{
     EXTRACT_RULES, EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACT_RULES, NEW_EXTRACTS,
     finish_replacement, write_rules,
@@ -220,7 +220,7 @@ pub(crate) fn open_with(
     // Files change only from here on, so every check that may refuse the run must come before.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
-    earlier_exclusions::set_aside(dir, marks.get(EXCLUDED).copied().unwrap_or(0))?;
+    excluded_rows_of_last_run::set_aside(dir, marks.get(EXCLUDED).copied().unwrap_or(0))?;
     let mut files = open_files(config, &marks)?;
     write_config(dir, &config.config_text)?;
     let last_end = last_end(dir);

@@ -3,7 +3,7 @@
 pub(crate) mod crawl_directory;
 pub(crate) mod crawl_toml;
 mod durable_files;
-pub(crate) mod earlier_exclusions;
+pub(crate) mod excluded_rows_of_last_run;
 pub(crate) mod extracted_field_files;
 pub(crate) mod file_swap;
 pub(crate) mod frontier_move_counts;

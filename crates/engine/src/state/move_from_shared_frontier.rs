@@ -17,7 +17,7 @@ use crawl_traps::TrapDetector;
 use crawl_weburl::HostKey;
 
 use super::crawl_directory::{self, STATE};
-use super::earlier_exclusions::EXCLUDED;
+use super::excluded_rows_of_last_run::EXCLUDED;
 use super::extracted_field_files::EXTRACTS;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::parking_changes::copy_recorded_parking;

@@ -159,7 +159,7 @@ impl CommitGroup<'_> {
         Ok(transaction.expect(&mut links)?)
     }
 
-    /// Carries out a message, and returns its entry for the order log (`state/order.jsonl`).
+    /// Carries out a message, and returns its entry for the replay order log (`state/order.jsonl`).
     pub(super) fn noted_item(
         &mut self,
         key: MessageKey,

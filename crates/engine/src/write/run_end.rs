@@ -16,8 +16,8 @@ use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
 use crate::revisit::round;
 use crate::scope_seeds::ScopeSeeds;
-use crate::state::earlier_exclusions::EarlierExclusions;
-use crate::state::{crawl_directory, earlier_exclusions};
+use crate::state::excluded_rows_of_last_run::ExcludedRowsOfLastRun;
+use crate::state::{crawl_directory, excluded_rows_of_last_run};
 use crate::summary::EndReason;
 
 /// Maximum number of URLs to list for each unreachable origin.
@@ -52,7 +52,7 @@ pub(crate) fn write_derived(
     // rows are rewritten at the end of every run.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
-    let earlier = EarlierExclusions::read(&config.output)?;
+    let last_run = ExcludedRowsOfLastRun::read(&config.output)?;
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, EndReason::Interrupted | EndReason::HandedOver);
     // Each worker lists the URLs of its own hosts, unless a worker that ended earlier has listed
@@ -67,7 +67,7 @@ pub(crate) fn write_derived(
     };
     if shared.is_none() || !is_cut_short {
         list(
-            (excluded, &scope_seeds, &earlier, when),
+            (excluded, &scope_seeds, &last_run, when),
             |waiting| waiting.exclusion.filter(|_| is_own(waiting)).cloned(),
             |visit| frontier.each_deferred(visit),
         )?;
@@ -77,14 +77,14 @@ pub(crate) fn write_derived(
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
         list(
-            (excluded, &scope_seeds, &earlier, when),
+            (excluded, &scope_seeds, &last_run, when),
             |waiting| exclusion(waiting).filter(|_| is_own(waiting)),
             |visit| frontier.each_pending(visit),
         )?;
     }
     excluded.sync()?;
     if shared.is_none() || !is_cut_short {
-        earlier_exclusions::remove(&config.output)?;
+        excluded_rows_of_last_run::remove(&config.output)?;
     }
     if let (Some(shared), Some(buckets)) = (&shared, &buckets) {
         shared.note_listed(buckets)?;
@@ -161,10 +161,10 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
 /// Writes a row for each URL for which `exclusion` returns an exclusion. A URL that an earlier run
 /// listed for the same reason keeps its round.
 fn list(
-    (file, seeds, earlier, when): (
+    (file, seeds, last_run, when): (
         &mut RowFileWriter,
         &ScopeSeeds,
-        &EarlierExclusions,
+        &ExcludedRowsOfLastRun,
         Option<(u32, Timestamp)>,
     ),
     exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason>,
@@ -176,7 +176,7 @@ fn list(
             return ControlFlow::Continue(());
         };
         let label = seeds.label(waiting.url);
-        let earlier = earlier.when(waiting.url.as_str(), exclusion.reason.name());
+        let earlier = last_run.when(waiting.url.as_str(), exclusion.reason.name());
         match file.append(&excluded_row(
             waiting.url,
             &exclusion,

@@ -24,17 +24,17 @@ use crate::error::EngineError;
 /// The row file of URLs that are not fetched.
 pub(crate) const EXCLUDED: &str = "excluded.jsonl";
 /// The file with the uncommitted rows of the last finished run.
-pub(crate) const EARLIER: &str = "state/excluded.jsonl";
-/// The temporary name of [`EARLIER`] while the file is written.
-pub(crate) const EARLIER_BESIDE: &str = "state/excluded.jsonl.new";
+pub(crate) const LAST_RUN_ROWS: &str = "state/excluded.jsonl";
+/// The temporary name of [`LAST_RUN_ROWS`] while the file is written.
+pub(crate) const LAST_RUN_ROWS_NEW: &str = "state/excluded.jsonl.new";
 
 /// Copies the rows of `excluded.jsonl` after the committed length, before they are cut off. If the
 /// last run was killed, the rows of the run before it are kept instead.
 pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
-    let path = dir.join(EARLIER);
+    let path = dir.join(LAST_RUN_ROWS);
     let copy = || -> io::Result<()> {
         // A copy that a killed start left behind.
-        let beside = dir.join(EARLIER_BESIDE);
+        let beside = dir.join(LAST_RUN_ROWS_NEW);
         remove_file(&beside)?;
         let mut rows = match open_regular(&dir.join(EXCLUDED)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
@@ -59,16 +59,16 @@ pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
 
 /// The rounds in which URLs were excluded, from the rows that [`set_aside`] copied.
 #[derive(Debug, Default)]
-pub(crate) struct EarlierExclusions {
+pub(crate) struct ExcludedRowsOfLastRun {
     /// For each row, the hash of its URL and reason, its round, and its time. Sorted.
     rows: Vec<(u64, u32, Timestamp)>,
 }
 
-impl EarlierExclusions {
+impl ExcludedRowsOfLastRun {
     /// Reads the copied rows. Unreadable rows are skipped.
-    pub(crate) fn read(dir: &Path) -> Result<EarlierExclusions, EngineError> {
+    pub(crate) fn read(dir: &Path) -> Result<ExcludedRowsOfLastRun, EngineError> {
         let mut rows = Vec::new();
-        for row in RowReader::<ExcludedRow>::open_if_any(&dir.join(EARLIER))? {
+        for row in RowReader::<ExcludedRow>::open_if_any(&dir.join(LAST_RUN_ROWS))? {
             match row {
                 Ok(row) => {
                     let when = row.round.zip(row.at);
@@ -79,7 +79,7 @@ impl EarlierExclusions {
             }
         }
         rows.sort_unstable();
-        Ok(EarlierExclusions { rows })
+        Ok(ExcludedRowsOfLastRun { rows })
     }
 
     /// Returns the round in which a URL was excluded for this reason, and the time in its row.
@@ -94,7 +94,7 @@ impl EarlierExclusions {
 
 /// Removes the copied rows, once `excluded.jsonl` lists the URLs again.
 pub(crate) fn remove(dir: &Path) -> Result<(), EngineError> {
-    let path = dir.join(EARLIER);
+    let path = dir.join(LAST_RUN_ROWS);
     remove_file(&path).map_err(EngineError::disk(&path))
 }
 
@@ -114,7 +114,7 @@ fn hash(url: &str, reason: &str) -> u64 {
 mod tests {
     use std::fs;
 
-    use super::{EXCLUDED, EarlierExclusions, remove, set_aside};
+    use super::{EXCLUDED, ExcludedRowsOfLastRun, remove, set_aside};
 
     fn row(url: &str, round: &str) -> String {
         format!(
@@ -143,15 +143,15 @@ mod tests {
         fs::write(dir.join(EXCLUDED), rows).unwrap();
         set_aside(dir, mark).unwrap();
         let rounds = || {
-            let earlier = EarlierExclusions::read(dir).unwrap();
+            let last_run = ExcludedRowsOfLastRun::read(dir).unwrap();
             ["committed", "1", "old"].map(|page| {
-                let when = earlier.when(&format!("http://a.example/{page}"), "depth");
+                let when = last_run.when(&format!("http://a.example/{page}"), "depth");
                 when.map(|(round, _)| round)
             })
         };
         assert_eq!(rounds(), [None, Some(1), None]);
-        let earlier = EarlierExclusions::read(dir).unwrap();
-        assert_eq!(earlier.when("http://a.example/1", "budget"), None);
+        let last_run = ExcludedRowsOfLastRun::read(dir).unwrap();
+        assert_eq!(last_run.when("http://a.example/1", "budget"), None);
         remove(dir).unwrap();
         assert_eq!(rounds(), [None; 3]);
     }
