@@ -180,28 +180,28 @@ struct Driver {
     /// Rows of committed pages that their consumer has not taken yet.
     undelivered: VecDeque<PageRow>,
     _disk: FreeSpaceWatcher,
-    /// The connection to the other workers, and the lock of this directory. `None` unless the
-    /// frontier is shared.
-    workers: Option<Workers>,
+    /// `None` unless the frontier is shared.
+    shared_frontier: Option<SharedFrontierConnection>,
     resumed: bool,
     /// The folders created for this run.
     created: Vec<PathBuf>,
     /// If set, readers and writer drop their remaining work.
     abandon: Arc<AtomicBool>,
     /// Set when the crawl loop has ended. Limits how long the rest of the indexing may take.
-    last_work: Arc<OnceLock<LastWork>>,
+    indexing_deadline: Arc<OnceLock<IndexingDeadline>>,
     stop: watch::Receiver<StopUrgency>,
 }
 
-/// The connection and the lock that a worker needs for a shared crawl.
-struct Workers {
+/// This worker's connection to the frontier of a shared crawl, the thread that cooperates with the
+/// other workers, and the lock of this worker's directory.
+struct SharedFrontierConnection {
     frontier: Arc<dyn WorkerFrontier>,
     thread: SharingThread,
     /// The lock of the directory, held until the end of the run.
     _lock: Option<FileLock>,
 }
 
-impl Workers {
+impl SharedFrontierConnection {
     /// Ends the run while this worker still owns its buckets (sets of hosts). Releases the buckets
     /// afterwards, so that other workers can continue with the hosts at once. Call this when no
     /// request to these hosts is in flight.
@@ -225,7 +225,7 @@ impl Workers {
 
 /// When to stop indexing after the crawl loop has ended.
 #[derive(Debug)]
-struct LastWork {
+struct IndexingDeadline {
     /// The time when indexing must stop. `None` if it may finish.
     deadline: Option<Tick>,
     /// How urgently a stop was requested when the loop ended. A more urgent stop ends indexing.
@@ -412,8 +412,8 @@ impl Driver {
                         .take(ReaderTask::Pass(Box::new(KeyedMessage { key, message })));
                 }
                 Effect::Share(request) => {
-                    if let Some(workers) = &self.workers {
-                        workers.thread.send(request);
+                    if let Some(connection) = &self.shared_frontier {
+                        connection.thread.send(request);
                     }
                 }
             }
@@ -458,8 +458,8 @@ impl Driver {
     ) -> Result<RunSummary, EngineError> {
         // Drop all requests in flight, and their connections.
         self.fetches = JoinSet::new();
-        match self.workers.take() {
-            Some(workers) => workers.end_with(|| self.end_alone(looped, started)),
+        match self.shared_frontier.take() {
+            Some(connection) => connection.end_with(|| self.end_alone(looped, started)),
             None => self.end_alone(looped, started),
         }
     }
@@ -479,7 +479,7 @@ impl Driver {
             resumed,
             created,
             abandon,
-            last_work,
+            indexing_deadline,
             stop,
             order,
             ..
@@ -491,7 +491,7 @@ impl Driver {
             _ => coordinator.deadline(),
         };
         let stop_before = *stop.borrow();
-        let _ = last_work.set(LastWork {
+        let _ = indexing_deadline.set(IndexingDeadline {
             deadline: over.map(|over| over + INDEX_GRACE),
             stop: stop_before,
         });

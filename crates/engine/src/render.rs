@@ -285,10 +285,13 @@ pub enum ResourceAnswer {
     Refused,
 }
 
-/// Passes the request for a resource to the crawl, together with the channel for the answer. The
-/// crawl sends `None` if the request was refused or got no answer.
+/// The channel for the answer to the request for a resource. The crawl sends `None` if the request
+/// was refused or got no answer.
+pub(crate) type ResourceAnswerSender = oneshot::Sender<Option<EncodedResponse>>;
+
+/// Passes the request for a resource to the crawl, together with the channel for the answer.
 pub(crate) type ResourceRequestHandler =
-    dyn Fn(ResourceRequest, oneshot::Sender<Option<EncodedResponse>>) + Send + Sync;
+    dyn Fn(ResourceRequest, ResourceAnswerSender) + Send + Sync;
 
 /// Sends the requests of one page to the crawl while the page is rendered.
 #[derive(Clone)]

@@ -8,7 +8,6 @@ use crawl_archive::rows::RenderStatistics;
 use crawl_fetcher::PostBody;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
-use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::messages::page_pipeline_stages::FetchedPage;
@@ -18,7 +17,7 @@ use crate::messages::render::{
 };
 use crate::render::{
     EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
-    ResourceKind, ResourceRequest, has_private_address, is_html, may_be_html,
+    ResourceAnswerSender, ResourceKind, ResourceRequest, has_private_address, is_html, may_be_html,
 };
 use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::time_conversions::millis;
@@ -182,10 +181,8 @@ pub(super) enum ResourceRequestPermission {
 struct AskedResource {
     request: ResourceFetchRequest,
     deadline: Tick,
-    waiters: Vec<(RenderId, Answer)>,
+    waiters: Vec<(RenderId, ResourceAnswerSender)>,
 }
-
-type Answer = oneshot::Sender<Option<EncodedResponse>>;
 
 /// The state of a page's request for a resource.
 #[derive(Debug, PartialEq, Eq)]
@@ -439,7 +436,7 @@ impl RenderTracker {
                 .map(|resource| resource.request.clone());
             if next.is_none() {
                 let waiters = resource.into_iter().flat_map(|resource| &resource.waiters);
-                let is_dropped = |(page, answer): &&(RenderId, Answer)| {
+                let is_dropped = |(page, answer): &&(RenderId, ResourceAnswerSender)| {
                     answer.is_closed() && self.open.contains_key(page)
                 };
                 let dropped = waiters.filter(is_dropped);
@@ -697,7 +694,7 @@ fn shape_key(url: &CanonicalUrl) -> String {
     format!("{} {}", url.host_key().as_str(), url.shape().pattern)
 }
 
-fn refuse(answer: Answer) -> ResourceRequestState {
+fn refuse(answer: ResourceAnswerSender) -> ResourceRequestState {
     let _ = answer.send(None);
     ResourceRequestState::Done
 }
@@ -759,7 +756,7 @@ impl OpenPage {
 
     /// Passes an answer to the page. Like a browser, refuses an answer from a private address if
     /// the page came from a public one.
-    fn receive(&mut self, waiter: Answer, answer: &EncodedResponse) {
+    fn receive(&mut self, waiter: ResourceAnswerSender, answer: &EncodedResponse) {
         if answer.is_private && !has_private_address(&self.page.exchange) {
             self.refuse(ResourceOutcome::Denied);
             let _ = waiter.send(None);

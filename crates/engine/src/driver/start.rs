@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Span;
 
-use super::{Driver, LastWork, Workers};
+use super::{Driver, IndexingDeadline, SharedFrontierConnection};
 use crate::config::{Config, RunMode};
 use crate::control::StopUrgency;
 use crate::crawl_loop::Coordinator;
@@ -110,14 +110,14 @@ impl Driver {
             Some(_) => Vec::new(),
         };
         let abandon = Arc::new(AtomicBool::new(false));
-        let last_work = Arc::new(OnceLock::new());
+        let indexing_deadline = Arc::new(OnceLock::new());
         let start = ThreadStart {
             config,
             visits,
             traps,
             order: order.clone(),
             has_consumer,
-            halt: halt(&abandon, &last_work, &stop, clock),
+            halt: halt(&abandon, &indexing_deadline, &stop, clock),
             abandon: &abandon,
             free_space,
         };
@@ -130,7 +130,7 @@ impl Driver {
             writer,
             indexer,
             disk,
-            workers,
+            shared_frontier,
         } = start.threads(directory, indexing, event_sender)?;
         Ok(Driver {
             config: Arc::clone(config),
@@ -149,11 +149,11 @@ impl Driver {
             fetches: JoinSet::new(),
             undelivered: VecDeque::new(),
             _disk: disk,
-            workers,
+            shared_frontier,
             resumed,
             created,
             abandon,
-            last_work,
+            indexing_deadline,
             stop,
         })
     }
@@ -178,7 +178,7 @@ struct Started {
     writer: JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     disk: FreeSpaceWatcher,
-    workers: Option<Workers>,
+    shared_frontier: Option<SharedFrontierConnection>,
 }
 
 impl ThreadStart<'_> {
@@ -228,8 +228,9 @@ impl ThreadStart<'_> {
             .keeping_rows(self.has_consumer)
             .with_indexer(indexer.as_ref().map(Indexer::lengths));
         let disk = watch_disk(self.config, self.free_space, &events).map_err(failed)?;
-        let workers = shared.map(|frontier| Workers::start(frontier, lock, self.config, &events));
-        let workers = workers.transpose().map_err(failed)?;
+        let shared_frontier = shared
+            .map(|frontier| SharedFrontierConnection::start(frontier, lock, self.config, &events));
+        let shared_frontier = shared_frontier.transpose().map_err(failed)?;
         let (item_sender, items) = mpsc::channel();
         let to_readers = (item_sender, events.downgrade());
         let writer = start_writer(writer, items, events, self.abandon).map_err(failed)?;
@@ -241,18 +242,18 @@ impl ThreadStart<'_> {
             writer,
             indexer,
             disk,
-            workers,
+            shared_frontier,
         })
     }
 }
 
-impl Workers {
+impl SharedFrontierConnection {
     fn start(
         frontier: Arc<dyn WorkerFrontier>,
         lock: Option<FileLock>,
         config: &Config,
         events: &async_mpsc::UnboundedSender<Event>,
-    ) -> io::Result<Workers> {
+    ) -> io::Result<SharedFrontierConnection> {
         let events = events.downgrade();
         let send = move |event| {
             events
@@ -260,7 +261,7 @@ impl Workers {
                 .is_some_and(|events| events.send(event).is_ok())
         };
         let thread = SharingThread::start(Arc::clone(&frontier), config, send)?;
-        Ok(Workers {
+        Ok(SharedFrontierConnection {
             frontier,
             thread,
             _lock: lock,
@@ -411,20 +412,20 @@ fn start_writer(
 
 fn halt(
     abandon: &Arc<AtomicBool>,
-    last_work: &Arc<OnceLock<LastWork>>,
+    indexing_deadline: &Arc<OnceLock<IndexingDeadline>>,
     stop: &watch::Receiver<StopUrgency>,
     clock: MonotonicClock,
 ) -> IndexingStopCondition {
-    let (abandon, last_work) = (Arc::clone(abandon), Arc::clone(last_work));
+    let (abandon, indexing_deadline) = (Arc::clone(abandon), Arc::clone(indexing_deadline));
     let stop = stop.clone();
-    let is_over = move |work: &LastWork| {
-        *stop.borrow() > work.stop
-            || work
+    let is_over = move |indexing: &IndexingDeadline| {
+        *stop.borrow() > indexing.stop
+            || indexing
                 .deadline
                 .is_some_and(|deadline| clock.now() >= deadline)
     };
     IndexingStopCondition::when(move || {
-        abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over)
+        abandon.load(Ordering::Relaxed) || indexing_deadline.get().is_some_and(&is_over)
     })
 }
 

@@ -9,9 +9,8 @@ use crawl_extractor::{DecodedPage, ExtractedPage, LinkElement, ReadingLimits, re
 use crawl_fetcher::{FetchRequest, PostBody};
 use crawl_weburl::CanonicalUrl;
 use memchr::{memchr_iter, memchr2_iter, memmem};
-use tokio::sync::oneshot;
 
-use crate::render::{EncodedResponse, ResourceRequest};
+use crate::render::{ResourceAnswerSender, ResourceRequest};
 
 /// Maximum bytes of a resource of a page.
 /// Beyond the limit: cut off.
@@ -112,8 +111,7 @@ pub(crate) struct RenderingToArchive {
 pub(crate) struct PostedResourceRequest {
     pub(crate) page: RenderId,
     pub(crate) request: ResourceRequest,
-    /// The channel for the answer. `None` is sent if the request was refused or got no answer.
-    pub(crate) answer: oneshot::Sender<Option<EncodedResponse>>,
+    pub(crate) answer: ResourceAnswerSender,
 }
 
 /// The key under which the answer for a resource is shared: the URL, and whether its request

@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::render::{
-    EncodedResponse, PageToRender, RenderFailure, RenderedPage, Renderer, ResourceKind,
-    ResourceRequest, ResourceRequestSender,
+    EncodedResponse, PageToRender, RenderFailure, RenderedPage, Renderer, ResourceAnswerSender,
+    ResourceKind, ResourceRequest, ResourceRequestSender,
 };
 
 /// How long answers are held back if a page does not make the recorded requests. Such a page
@@ -25,9 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum pages with another DOM that a replay lists.
 /// Beyond the limit: only counted.
 const MAX_DIFFERENCES: usize = 1_000;
-
-/// Sends an answer to the browser; `None` refuses the request.
-pub(super) type ResourceAnswerSender = oneshot::Sender<Option<EncodedResponse>>;
 
 /// The pages of a crawl that a replay rendered again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
