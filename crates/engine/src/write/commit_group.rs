@@ -19,9 +19,9 @@ use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
+use super::links_awaiting_answer::{LinksAwaitingAnswer, OtherSpellingState};
 use super::own_or_shared_transaction::OwnOrSharedTransaction;
 use super::redirect_loops::SettledRedirects;
-use super::waiting_links::{OtherSpelling, WaitingLinks};
 use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
 use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
@@ -73,10 +73,10 @@ pub(super) struct CommitGroup<'a> {
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     pub(super) traps: Option<&'a SharedTrapDetector>,
-    pub(super) waiting_links: &'a mut WaitingLinks,
+    pub(super) links_awaiting_answer: &'a mut LinksAwaitingAnswer,
     /// The state of each URL that was answered in this group. Links to other spellings of these
     /// URLs may wait for the answers.
-    pub(super) spellings: HashMap<CanonicalUrl, OtherSpelling>,
+    pub(super) spellings: HashMap<CanonicalUrl, OtherSpellingState>,
     pub(super) sampling: Option<&'a SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<&'a dyn WorkerFrontier>,
@@ -125,7 +125,7 @@ impl<'a> CommitGroup<'a> {
             hosts: HashMap::new(),
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
-            waiting_links: &mut writer.waiting_links,
+            links_awaiting_answer: &mut writer.links_awaiting_answer,
             spellings: HashMap::new(),
             sampling: writer.sampling.as_ref(),
             shared,

@@ -6,6 +6,7 @@
 //! the files can be cut back to the committed state.
 
 mod commit_group;
+mod links_awaiting_answer;
 mod other_spellings;
 mod own_or_shared_transaction;
 mod random_walk_steps;
@@ -14,7 +15,6 @@ mod redirect_loops;
 pub(crate) mod run_end;
 mod sample_draw;
 mod trap_learning;
-mod waiting_links;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
+use self::links_awaiting_answer::LinksAwaitingAnswer;
 use self::readmit_deferred::DeferralJudge;
-use self::waiting_links::WaitingLinks;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
@@ -70,7 +70,7 @@ pub(crate) struct Writer {
     /// The fetch time of the page that was settled last. At first, the start of the round.
     latest: Timestamp,
     traps: Option<SharedTrapDetector>,
-    waiting_links: WaitingLinks,
+    links_awaiting_answer: LinksAwaitingAnswer,
     sampling: Option<SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<Arc<dyn WorkerFrontier>>,
@@ -108,7 +108,7 @@ impl Writer {
             newest_parked: 0,
             latest: Timestamp::from_micros(u64::from(visits.round.began) * 1_000_000),
             traps: None,
-            waiting_links: WaitingLinks::default(),
+            links_awaiting_answer: LinksAwaitingAnswer::default(),
             sampling: None,
             shared: None,
             events: TraceEventEmitter::default(),
@@ -250,13 +250,13 @@ impl Writer {
         if let Some(scope) = take_back {
             let traps = self.traps.clone();
             let rules = (traps.as_ref(), scope.as_deref());
-            let mut waiting_links = std::mem::take(&mut self.waiting_links);
+            let mut links_awaiting_answer = std::mem::take(&mut self.links_awaiting_answer);
             let mut judge = |waiting: &UnsettledUrl<'_>| {
-                readmit_deferred::judge(waiting, &*frontier, rules, &mut waiting_links)
+                readmit_deferred::judge(waiting, &*frontier, rules, &mut links_awaiting_answer)
             };
             let origins = self.take_back(&*frontier, &mut judge, abandon)?;
             committed.origins.extend(origins);
-            self.waiting_links = waiting_links;
+            self.links_awaiting_answer = links_awaiting_answer;
         }
         if takes_back_mirrored {
             let mut judge =

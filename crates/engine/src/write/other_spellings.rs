@@ -10,8 +10,8 @@ use crawl_traps::is_about_session_ids;
 use crawl_weburl::CanonicalUrl;
 
 use super::commit_group::CommitGroup;
+use super::links_awaiting_answer::OtherSpellingState;
 use super::trap_learning::ReplacedLink;
-use super::waiting_links::OtherSpelling;
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::sampling::random_walk::WalkerChoices;
@@ -31,19 +31,19 @@ impl CommitGroup<'_> {
         let priority = Priority::of(&lease);
         let target = admission_of(&lease, other, priority);
         let waits = match self.other_spelling(&target.url)? {
-            OtherSpelling::Works => {
+            OtherSpellingState::Works => {
                 self.excluded(lease, exclusion, None)?;
                 return self.admit(&[target]).map(drop);
             }
-            OtherSpelling::Fails => {
+            OtherSpellingState::Fails => {
                 self.keep_spelling(&lease.url, true);
                 false
             }
-            OtherSpelling::Unclear => false,
-            OtherSpelling::NotFetched if !is_fetched_unlinked => false,
-            OtherSpelling::NotFetched | OtherSpelling::Awaited => {
+            OtherSpellingState::Unclear => false,
+            OtherSpellingState::NotFetched if !is_fetched_unlinked => false,
+            OtherSpellingState::NotFetched | OtherSpellingState::Awaited => {
                 let link = admission_of(&lease, lease.url.clone(), priority);
-                self.waiting_links.add(&target.url, link)
+                self.links_awaiting_answer.add(&target.url, link)
             }
         };
         if !waits {
@@ -76,13 +76,13 @@ impl CommitGroup<'_> {
         } in replaced
         {
             if admitted[at] == AdmissionResult::Known {
-                if self.other_spelling(&links[at].url)? == OtherSpelling::Fails {
+                if self.other_spelling(&links[at].url)? == OtherSpellingState::Fails {
                     self.keep_spelling(&link.url, true);
                     again.push(link);
                 }
                 continue;
             }
-            if self.waiting_links.add(&links[at].url, link.clone()) {
+            if self.links_awaiting_answer.add(&links[at].url, link.clone()) {
                 waiting.push(UrlToAdmit {
                     state: RequestedState::Deferred(exclusion),
                     ..link
@@ -101,42 +101,42 @@ impl CommitGroup<'_> {
         url: &CanonicalUrl,
         status: Option<u16>,
     ) -> Result<(), EngineError> {
-        self.note_spelling(url, OtherSpelling::of_status(status))
+        self.note_spelling(url, OtherSpellingState::of_status(status))
     }
 
     /// Admits the links that wait for the answer of a URL, because the URL is not fetched.
     pub(super) fn note_not_fetched(&mut self, url: &CanonicalUrl) -> Result<(), EngineError> {
-        self.note_spelling(url, OtherSpelling::NotFetched)
+        self.note_spelling(url, OtherSpellingState::NotFetched)
     }
 
     fn note_spelling(
         &mut self,
         url: &CanonicalUrl,
-        state: OtherSpelling,
+        state: OtherSpellingState,
     ) -> Result<(), EngineError> {
         let naming = self.traps.map(|traps| traps.rules().naming);
         if !naming.is_some_and(|naming| naming.learns()) {
             return Ok(());
         }
         self.spellings.insert(url.clone(), state);
-        let links = self.waiting_links.take(url);
-        if state == OtherSpelling::Works || links.is_empty() {
+        let links = self.links_awaiting_answer.take(url);
+        if state == OtherSpellingState::Works || links.is_empty() {
             return Ok(());
         }
         for link in &links {
-            self.keep_spelling(&link.url, state == OtherSpelling::Fails);
+            self.keep_spelling(&link.url, state == OtherSpellingState::Fails);
         }
         self.admit(&links).map(drop)
     }
 
-    fn other_spelling(&self, url: &CanonicalUrl) -> Result<OtherSpelling, FrontierError> {
+    fn other_spelling(&self, url: &CanonicalUrl) -> Result<OtherSpellingState, FrontierError> {
         // The frontier returns only states from before this group, so look into the group first.
         if let Some(state) = self.spellings.get(url) {
             return Ok(*state);
         }
         let details = self.frontier.known(url)?;
         let state = details.as_ref().map(|details| &details.state);
-        Ok(OtherSpelling::of(state))
+        Ok(OtherSpellingState::of(state))
     }
 
     fn keep_spelling(&self, url: &CanonicalUrl, has_other_failed: bool) {

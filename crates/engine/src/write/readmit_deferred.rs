@@ -10,7 +10,7 @@ use crawl_scope::{Scope, ScopeVerdict};
 use crawl_traps::{TrapKind, UrlDisposition, fetched_instead, mirrored_page};
 use crawl_weburl::CanonicalUrl;
 
-use super::waiting_links::{OtherSpelling, WaitingLinks};
+use super::links_awaiting_answer::{LinksAwaitingAnswer, OtherSpellingState};
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_trap_detector::SharedTrapDetector;
@@ -82,14 +82,15 @@ fn admission(waiting: &UnsettledUrl<'_>, priority: Priority) -> UrlToAdmit {
     }
 }
 
-/// Judges a deferred URL whose reason may no longer hold. A URL that was too deep is judged again by
-/// `scope`. A link whose other spelling is still awaited is added to `waiting_links`. The trap
-/// detector is locked for one URL at a time, so the crawl loop never waits for a disk read.
+/// Judges a deferred URL whose reason may no longer hold. A URL that was too deep is judged again
+/// by `scope`. A link whose other spelling is still awaited is added to `links_awaiting_answer`.
+/// The trap detector is locked for one URL at a time, so the crawl loop never waits for a disk
+/// read.
 pub(super) fn judge(
     waiting: &UnsettledUrl<'_>,
     frontier: &dyn Frontier,
     (traps, scope): (Option<&SharedTrapDetector>, Option<&Scope>),
-    waiting_links: &mut WaitingLinks,
+    links_awaiting_answer: &mut LinksAwaitingAnswer,
 ) -> Result<Option<Priority>, FrontierError> {
     if is_in_reach(waiting, scope) {
         return Ok(Some(Priority::LINK));
@@ -103,7 +104,7 @@ pub(super) fn judge(
         return Ok(Some(Priority::LINK));
     }
     let link = admission(waiting, Priority::LINK);
-    let is_answered = is_answered_elsewhere(frontier, &spelling, &link, waiting_links)?;
+    let is_answered = is_answered_elsewhere(frontier, &spelling, &link, links_awaiting_answer)?;
     Ok((!is_answered).then_some(Priority::LINK))
 }
 
@@ -174,19 +175,21 @@ fn other_spelling(exclusion: &NotFetchedReason) -> Option<CanonicalUrl> {
 
 /// Returns whether a link stays deferred because of another spelling of its URL: either the other
 /// spelling gave a page, or its answer is still awaited. In the second case, adds the link to
-/// `waiting_links`.
+/// `links_awaiting_answer`.
 fn is_answered_elsewhere(
     frontier: &dyn Frontier,
     other: &CanonicalUrl,
     link: &UrlToAdmit,
-    waiting_links: &mut WaitingLinks,
+    links_awaiting_answer: &mut LinksAwaitingAnswer,
 ) -> Result<bool, FrontierError> {
     let details = frontier.known(other)?;
     let state = details.as_ref().map(|details| &details.state);
-    Ok(match OtherSpelling::of(state) {
-        OtherSpelling::Works => true,
-        OtherSpelling::Awaited => waiting_links.add(other, link.clone()),
-        OtherSpelling::Fails | OtherSpelling::Unclear | OtherSpelling::NotFetched => false,
+    Ok(match OtherSpellingState::of(state) {
+        OtherSpellingState::Works => true,
+        OtherSpellingState::Awaited => links_awaiting_answer.add(other, link.clone()),
+        OtherSpellingState::Fails
+        | OtherSpellingState::Unclear
+        | OtherSpellingState::NotFetched => false,
     })
 }
 
@@ -202,7 +205,7 @@ mod tests {
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
-    use super::{MAX_BATCH, WaitingLinks, each_batch, judge, judge_mirrored};
+    use super::{LinksAwaitingAnswer, MAX_BATCH, each_batch, judge, judge_mirrored};
     use crate::config::TrapAvoidance;
     use crate::priority::Priority;
     use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
@@ -231,9 +234,14 @@ mod tests {
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())
             };
-            let mut waiting_links = WaitingLinks::default();
+            let mut links_awaiting_answer = LinksAwaitingAnswer::default();
             let mut judge = |waiting: &UnsettledUrl<'_>| {
-                judge(waiting, &frontier, (None, Some(&scope)), &mut waiting_links)
+                judge(
+                    waiting,
+                    &frontier,
+                    (None, Some(&scope)),
+                    &mut links_awaiting_answer,
+                )
             };
             each_batch(&frontier, &mut judge, abandon, &mut admit).unwrap();
             batches
@@ -308,19 +316,24 @@ mod tests {
             admit(&frontier, [link]);
         }
         let traps = SharedTrapDetector::new(&TrapAvoidance::default(), None);
-        let mut waiting_links = WaitingLinks::default();
+        let mut links_awaiting_answer = LinksAwaitingAnswer::default();
         let mut readmitted = Vec::new();
         let mut admit = |batch: &[UrlToAdmit]| {
             readmitted.extend(batch.iter().map(|link| link.url.path().to_owned()));
             Ok(())
         };
         let mut judge = |waiting: &UnsettledUrl<'_>| {
-            judge(waiting, &frontier, (Some(&traps), None), &mut waiting_links)
+            judge(
+                waiting,
+                &frontier,
+                (Some(&traps), None),
+                &mut links_awaiting_answer,
+            )
         };
         each_batch(&frontier, &mut judge, &AtomicBool::new(false), &mut admit).unwrap();
         readmitted.sort();
         assert_eq!(readmitted, ["/gone/index.html", "/unknown/index.html"]);
-        let waiting = waiting_links.take(&url("/pending/"));
+        let waiting = links_awaiting_answer.take(&url("/pending/"));
         assert_eq!(waiting.len(), 1);
     }
 }

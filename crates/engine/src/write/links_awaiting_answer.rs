@@ -11,7 +11,7 @@ const MAX_WAITING: usize = 10_000;
 
 /// The state of another spelling of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OtherSpelling {
+pub(super) enum OtherSpellingState {
     /// Requested, and answered with a page.
     Works,
     /// Requested, and answered with a redirect or an error of the client, so without a page.
@@ -24,22 +24,26 @@ pub(super) enum OtherSpelling {
     NotFetched,
 }
 
-impl OtherSpelling {
-    pub(super) fn of(state: Option<&KnownState>) -> OtherSpelling {
+impl OtherSpellingState {
+    pub(super) fn of(state: Option<&KnownState>) -> OtherSpellingState {
         match state {
-            Some(KnownState::Fetched { status }) => OtherSpelling::of_status(Some(*status)),
-            Some(KnownState::Failed { .. } | KnownState::Excluded(_)) => OtherSpelling::Unclear,
-            Some(KnownState::Pending { .. } | KnownState::Leased { .. }) => OtherSpelling::Awaited,
-            Some(KnownState::Deferred(_)) | None => OtherSpelling::NotFetched,
+            Some(KnownState::Fetched { status }) => OtherSpellingState::of_status(Some(*status)),
+            Some(KnownState::Failed { .. } | KnownState::Excluded(_)) => {
+                OtherSpellingState::Unclear
+            }
+            Some(KnownState::Pending { .. } | KnownState::Leased { .. }) => {
+                OtherSpellingState::Awaited
+            }
+            Some(KnownState::Deferred(_)) | None => OtherSpellingState::NotFetched,
         }
     }
 
-    pub(super) fn of_status(status: Option<u16>) -> OtherSpelling {
+    pub(super) fn of_status(status: Option<u16>) -> OtherSpellingState {
         match status {
-            Some(200..=299 | 304) => OtherSpelling::Works,
-            Some(429) => OtherSpelling::Unclear,
-            Some(300..=499) => OtherSpelling::Fails,
-            _ => OtherSpelling::Unclear,
+            Some(200..=299 | 304) => OtherSpellingState::Works,
+            Some(429) => OtherSpellingState::Unclear,
+            Some(300..=499) => OtherSpellingState::Fails,
+            _ => OtherSpellingState::Unclear,
         }
     }
 }
@@ -49,12 +53,12 @@ impl OtherSpelling {
 /// The links are deferred in the frontier. After a restart,
 /// [`readmit_deferred`](super::readmit_deferred) finds them there.
 #[derive(Debug, Default)]
-pub(super) struct WaitingLinks {
+pub(super) struct LinksAwaitingAnswer {
     by_other: HashMap<CanonicalUrl, Vec<UrlToAdmit>>,
     count: usize,
 }
 
-impl WaitingLinks {
+impl LinksAwaitingAnswer {
     /// Adds a link that waits for the answer of `other`. Returns false if too many links wait.
     pub(super) fn add(&mut self, other: &CanonicalUrl, link: UrlToAdmit) -> bool {
         if self.count >= MAX_WAITING {
@@ -77,20 +81,24 @@ impl WaitingLinks {
 
 #[cfg(test)]
 mod tests {
-    use super::OtherSpelling;
+    use super::OtherSpellingState;
 
     #[test]
     fn only_an_answer_about_the_page_shows_whether_a_spelling_works() {
         for (status, expected) in [
-            (Some(200), OtherSpelling::Works),
-            (Some(304), OtherSpelling::Works),
-            (Some(301), OtherSpelling::Fails),
-            (Some(404), OtherSpelling::Fails),
-            (Some(429), OtherSpelling::Unclear),
-            (Some(503), OtherSpelling::Unclear),
-            (None, OtherSpelling::Unclear),
+            (Some(200), OtherSpellingState::Works),
+            (Some(304), OtherSpellingState::Works),
+            (Some(301), OtherSpellingState::Fails),
+            (Some(404), OtherSpellingState::Fails),
+            (Some(429), OtherSpellingState::Unclear),
+            (Some(503), OtherSpellingState::Unclear),
+            (None, OtherSpellingState::Unclear),
         ] {
-            assert_eq!(OtherSpelling::of_status(status), expected, "{status:?}");
+            assert_eq!(
+                OtherSpellingState::of_status(status),
+                expected,
+                "{status:?}"
+            );
         }
     }
 }
