@@ -18,7 +18,7 @@ use super::run_statistics::RunStatistics;
 use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
 use crate::messages::page_pipeline_stages::FetchContext;
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::run_counters::CommitStatistics;
 
@@ -128,7 +128,7 @@ pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
         },
         rules: Arc::new(CompiledRobots::new(copy, &agent, RobotsProfile::Rfc9309)),
         past: None,
-        unread_links: UnreadLinks::default(),
+        unread_link_kinds: UnreadLinkKinds::default(),
         label: None,
         is_only_checked: false,
         session: None,

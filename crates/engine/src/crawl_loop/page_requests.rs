@@ -20,7 +20,7 @@ use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, Unanswere
 use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess, is_undecided_guess};
-use crate::revisit::unread_links::{UnreadLinks, is_last_hop};
+use crate::revisit::unread_link_kinds::{UnreadLinkKinds, is_last_hop};
 use crate::revisit::visit::PreviousVisit;
 
 /// The next step for the loop over an origin's URLs, after a leased URL was judged.
@@ -119,8 +119,8 @@ impl Coordinator {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseStep::Next);
         }
-        let unread_links = UnreadLinks::of(&lease, self.scope.current(), &self.config);
-        let past = self.previous_visit(&lease, unread_links)?;
+        let unread_link_kinds = UnreadLinkKinds::of(&lease, self.scope.current(), &self.config);
+        let past = self.previous_visit(&lease, unread_link_kinds)?;
         let judgement = match self.scope.out_of_scope(&lease) {
             Some(exclusion) if exclusion.reason == Reason::Depth => {
                 self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
@@ -135,7 +135,7 @@ impl Coordinator {
                 let label = self.scope.label(&lease.url);
                 let context = FetchContext {
                     past,
-                    unread_links,
+                    unread_link_kinds,
                     label,
                     is_only_checked: self.is_only_checked(&lease),
                     session: self.logins.page_session(&lease.url),
@@ -285,7 +285,7 @@ impl Coordinator {
     fn previous_visit(
         &self,
         lease: &Lease,
-        unread_links: UnreadLinks,
+        unread_link_kinds: UnreadLinkKinds,
     ) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
         match self.report.round().number {
             ..=1 => Ok(None),
@@ -294,7 +294,7 @@ impl Coordinator {
                 let mut past = visit.as_ref().and_then(PreviousVisit::read).map(Box::new);
                 if let Some(past) = &mut past
                     && lease.kind == UrlKind::Page
-                    && (self.renders.needs_body(past) || past.has_left_links(unread_links))
+                    && (self.renders.needs_body(past) || past.has_left_links(unread_link_kinds))
                 {
                     past.fetch_in_full();
                 }

@@ -19,7 +19,7 @@ use super::HostState;
 use super::login::PageLoginSession;
 use super::render::PageSourceToRead;
 use crate::crawl_totals::PageChange;
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::{PreviousVisit, RevisitRules, VisitResult};
 use crate::time_conversions::{millis, seconds};
 
@@ -33,7 +33,7 @@ pub(crate) struct FetchContext {
     /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The links that this visit leaves unread.
-    pub(crate) unread_links: UnreadLinks,
+    pub(crate) unread_link_kinds: UnreadLinkKinds,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
     /// Whether only the URL's status matters. True if the URL's links are not followed, because it

@@ -13,7 +13,7 @@ use crate::messages::HostState;
 use crate::messages::page_pipeline_stages::PageFindings;
 use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::secret_redaction::REDIRECT_SECRET;
 
@@ -122,7 +122,7 @@ pub(crate) struct ReadPage {
     pub(crate) text_digest: Option<String>,
     /// See [`ReadDocument::render_need`].
     pub(crate) render_need: RenderNeed,
-    pub(crate) unread_links: UnreadLinks,
+    pub(crate) unread_link_kinds: UnreadLinkKinds,
     /// See [`ReadDocument::declared_state`].
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// See [`ReadDocument::is_list`].

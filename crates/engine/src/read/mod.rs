@@ -291,7 +291,8 @@ impl PageReader {
             (past.as_deref(), &scope),
             &usage,
         );
-        let (is_only_checked, unread_links) = (context.is_only_checked, context.unread_links);
+        let (is_only_checked, unread_link_kinds) =
+            (context.is_only_checked, context.unread_link_kinds);
         let mut row = PageRow {
             usage: usage_preferences::row(&usage),
             withheld,
@@ -323,7 +324,7 @@ impl PageReader {
             body_digest: document.body_digest,
             text_digest: document.text_digest,
             render_need: document.render_need,
-            unread_links,
+            unread_link_kinds,
             declared_state: document.declared_state,
             is_list: document.is_list,
             findings,

@@ -131,7 +131,7 @@ fn answer<'a>(page: &'a ReadPage, indexing_fields: Option<&'a str>) -> ChangeDet
             _ => IncomparableAnswer::None,
         },
         render_need: page.render_need,
-        unread_links: page.unread_links,
+        unread_link_kinds: page.unread_link_kinds,
         is_guess: is_guess(&page.lease),
         is_list: page.is_list,
     }

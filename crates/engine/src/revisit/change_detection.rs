@@ -10,7 +10,7 @@ use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Exchange, TruncationReason, Validators};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 
-use super::unread_links::UnreadLinks;
+use super::unread_link_kinds::UnreadLinkKinds;
 use super::visit::{
     ChangedPagePart, KnownPage, PreviousVisit, RenderNeed, RevisitRules, VisitResult,
 };
@@ -37,7 +37,7 @@ pub(crate) struct ChangeDetectionInput<'a> {
     pub(crate) fault: IncomparableAnswer,
     /// Whether a later round needs to render the page.
     pub(crate) render_need: RenderNeed,
-    pub(crate) unread_links: UnreadLinks,
+    pub(crate) unread_link_kinds: UnreadLinkKinds,
     /// Whether the crawl guessed the URL, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
@@ -284,7 +284,7 @@ impl<'a> ChangeDetector<'a> {
                     archived: is_archived.then_some(started),
                     indexing_fields: self.answer.indexing_fields.map(str::to_owned),
                     render_need: self.answer.render_need,
-                    unread_links: self.answer.unread_links,
+                    unread_link_kinds: self.answer.unread_link_kinds,
                     ..KnownPage::new(status, digest.to_owned(), validators)
                 })
             }

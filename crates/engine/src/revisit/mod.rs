@@ -5,5 +5,5 @@ pub(crate) mod change_detection;
 pub(crate) mod document_state_meta_tag;
 pub(crate) mod lifted_exclusions;
 pub(crate) mod round;
-pub(crate) mod unread_links;
+pub(crate) mod unread_link_kinds;
 pub(crate) mod visit;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::RevisitIntervals;
 use crate::crawl_totals::{CrawlTotals, PageChange};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::time_conversions::whole_seconds;
 
 /// If a round began more than this many seconds in the future, the clock was wrong when the round
@@ -136,9 +136,13 @@ pub(crate) struct KnownPage {
     /// Whether the page needs a browser. Used only if the page was not rendered.
     #[serde(rename = "n", default, skip_serializing_if = "RenderNeed::is_default")]
     pub(crate) render_need: RenderNeed,
-    /// The links that this visit left unread.
-    #[serde(rename = "k", default, skip_serializing_if = "UnreadLinks::are_none")]
-    pub(crate) unread_links: UnreadLinks,
+    /// The kinds of links that this visit left unread.
+    #[serde(
+        rename = "k",
+        default,
+        skip_serializing_if = "UnreadLinkKinds::are_none"
+    )]
+    pub(crate) unread_link_kinds: UnreadLinkKinds,
 }
 
 /// Whether a page that was read as the server sent it needs to be rendered in a later round.
@@ -252,7 +256,7 @@ impl KnownPage {
             archived: None,
             indexing_fields: None,
             render_need: RenderNeed::default(),
-            unread_links: UnreadLinks::default(),
+            unread_link_kinds: UnreadLinkKinds::default(),
         }
     }
 }
@@ -334,9 +338,9 @@ impl PreviousVisit {
 
     /// Returns whether a visit that leaves `now` unread would read links that the last visit left
     /// unread.
-    pub(crate) fn has_left_links(&self, now: UnreadLinks) -> bool {
+    pub(crate) fn has_left_links(&self, now: UnreadLinkKinds) -> bool {
         let page = self.page.as_ref();
-        page.is_some_and(|page| page.unread_links.are_wanted(now))
+        page.is_some_and(|page| page.unread_link_kinds.are_wanted(now))
     }
 
     /// Makes the next request fetch the page in full, by removing its validators.
@@ -501,7 +505,9 @@ impl RevisitRules {
                         last_modified: page.last_modified,
                         indexing_fields: page.indexing_fields,
                         render_need: page.render_need,
-                        unread_links: page.unread_links.of_both(original.unread_links),
+                        unread_link_kinds: page
+                            .unread_link_kinds
+                            .of_both(original.unread_link_kinds),
                         text_digest: page.text_digest.or(original.text_digest),
                         ..original
                     }),

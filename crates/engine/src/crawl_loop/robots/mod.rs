@@ -28,7 +28,7 @@ use crate::config::{
 };
 use crate::messages::TdmRepAttempt;
 use crate::messages::page_pipeline_stages::FetchContext;
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::summary::OriginRobotsSummary;
 use crate::trace_events::TraceEventEmitter;
 use crate::usage_preferences;
@@ -281,7 +281,7 @@ impl OriginRobotsTracker {
                 robots,
                 rules,
                 past: None,
-                unread_links: UnreadLinks::default(),
+                unread_link_kinds: UnreadLinkKinds::default(),
                 label: None,
                 is_only_checked: false,
                 session: None,

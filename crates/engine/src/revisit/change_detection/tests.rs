@@ -7,7 +7,7 @@ use crawl_weburl::canonicalize;
 
 use super::*;
 use crate::config::RevisitIntervals;
-use crate::revisit::unread_links::UnreadLinks;
+use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::Round;
 use crate::simulated_crawl_tests::scripted_servers::answer;
 
@@ -68,7 +68,7 @@ fn visit_answer<'a>(
         indexing_fields: None,
         fault: IncomparableAnswer::None,
         render_need: RenderNeed::default(),
-        unread_links: UnreadLinks::default(),
+        unread_link_kinds: UnreadLinkKinds::default(),
         is_guess: false,
         is_list: false,
     }

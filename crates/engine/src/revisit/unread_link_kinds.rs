@@ -1,5 +1,5 @@
-//! Which links of a page a visit leaves unread, so that a later visit with other settings reads the
-//! page again.
+//! The kinds of links of a page that a visit leaves unread. A later visit with other settings reads
+//! the page again.
 
 use crawl_frontier::Lease;
 use crawl_scope::Scope;
@@ -17,9 +17,9 @@ pub(crate) fn is_last_hop(lease: &Lease, scope: &Scope) -> bool {
 /// follows the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct UnreadLinks(u8);
+pub(crate) struct UnreadLinkKinds(u8);
 
-impl UnreadLinks {
+impl UnreadLinkKinds {
     const PAGES: u8 = 1;
     const FEEDS: u8 = 2;
     const FORMS: u8 = 4;
@@ -28,7 +28,7 @@ impl UnreadLinks {
 
     /// Returns what a visit of a leased page leaves unread, with the settings and the scope in
     /// force.
-    pub(crate) fn of(lease: &Lease, scope: &Scope, config: &Config) -> UnreadLinks {
+    pub(crate) fn of(lease: &Lease, scope: &Scope, config: &Config) -> UnreadLinkKinds {
         let is_outside = lease.hops_off > 0 && !scope.holds(&lease.url);
         let is_last = is_last_hop(lease, scope);
         let resources = config.resources;
@@ -37,28 +37,28 @@ impl UnreadLinks {
             false => resources == EmbeddedResourcePolicy::Off,
         };
         let bits = [
-            (is_last, UnreadLinks::PAGES),
-            (is_last || !config.feeds, UnreadLinks::FEEDS),
-            (is_last || !config.forms, UnreadLinks::FORMS),
-            (no_own, UnreadLinks::OWN_RESOURCES),
+            (is_last, UnreadLinkKinds::PAGES),
+            (is_last || !config.feeds, UnreadLinkKinds::FEEDS),
+            (is_last || !config.forms, UnreadLinkKinds::FORMS),
+            (no_own, UnreadLinkKinds::OWN_RESOURCES),
             (
                 resources != EmbeddedResourcePolicy::All,
-                UnreadLinks::OTHER_RESOURCES,
+                UnreadLinkKinds::OTHER_RESOURCES,
             ),
         ];
         let unread = bits.into_iter().filter(|(is_unread, _)| *is_unread);
-        UnreadLinks(unread.fold(0, |all, (_, bit)| all | bit))
+        UnreadLinkKinds(unread.fold(0, |all, (_, bit)| all | bit))
     }
 
     /// Returns whether a visit that leaves `now` unread would read links that this one left unread.
-    pub(crate) fn are_wanted(self, now: UnreadLinks) -> bool {
+    pub(crate) fn are_wanted(self, now: UnreadLinkKinds) -> bool {
         self.0 & !now.0 != 0
     }
 
     /// Returns what two visits of the same content both left unread.
     #[must_use]
-    pub(crate) fn of_both(self, other: UnreadLinks) -> UnreadLinks {
-        UnreadLinks(self.0 & other.0)
+    pub(crate) fn of_both(self, other: UnreadLinkKinds) -> UnreadLinkKinds {
+        UnreadLinkKinds(self.0 & other.0)
     }
 
     pub(crate) fn are_none(&self) -> bool {
@@ -74,11 +74,11 @@ mod tests {
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::{HostKey, canonicalize};
 
-    use super::UnreadLinks;
+    use super::UnreadLinkKinds;
     use crate::config::{Config, EmbeddedResourcePolicy};
     use crate::simulated_crawl_tests::config;
 
-    fn unread(hops_off: u8, change: impl FnOnce(&mut Config, &mut Scope)) -> UnreadLinks {
+    fn unread(hops_off: u8, change: impl FnOnce(&mut Config, &mut Scope)) -> UnreadLinkKinds {
         let url = canonicalize(None, "http://b.example/").unwrap();
         let frontier = MemoryFrontier::new();
         let mut transaction = frontier.begin().unwrap();
@@ -95,7 +95,7 @@ mod tests {
         let mut config = config(Path::new("c"));
         config.feeds = true;
         change(&mut config, &mut scope);
-        UnreadLinks::of(&lease, &scope, &config)
+        UnreadLinkKinds::of(&lease, &scope, &config)
     }
 
     #[test]
