@@ -9,7 +9,7 @@ mod recorded_crawl;
 mod recorded_order;
 mod replayed_renderings;
 mod rerender;
-mod run_replay;
+mod run_starts_and_ends;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;
