@@ -377,7 +377,7 @@ impl LoginTracker {
         // Send credentials only once, because repeated attempts could lock the account.
         let may_retry = request.step != LoginStep::Submit && request.tries < self.max_retries;
         let by_site = std::mem::take(&mut self.by_site);
-        let bounds = Bounds {
+        let url_checker = LoginUrlChecker {
             login: &request.login,
             by_site: &by_site,
             is_proxied: self.is_proxied,
@@ -386,7 +386,7 @@ impl LoginTracker {
             Ok(answer) => match answer.status {
                 429 | 500.. if may_retry => Ok(request.again()),
                 _ => {
-                    let next = next_phase(&state.login, request, answer, &bounds)?;
+                    let next = next_phase(&state.login, request, answer, &url_checker)?;
                     state.evidence.is_landing_in = state.login.has_signs()
                         && judge(&state.login, answer) == SessionStatus::LoggedIn;
                     Ok(next)
@@ -504,12 +504,17 @@ fn next_phase(
     login: &Arc<SiteLogin>,
     request: &LoginStepRequest,
     answer: &Exchange,
-    bounds: &Bounds<'_>,
+    url_checker: &LoginUrlChecker<'_>,
 ) -> Result<Phase, LoginFailure> {
     let page = without_query(&request.url);
     if let Some(target) = answer.redirect_target() {
         let target = target.map_err(|_| format!("{page} redirects to an unusable address"))?;
-        return Ok(Phase::Request(redirected(request, answer, target, bounds)?));
+        return Ok(Phase::Request(redirected(
+            request,
+            answer,
+            target,
+            url_checker,
+        )?));
     }
     let is_sent = request.step != LoginStep::Page;
     if answer.status != 200 {
@@ -526,7 +531,7 @@ fn next_phase(
     let form = login_form(&request.url, forms, fields);
     if !is_sent {
         let form = form?;
-        bounds.check_target(&form.action)?;
+        url_checker.check_target(&form.action)?;
         return Ok(Phase::Credentials(Some(form)));
     }
     let why = match judge(login, answer) {
@@ -551,9 +556,9 @@ fn redirected(
     request: &LoginStepRequest,
     answer: &Exchange,
     target: CanonicalUrl,
-    bounds: &Bounds<'_>,
+    url_checker: &LoginUrlChecker<'_>,
 ) -> Result<LoginStepRequest, LoginFailure> {
-    bounds.check_target(&target)?;
+    url_checker.check_target(&target)?;
     if request.redirects >= MAX_LOGIN_REDIRECTS {
         return Err(format!("it redirects more than {MAX_LOGIN_REDIRECTS} times").into());
     }
@@ -584,14 +589,14 @@ fn redirected(
     })
 }
 
-/// Limits the URLs that a login may request.
-struct Bounds<'a> {
+/// Checks the URLs that a login requests.
+struct LoginUrlChecker<'a> {
     login: &'a SiteLogin,
     by_site: &'a HostPatternMap<String>,
     is_proxied: bool,
 }
 
-impl Bounds<'_> {
+impl LoginUrlChecker<'_> {
     /// Checks that the login may continue at a URL: the URL belongs to the site, and the connection
     /// is private.
     fn check_target(&self, url: &CanonicalUrl) -> Result<(), String> {

@@ -35,7 +35,7 @@ pub(super) enum RenderPermitUse {
 }
 
 /// How to record a page's request that the crawl's own rules refuse.
-enum Barred {
+enum RefusalRecord {
     /// `excluded.jsonl` lists the URL.
     Listed(NotFetchedReason),
     /// Only a counter in the page's row records the request.
@@ -132,10 +132,10 @@ impl Coordinator {
         }
         let mut renders = std::mem::take(&mut self.renders);
         let mut excluded = None;
-        let access = |from: &CanonicalUrl, url: &CanonicalUrl| match self.barred(now, url) {
+        let access = |from: &CanonicalUrl, url: &CanonicalUrl| match self.refusal(now, url) {
             None => self.access(from, url),
-            Some(barred) => {
-                if let Barred::Listed(exclusion) = barred {
+            Some(refusal) => {
+                if let RefusalRecord::Listed(exclusion) = refusal {
                     excluded = Some((from.clone(), url.clone(), exclusion));
                 }
                 ResourceRequestPermission::Barred
@@ -230,27 +230,27 @@ impl Coordinator {
 
     /// Returns why a URL can't be requested for a page now. `None` if the crawl's own rules allow
     /// it.
-    fn barred(&mut self, now: Tick, url: &CanonicalUrl) -> Option<Barred> {
+    fn refusal(&mut self, now: Tick, url: &CanonicalUrl) -> Option<RefusalRecord> {
         let host = url.host_key();
         // An exclusion would list the URL, and so the secret in it.
         if self.secrets.are_in_url(url) {
-            return Some(Barred::Counted);
+            return Some(RefusalRecord::Counted);
         }
         if let Some(rule) = self.scope.current().excluded(url) {
-            return Some(Barred::Listed(NotFetchedReason {
+            return Some(RefusalRecord::Listed(NotFetchedReason {
                 rule: Some(rule),
                 ..NotFetchedReason::of(Reason::Scope)
             }));
         }
         if let Some(exclusion) = self.action_of_page(url) {
-            return Some(Barred::Listed(exclusion));
+            return Some(RefusalRecord::Listed(exclusion));
         }
         let is_left_out = self.scope.is_left_out(&host)
             || self.hosts.is_parked(&host)
             || self.robots.why_unreachable(&url.origin()).is_some()
             || self.hosts.is_budget_spent(now, &host)
             || matches!(self.end.spent_budget(&self.spent()), Some(budget) if budget != "max-pages");
-        is_left_out.then_some(Barred::Counted)
+        is_left_out.then_some(RefusalRecord::Counted)
     }
 
     /// Returns the exclusion of a resource whose URL looks like an action. `None` if the URL
@@ -294,10 +294,10 @@ impl Coordinator {
         let standing = self.robots.standing(origin)?;
         while let Some(request) = self.renders.next_at(origin) {
             // The crawl's own rules may have changed since the page requested the resource.
-            let judged = match self.barred(now, &request.key.url) {
+            let judged = match self.refusal(now, &request.key.url) {
                 None => self.robots.judge_url(&standing, &request.key.url).map(drop),
-                Some(Barred::Listed(exclusion)) => Err(Some(exclusion)),
-                Some(Barred::Counted) => {
+                Some(RefusalRecord::Listed(exclusion)) => Err(Some(exclusion)),
+                Some(RefusalRecord::Counted) => {
                     self.renders.refuse(&request.key);
                     continue;
                 }

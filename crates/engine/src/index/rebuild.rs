@@ -123,7 +123,7 @@ fn build(
         is_stopped: true,
         ..IndexRebuildResult::default()
     };
-    let once = PageWrites::Once;
+    let once = PageWriteTiming::Once;
     let Some((build, latest)) =
         build_new(dir, frontier, rules, committed, once, is_stopped, report)?
     else {
@@ -199,7 +199,7 @@ pub(crate) fn build_behind(
     note: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, EngineError> {
-    let now = PageWrites::Now;
+    let now = PageWriteTiming::Now;
     let built = build_new(
         dir,
         Some(frontier),
@@ -220,7 +220,7 @@ pub(crate) fn build_behind(
 
 /// When a rebuild writes a page into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PageWrites {
+enum PageWriteTiming {
     /// Immediately, so that the index is usable before the final pass over all pages.
     Now,
     /// Once, during the final pass over all pages.
@@ -234,7 +234,7 @@ fn build_new<'a>(
     frontier: Option<&dyn Frontier>,
     rules: &'a IndexRebuildSettings,
     committed: Option<u64>,
-    writes: PageWrites,
+    timing: PageWriteTiming,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
 ) -> Result<Option<(Build<'a>, i64)>, EngineError> {
@@ -246,9 +246,9 @@ fn build_new<'a>(
     let folder = dir.join(NEW_FOLDER);
     crawl_index::remove(&folder)?;
     let writer = IndexWriter::open(&folder)?;
-    let pending = match writes {
-        PageWrites::Now => None,
-        PageWrites::Once => Some(PendingEntriesFile::new(&folder)?),
+    let pending = match timing {
+        PageWriteTiming::Now => None,
+        PageWriteTiming::Once => Some(PendingEntriesFile::new(&folder)?),
     };
     let mut build = Build {
         dir,

@@ -47,17 +47,18 @@ struct OpenPage {
     document: EncodedResponse,
     requests: RecordedPageRequests,
     /// The last rendering. `None` if the page follows `state/order.jsonl`, or was not rendered yet.
-    draft: Option<Draft>,
+    last_rendering: Option<TentativeRendering>,
     renderings: u32,
 }
 
-/// A rendering with the answers that its requests got.
-struct Draft {
+/// The last rendering of a page, with the answers that its requests got. If the crawl loop answers
+/// otherwise, the page is rendered again.
+struct TentativeRendering {
     result: Option<Result<RenderedPage, RenderFailure>>,
     answers: Vec<(usize, Option<EncodedResponse>)>,
 }
 
-impl Draft {
+impl TentativeRendering {
     /// Returns whether the loop has answered all requests of this rendering in the same way as they
     /// were answered in the browser.
     fn agrees_with(&self, requests: &RecordedPageRequests) -> bool {
@@ -79,7 +80,7 @@ impl ReplayedRenderings {
             fetched,
             document,
             requests: RecordedPageRequests::default(),
-            draft: None,
+            last_rendering: None,
             renderings: 0,
         };
         self.open.insert(id, page);
@@ -249,17 +250,18 @@ impl Replay {
             && let Some(mut page) = self.renders.open.remove(&id)
         {
             let is_final = page.renderings >= MAX_RENDERINGS;
-            let draft = page.draft.take();
-            let agreed = draft.filter(|draft| is_final || draft.agrees_with(&page.requests));
+            let rendering = page.last_rendering.take();
+            let agreed =
+                rendering.filter(|rendering| is_final || rendering.agrees_with(&page.requests));
             match agreed {
-                Some(draft) => {
-                    let result = self.free_result(&page, draft.result);
+                Some(rendering) => {
+                    let result = self.free_result(&page, rendering.result);
                     let event = Event::Rendered { page: id, result };
                     self.coordinator.handle(self.now, event, &mut self.effects);
                 }
                 None => {
-                    let draft = self.draft(id, &mut page);
-                    page.draft = Some(draft);
+                    let rendering = self.render_tentatively(id, &mut page);
+                    page.last_rendering = Some(rendering);
                     page.renderings += 1;
                     self.renders.open.insert(id, page);
                     self.renders.take_answers();
@@ -269,7 +271,7 @@ impl Replay {
     }
 
     /// Renders a page with the answers known so far, and passes its new requests to the loop.
-    fn draft(&mut self, id: RenderId, page: &mut OpenPage) -> Draft {
+    fn render_tentatively(&mut self, id: RenderId, page: &mut OpenPage) -> TentativeRendering {
         let archived = |url: &CanonicalUrl| self.answers.usual_answer(url);
         let mut known = KnownResourceAnswerer::new(&page.url, &page.requests, &archived);
         let at = (&page.url, page.fetched);
@@ -291,7 +293,7 @@ impl Replay {
             });
             answers.push((place, answer));
         }
-        Draft { result, answers }
+        TentativeRendering { result, answers }
     }
 
     /// Returns the result of a page. Without a browser, this is the last archived DOM.

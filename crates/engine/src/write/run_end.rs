@@ -136,7 +136,8 @@ fn list_unreachable(
     Ok(())
 }
 
-type Visit<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
+/// Is called for each unsettled URL, until it returns `Break`.
+type UnsettledUrlCallback<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
 
 /// Returns a function that returns the exclusion of a pending URL that a budget kept from being
 /// fetched. The exclusion names the spent budget of the URL's origin, or else the budget that
@@ -168,7 +169,7 @@ fn list(
         Option<(u32, Timestamp)>,
     ),
     exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason>,
-    show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
+    show: impl FnOnce(&mut UnsettledUrlCallback<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
     let mut failed: Option<ArchiveError> = None;
     show(&mut |waiting| {

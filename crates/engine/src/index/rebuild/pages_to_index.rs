@@ -35,7 +35,7 @@ pub(super) struct PageToIndex {
     pub(super) refused: Option<String>,
     /// Later responses that repeated the body, in order: at most a 200 and then a 304. Their header
     /// fields apply to the page too.
-    pub(super) later_heads: Vec<LaterHead>,
+    pub(super) later_heads: Vec<LaterResponseHead>,
     /// The target of a redirect that replaced the page. The page stays in the index if the redirect
     /// leads to a login.
     redirect: Option<String>,
@@ -43,9 +43,9 @@ pub(super) struct PageToIndex {
     is_out: bool,
 }
 
-/// A later response for an archived body.
+/// The time, place and extent of the header fields of a later response for an archived body.
 #[derive(Clone, Debug)]
-pub(super) struct LaterHead {
+pub(super) struct LaterResponseHead {
     /// When the response came, in seconds since 1970 UTC.
     pub(super) at: i64,
     pub(super) place: WarcRecordLocation,
@@ -174,7 +174,7 @@ impl LastAnswers<'_> {
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let dom = row.dom();
         let replaces_all = row.status != Some(304);
-        let later_head = row.warc.clone().map(|place| LaterHead {
+        let later_head = row.warc.clone().map(|place| LaterResponseHead {
             at: fetched_at(&row),
             place,
             replaces_all,
