@@ -42,7 +42,7 @@ use crate::messages::render::RenderId;
 use crate::messages::{
     Effect, Event, LoginCredentialsResult, PostedRules, lines_to_log, order_to_log,
 };
-use crate::read::reader_pool::{ReaderPool, ReaderTask};
+use crate::page_reading::reader_pool::{ReaderPool, ReaderTask};
 use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseDeadlineSource, SharingThread};

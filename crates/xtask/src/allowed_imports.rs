@@ -441,8 +441,8 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // Only `replay` and `driver` may import the modules `crawl_loop`, `read` and `write`
-            // together.
+            // Only `replay` and `driver` may import the modules `crawl_loop`, `page_reading`
+            // and `write` together.
             (
                 "crawl_loop",
                 &[
@@ -469,7 +469,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 ],
             ),
             (
-                "read",
+                "page_reading",
                 &[
                     "config",
                     "content_filter",
@@ -524,7 +524,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "error",
                     "messages",
                     "frontier_meta_keys",
-                    "read",
+                    "page_reading",
                     "render",
                     "revisit",
                     "shared_trap_detector",
@@ -546,7 +546,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "index",
                     "messages",
                     "frontier_meta_keys",
-                    "read",
+                    "page_reading",
                     "render",
                     "revisit",
                     "runtime_waker",

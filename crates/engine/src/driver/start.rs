@@ -32,8 +32,8 @@ use crate::index::log_follower::{
 };
 use crate::messages::Event;
 use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
-use crate::read::PageReader;
-use crate::read::reader_pool::{self, ReaderLoad, ReaderPool};
+use crate::page_reading::PageReader;
+use crate::page_reading::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::sharing::{SharingThread, WorkerHostOwnership};

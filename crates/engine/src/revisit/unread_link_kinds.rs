@@ -13,7 +13,7 @@ pub(crate) fn is_last_hop(lease: &Lease, scope: &Scope) -> bool {
     lease.hops_off > 0 && lease.hops_off >= scope.hops_off() && !scope.holds(&lease.url)
 }
 
-/// The kinds of links that a visit leaves unread, one bit each. `DocumentLinkCollector` in `read`
+/// The kinds of links that a visit leaves unread, one bit each. `DocumentLinkCollector` in `page_reading`
 /// follows the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

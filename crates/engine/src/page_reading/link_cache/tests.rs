@@ -12,8 +12,8 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::{CachedLink, CurrentBase, LinkCache, MAX_HREF_BYTES};
 use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page_pipeline_stages::PageFindings;
-use crate::read::document_links::{DocumentLinkCollector, LinkPolicy};
-use crate::read::document_result::ReadDocument;
+use crate::page_reading::document_links::{DocumentLinkCollector, LinkPolicy};
+use crate::page_reading::document_result::ReadDocument;
 
 const BASES: [&str; 7] = [
     "http://a.example/",

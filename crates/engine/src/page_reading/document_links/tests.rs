@@ -14,9 +14,9 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::{DocumentLinkCollector, LinkPolicy};
 use crate::config::{Config, EmbeddedResourcePolicy};
+use crate::page_reading::document_result::ReadDocument;
+use crate::page_reading::link_cache::LinkCache;
 use crate::priority::MAX_RESOURCE_LEVELS;
-use crate::read::document_result::ReadDocument;
-use crate::read::link_cache::LinkCache;
 
 fn url(path: &str) -> CanonicalUrl {
     let home = canonicalize(None, "http://a.example/").unwrap();
