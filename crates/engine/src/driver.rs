@@ -45,13 +45,13 @@ use crate::messages::{
 use crate::page_reading::reader_pool::{ReaderPool, ReaderTask};
 use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
-use crate::sharing::{LeaseDeadlineSource, SharingThread};
 use crate::state::crawl_toml::write_config;
 use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::summary::{EndReason, RunSummary};
 use crate::time_conversions::seconds_of;
 use crate::trace_events;
+use crate::worker_sharing_thread::{LeaseDeadlineSource, SharingThread};
 use crate::write::Writer;
 use crate::write::run_end;
 

@@ -43,7 +43,6 @@ mod scope_seeds;
 mod secret_redaction;
 mod seed_and_sitemap_admissions;
 mod shared_trap_detector;
-mod sharing;
 #[cfg(test)]
 mod simulated_crawl_tests;
 mod state;
@@ -52,6 +51,7 @@ mod time_conversions;
 mod tombstones;
 mod trace_events;
 mod usage_preferences;
+mod worker_sharing_thread;
 mod write;
 
 pub use config::{

@@ -414,7 +414,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 "trace_events",
                 &["config", "messages", "secret_redaction", "time_conversions"],
             ),
-            ("sharing", &["config", "messages"]),
+            ("worker_sharing_thread", &["config", "messages"]),
             (
                 "index",
                 &[
@@ -551,7 +551,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "revisit",
                     "runtime_waker",
                     "shared_trap_detector",
-                    "sharing",
+                    "worker_sharing_thread",
                     "state",
                     "summary",
                     "time_conversions",

@@ -36,12 +36,12 @@ use crate::page_reading::PageReader;
 use crate::page_reading::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::sharing::{SharingThread, WorkerHostOwnership};
 use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
+use crate::worker_sharing_thread::{SharingThread, WorkerHostOwnership};
 use crate::write::Writer;
 /// Maximum rows to read from the end of `requests.jsonl` at a start. At most this many requests
 /// were in flight or uncommitted when the last run ended.
