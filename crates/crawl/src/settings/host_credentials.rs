@@ -26,15 +26,15 @@ pub(crate) struct HostCredentialSettings {
     basic_auth: Option<SecretSetting>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, SecretSetting>,
-    #[serde(skip_serializing_if = "CookieTerms::are_none")]
-    cookies: CookieTerms,
+    #[serde(skip_serializing_if = "CookieSetting::are_none")]
+    cookies: CookieSetting,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) login: Option<LoginSettings>,
 }
 
 /// The value of the key `cookies`.
 #[derive(Clone, Debug, PartialEq)]
-enum CookieTerms {
+enum CookieSetting {
     /// Cookies to send with each request, by name.
     Own(BTreeMap<String, SecretSetting>),
     /// Keep the cookies that the site sets.
@@ -44,60 +44,60 @@ enum CookieTerms {
 /// The value of the key `cookies` for keeping the cookies that the site sets.
 const KEEP: &str = "keep";
 
-impl CookieTerms {
+impl CookieSetting {
     fn are_none(&self) -> bool {
-        matches!(self, CookieTerms::Own(own) if own.is_empty())
+        matches!(self, CookieSetting::Own(own) if own.is_empty())
     }
 
     fn own(&self) -> impl Iterator<Item = (&String, &SecretSetting)> {
         let own = match self {
-            CookieTerms::Own(own) => Some(own),
-            CookieTerms::Keep => None,
+            CookieSetting::Own(own) => Some(own),
+            CookieSetting::Keep => None,
         };
         own.into_iter().flatten()
     }
 }
 
-impl Default for CookieTerms {
-    fn default() -> CookieTerms {
-        CookieTerms::Own(BTreeMap::new())
+impl Default for CookieSetting {
+    fn default() -> CookieSetting {
+        CookieSetting::Own(BTreeMap::new())
     }
 }
 
-impl Serialize for CookieTerms {
+impl Serialize for CookieSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            CookieTerms::Own(own) => own.serialize(serializer),
-            CookieTerms::Keep => serializer.serialize_str(KEEP),
+            CookieSetting::Own(own) => own.serialize(serializer),
+            CookieSetting::Keep => serializer.serialize_str(KEEP),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for CookieTerms {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CookieTerms, D::Error> {
-        struct Terms;
+impl<'de> Deserialize<'de> for CookieSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CookieSetting, D::Error> {
+        struct CookieSettingVisitor;
 
-        impl<'de> Visitor<'de> for Terms {
-            type Value = CookieTerms;
+        impl<'de> Visitor<'de> for CookieSettingVisitor {
+            type Value = CookieSetting;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"keep\" or a table of cookies")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CookieTerms, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CookieSetting, E> {
                 match text {
-                    KEEP => Ok(CookieTerms::Keep),
+                    KEEP => Ok(CookieSetting::Keep),
                     _ => Err(E::custom("must be \"keep\" or a table of cookies")),
                 }
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CookieTerms, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CookieSetting, A::Error> {
                 let own = BTreeMap::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(CookieTerms::Own(own))
+                Ok(CookieSetting::Own(own))
             }
         }
 
-        deserializer.deserialize_any(Terms)
+        deserializer.deserialize_any(CookieSettingVisitor)
     }
 }
 
@@ -154,7 +154,7 @@ impl HostCredentialSettings {
         let in_environment = |secret: &SecretSetting| secret.variable().is_some();
         self.basic_auth = self.basic_auth.take().filter(in_environment);
         self.headers.retain(|_, secret| in_environment(secret));
-        if let CookieTerms::Own(own) = &mut self.cookies {
+        if let CookieSetting::Own(own) = &mut self.cookies {
             own.retain(|_, secret| in_environment(secret));
         }
     }
@@ -166,7 +166,7 @@ impl HostCredentialSettings {
 
     /// Returns whether to keep the cookies that the site sets. A login requires them too.
     pub(super) fn keeps_cookies(&self) -> bool {
-        self.cookies == CookieTerms::Keep || self.login.is_some()
+        self.cookies == CookieSetting::Keep || self.login.is_some()
     }
 
     /// Returns whether the table sets this header field itself.

@@ -184,9 +184,9 @@ struct Entries(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
-        struct Keys;
+        struct EntriesVisitor;
 
-        impl<'de> Visitor<'de> for Keys {
+        impl<'de> Visitor<'de> for EntriesVisitor {
             type Value = Entries;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -202,15 +202,15 @@ impl<'de> Deserialize<'de> for Entries {
             }
         }
 
-        deserializer.deserialize_map(Keys)
+        deserializer.deserialize_map(EntriesVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for ListedSeed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ListedSeed, D::Error> {
-        struct Listed;
+        struct ListedSeedVisitor;
 
-        impl<'de> Visitor<'de> for Listed {
+        impl<'de> Visitor<'de> for ListedSeedVisitor {
             type Value = ListedSeed;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,7 +233,7 @@ impl<'de> Deserialize<'de> for ListedSeed {
             }
         }
 
-        deserializer.deserialize_any(Listed)
+        deserializer.deserialize_any(ListedSeedVisitor)
     }
 }
 

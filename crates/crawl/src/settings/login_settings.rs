@@ -45,64 +45,64 @@ pub(super) struct LoginSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     credential_header: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    logged_in: Option<SignTerm>,
+    logged_in: Option<SessionSignSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    logged_out: Option<SignTerm>,
+    logged_out: Option<SessionSignSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skip_actions: Option<Switch>,
 }
 
 /// A sign of `logged-in` or `logged-out`: a text, or a table with a CSS selector.
 #[derive(Clone, Debug, PartialEq)]
-enum SignTerm {
+enum SessionSignSetting {
     Text(String),
-    Selector(SelectorTerm),
+    Selector(SelectorSign),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SelectorTerm {
+struct SelectorSign {
     select: String,
 }
 
-impl SignTerm {
+impl SessionSignSetting {
     fn sign(&self) -> Result<PageSign, PageSignError> {
         match self {
-            SignTerm::Text(text) => PageSign::text(text),
-            SignTerm::Selector(term) => PageSign::selector(&term.select),
+            SessionSignSetting::Text(text) => PageSign::text(text),
+            SessionSignSetting::Selector(sign) => PageSign::selector(&sign.select),
         }
     }
 }
 
-impl Serialize for SignTerm {
+impl Serialize for SessionSignSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            SignTerm::Text(text) => serializer.serialize_str(text),
-            SignTerm::Selector(term) => term.serialize(serializer),
+            SessionSignSetting::Text(text) => serializer.serialize_str(text),
+            SessionSignSetting::Selector(sign) => sign.serialize(serializer),
         }
     }
 }
 
 // Implemented by hand, because serde's errors for an untagged enum name neither the unknown key nor
 // its position.
-impl<'de> Deserialize<'de> for SignTerm {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SignTerm, D::Error> {
+impl<'de> Deserialize<'de> for SessionSignSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SessionSignSetting, D::Error> {
         struct TextOrTable;
 
         impl<'de> Visitor<'de> for TextOrTable {
-            type Value = SignTerm;
+            type Value = SessionSignSetting;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a table such as { select = \"a.logout\" }")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SignTerm, E> {
-                Ok(SignTerm::Text(text.to_owned()))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SessionSignSetting, E> {
+                Ok(SessionSignSetting::Text(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SignTerm, A::Error> {
-                let term = SelectorTerm::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(SignTerm::Selector(term))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SessionSignSetting, A::Error> {
+                let sign = SelectorSign::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(SessionSignSetting::Selector(sign))
             }
         }
 
@@ -220,8 +220,8 @@ impl LoginSettings {
                 return Err(("login", why.to_owned()));
             }
         };
-        let sign = |key, term: &Option<SignTerm>| {
-            let sign = term.as_ref().map(SignTerm::sign).transpose();
+        let sign = |key, setting: &Option<SessionSignSetting>| {
+            let sign = setting.as_ref().map(SessionSignSetting::sign).transpose();
             sign.map_err(|why| (key, why.to_string()))
         };
         Ok(SiteLogin {
@@ -361,9 +361,11 @@ fn output_of(command: &str) -> Result<String, String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{LoginSettings, LoginTransportSecurity, SecretSource, SignTerm, output_of};
+    use super::{
+        LoginSettings, LoginTransportSecurity, SecretSource, SessionSignSetting, output_of,
+    };
 
-    fn terms(form: &str, user: &str) -> LoginSettings {
+    fn login_settings(form: &str, user: &str) -> LoginSettings {
         let source = SecretSource::try_from(user.to_owned()).unwrap();
         LoginSettings {
             form: Some(form.to_owned()),
@@ -379,40 +381,40 @@ mod tests {
             form: None,
             fields: BTreeMap::new(),
             credential_command: Some("true".to_owned()),
-            ..terms(https, "command:true")
+            ..login_settings(https, "command:true")
         };
-        for (terms, expected) in [
+        for (settings, expected) in [
             (
                 LoginSettings::default(),
                 "login: it needs `form` and `fields`, or `credential-command`",
             ),
             (
-                terms("http://a.example/login", "command:true"),
+                login_settings("http://a.example/login", "command:true"),
                 "form: `http://a.example/login` would send the secrets unencrypted; use https",
             ),
             (
-                terms("https://b.example/", "command:true"),
+                login_settings("https://b.example/", "command:true"),
                 "form: `https://b.example/` is not on a.example or a subdomain",
             ),
             (
-                terms("a b", "command:true"),
+                login_settings("a b", "command:true"),
                 "form: `a b` isn't an http or https URL",
             ),
             (
-                terms(https, "env:NOWHERE"),
+                login_settings(https, "env:NOWHERE"),
                 "fields: the environment variable `NOWHERE` isn't set, or isn't UTF-8",
             ),
             (
                 LoginSettings {
                     fields: BTreeMap::new(),
-                    ..terms(https, "command:true")
+                    ..login_settings(https, "command:true")
                 },
                 "fields: the form has no fields to fill in",
             ),
             (
                 LoginSettings {
-                    logged_in: Some(SignTerm::Text(String::new())),
-                    ..terms(https, "command:true")
+                    logged_in: Some(SessionSignSetting::Text(String::new())),
+                    ..login_settings(https, "command:true")
                 },
                 "logged-in: it is empty",
             ),
@@ -424,7 +426,7 @@ mod tests {
                 "credential-header: the crawler sets `User-Agent` itself",
             ),
         ] {
-            let (key, why) = terms
+            let (key, why) = settings
                 .login("a.example", LoginTransportSecurity::default())
                 .unwrap_err();
             assert_eq!(format!("{key}: {why}"), expected);
@@ -435,17 +437,17 @@ mod tests {
                 .is_ok()
         );
         assert!(
-            terms(https, "command:true")
+            login_settings(https, "command:true")
                 .login("a.example", LoginTransportSecurity::default())
                 .is_ok()
         );
-        let plain = terms("http://a.example/login", "command:true");
+        let plain = login_settings("http://a.example/login", "command:true");
         let channel = |plain_http, is_proxied| LoginTransportSecurity {
             plain_http,
             is_proxied,
         };
         assert!(plain.login("a.example", channel(true, true)).is_ok());
-        let loopback = terms("http://127.0.0.1/login", "command:true");
+        let loopback = login_settings("http://127.0.0.1/login", "command:true");
         assert!(loopback.login("127.0.0.1", channel(false, false)).is_ok());
         assert!(loopback.login("127.0.0.1", channel(false, true)).is_err());
         assert!(SecretSource::try_from("s3cret".to_owned()).is_err());

@@ -77,7 +77,7 @@ impl InitialSettingsLayers {
         })
     }
 
-    fn requested(&self, running: &Settings) -> Result<Asked, CommandError> {
+    fn requested(&self, running: &Settings) -> Result<RequestedSettings, CommandError> {
         let mut flags = self.flags.clone();
         let mut config = match &self.config {
             Some((file, _)) => config_file::read(file)?,
@@ -99,7 +99,7 @@ impl InitialSettingsLayers {
         problems.or(())?;
         let mut settings = flags.over(config).over(self.beneath.clone()).settle();
         settings.seed.clone_from(&running.seed);
-        Ok(Asked { settings, seeds })
+        Ok(RequestedSettings { settings, seeds })
     }
 
     /// Returns whether there is any file to reread: the file of `--config`, or a list of hosts that
@@ -112,7 +112,7 @@ impl InitialSettingsLayers {
 }
 
 /// The settings according to the current content of the files.
-struct Asked {
+struct RequestedSettings {
     settings: Settings,
     /// Keys of seed settings that changed.
     seeds: Vec<String>,

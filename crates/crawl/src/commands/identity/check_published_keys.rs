@@ -49,7 +49,7 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
             };
             answer.judge(keys.as_ref(), now)
         }
-        Err(failure) => Found {
+        Err(failure) => KeyFindings {
             faults: vec![("fetch", format!("it can't be fetched: {failure}"))],
             notes: Vec::new(),
         },
@@ -76,15 +76,15 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
 }
 
 /// The name of a fault or note, and its description.
-type Named = (&'static str, String);
+type NamedFinding = (&'static str, String);
 
 /// The findings of a check of published keys.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct KeyFindings {
     /// Defects that may make verifiers reject keys.
-    faults: Vec<Named>,
+    faults: Vec<NamedFinding>,
     /// Possible improvements of the published keys and of the response's headers.
-    notes: Vec<Named>,
+    notes: Vec<NamedFinding>,
 }
 
 /// The server's response to the request for the published keys.
@@ -102,8 +102,8 @@ struct Answer<'a> {
 impl Answer<'_> {
     /// Lists the faults of the response and possible improvements. `keys` are the operator's
     /// private keys, whose public halves must be published. `now` is in seconds since 1970.
-    fn judge(&self, keys: Option<&SigningKeySet>, now: u64) -> Found {
-        let mut findings = Found::default();
+    fn judge(&self, keys: Option<&SigningKeySet>, now: u64) -> KeyFindings {
+        let mut findings = KeyFindings::default();
         if self.status != 200 {
             let problem = format!(
                 "the answer's status is {}; verifiers accept only 200 and follow no redirects",
@@ -144,7 +144,7 @@ impl Answer<'_> {
     }
 
     /// Adds a note if the response's caching rules burden verifiers or keep removed keys in use.
-    fn judge_caching(&self, findings: &mut Found) {
+    fn judge_caching(&self, findings: &mut KeyFindings) {
         let control = self.field("cache-control").to_ascii_lowercase();
         let mut directives = control.split(',').map(str::trim);
         let max_age = directives.find_map(|directive| directive.strip_prefix("max-age="));
@@ -167,7 +167,7 @@ impl Answer<'_> {
         findings.notes.push(("cache", problem));
     }
 
-    fn judge_signatures(&self, published: &[PublicKey], now: u64, findings: &mut Found) {
+    fn judge_signatures(&self, published: &[PublicKey], now: u64, findings: &mut KeyFindings) {
         let fields = self.headers.iter();
         let response = SignableMessage {
             authority: self.authority.to_owned(),
@@ -204,7 +204,7 @@ impl Answer<'_> {
 
 /// Adds a fault or a note for each published key whose dates are wrong or don't include `now`, and
 /// a fault if no published key is in use.
-fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
+fn judge_dates(published: &[PublicKey], now: u64, findings: &mut KeyFindings) {
     for key in published {
         let thumbprint = key.thumbprint();
         let dates = (key.not_before, key.expires);
@@ -234,7 +234,7 @@ fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
 
 /// Adds a fault for each of the operator's `keys` that signs now or later but isn't published, and
 /// a fault if no key can sign now.
-fn judge_own(published: &[PublicKey], keys: &SigningKeySet, now: u64, findings: &mut Found) {
+fn judge_own(published: &[PublicKey], keys: &SigningKeySet, now: u64, findings: &mut KeyFindings) {
     let current = keys.at(now);
     if let Err(why) = &current {
         findings
@@ -267,7 +267,7 @@ mod tests {
     use crawl_identity::SigningKeySet;
     use http::HeaderMap;
 
-    use super::{Answer, DIRECTORY_TYPE, Found};
+    use super::{Answer, DIRECTORY_TYPE, KeyFindings};
 
     const URL: &str = "https://bot.example/.well-known/http-message-signatures-directory";
 
@@ -275,7 +275,7 @@ mod tests {
         fields: &[(&'static str, &'static str)],
         body: Vec<u8>,
         keys: Option<&SigningKeySet>,
-    ) -> Found {
+    ) -> KeyFindings {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(*name, value.parse().unwrap());
