@@ -20,12 +20,12 @@ mod input_file_reader;
 mod mcp;
 #[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]
 mod metrics;
-#[cfg(feature = "search")]
-mod open_search_index;
 mod output_file;
 #[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
 mod rendering;
 mod run;
+#[cfg(feature = "search")]
+mod search_index_opener;
 #[cfg(feature = "search")]
 mod serve;
 mod settings;
@@ -40,8 +40,8 @@ use std::process::ExitCode;
 use cli::args::{
     self, Cli, ConfigArgs, CrawlSubcommand, IndexArgs, JobArgs, RecheckArgs, ReplayArgs,
 };
+use cli::completions_and_manual;
 use cli::preprocess::{self, CommandLineError};
-use cli::shell;
 use cli::short_help::overview;
 use cli::usage_error;
 use commands::{check, export, forget, inspect, plan, recheck, report_explain_audit, robots};
@@ -198,8 +198,12 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         #[cfg(not(feature = "mcp"))]
         Some(CrawlSubcommand::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
         Some(CrawlSubcommand::ReadDocument(args)) => commands::read_document::run(&args),
-        Some(CrawlSubcommand::Completions { shell }) => shell::completions(shell, &args::command()),
-        Some(CrawlSubcommand::Man(args)) => shell::man(args.all.as_deref(), args::command()),
+        Some(CrawlSubcommand::Completions { shell }) => {
+            completions_and_manual::completions(shell, &args::command())
+        }
+        Some(CrawlSubcommand::Man(args)) => {
+            completions_and_manual::man(args.all.as_deref(), args::command())
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use crawl_documents::DocumentKind;
 use crawl_records::FaultKind;
 
+use crate::cli::completions_and_manual::Shell;
 use crate::cli::conformance::ConformanceArgs;
 use crate::cli::gather::GatherArgs;
 use crate::cli::identity::IdentityArgs;
 use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
-use crate::cli::shell::Shell;
 use crate::control::protocol;
 use crate::identity::PublishedKeysArgument;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};

@@ -1,6 +1,8 @@
 //! The command line: its definition, preprocessing and errors.
 
 pub(crate) mod args;
+#[cfg_attr(not(feature = "shell"), path = "completions_and_manual_left_out.rs")]
+pub(crate) mod completions_and_manual;
 pub(crate) mod conformance;
 #[cfg(test)]
 mod documented_commands_test;
@@ -10,7 +12,5 @@ pub(crate) mod identity;
 pub(crate) mod preprocess;
 pub(crate) mod report;
 pub(crate) mod search_filter;
-#[cfg_attr(not(feature = "shell"), path = "shell_left_out.rs")]
-pub(crate) mod shell;
 pub(crate) mod short_help;
 pub(crate) mod usage_error;

@@ -21,9 +21,9 @@ use crate::error::search_index::of_index;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE};
 use crate::explanation;
 use crate::identity::{KeySource, published_keys};
-#[cfg(feature = "search")]
-use crate::open_search_index;
 use crate::output_file::write_file;
+#[cfg(feature = "search")]
+use crate::search_index_opener;
 use crate::settings::typed_seed::{self, ParsedSeed};
 use crate::settings::{Layer, UserFolders, gather, key_url};
 use crate::terminal::{note, print, print_json};
@@ -148,9 +148,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
 /// prints a note.
 #[cfg(feature = "search")]
 fn add_index_presence(dir: &Path, explanation: &mut Explanation) {
-    let presence = open_search_index::open_if_any(dir).and_then(|index| {
+    let presence = search_index_opener::open_if_any(dir).and_then(|index| {
         let now = clock::now().as_second();
-        let presence = |index| open_search_index::presence(&index, &explanation.url, now);
+        let presence = |index| search_index_opener::presence(&index, &explanation.url, now);
         let presence = index.map(presence).transpose();
         presence.map_err(|error| of_index(&error, dir))
     });

@@ -16,7 +16,7 @@ use crate::commands::gather::as_one;
 use crate::commands::index;
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, FINISHED, INTERRUPTED};
-use crate::open_search_index;
+use crate::search_index_opener;
 use crate::terminal::{note, print_as_is, print_json};
 
 /// Line width if the terminal does not report one.
@@ -68,7 +68,7 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
                 .hint("remove --limit for 10 results; --limit 1 shows only the best"),
         );
     }
-    let index = open_search_index::open_with_rules(&args.dir, args.search_rules.as_deref())?;
+    let index = search_index_opener::open_with_rules(&args.dir, args.search_rules.as_deref())?;
     let columns = columns();
     let options = SearchOptions {
         limit: args.limit,

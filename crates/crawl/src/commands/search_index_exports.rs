@@ -18,7 +18,7 @@ use crate::commands::markdown_and_sitemap_exports;
 use crate::error::records::of_records;
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
-use crate::open_search_index;
+use crate::search_index_opener;
 use crate::terminal::note;
 
 /// Exports the indexed pages. The format in `args` must be one that uses the index.
@@ -34,8 +34,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
                    export ALL",
         ));
     }
-    let rules = open_search_index::rules(args.search_rules.as_deref())?;
-    let index = open_search_index::open(&args.dir)?;
+    let rules = search_index_opener::rules(args.search_rules.as_deref())?;
+    let index = search_index_opener::open(&args.dir)?;
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {

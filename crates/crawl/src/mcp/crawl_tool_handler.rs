@@ -15,7 +15,7 @@ use super::tools::{PageArguments, SearchArguments, SectionsArguments, ToolCall, 
 use crate::clock;
 use crate::error::CommandError;
 use crate::explanation;
-use crate::open_search_index;
+use crate::search_index_opener;
 
 /// Maximum characters of text in one answer of `crawl mcp`.
 /// Beyond the limit: the next page of the text.
@@ -43,7 +43,7 @@ impl CrawlToolHandler {
     pub(super) fn open(dir: &Path) -> Result<CrawlToolHandler, CommandError> {
         Ok(CrawlToolHandler {
             dir: dir.to_owned(),
-            index: open_search_index::open(dir)?,
+            index: search_index_opener::open(dir)?,
             archived: Mutex::new(None),
         })
     }
@@ -214,7 +214,7 @@ impl CrawlToolHandler {
         {
             page.title = None;
         }
-        let presence = open_search_index::presence(&self.index, url.as_str(), now_seconds());
+        let presence = search_index_opener::presence(&self.index, url.as_str(), now_seconds());
         explanation.index = Some(presence.map_err(|why| why.to_string())?);
         let text = explanation.to_string();
         let data = serde_json::to_value(&explanation).map_err(|why| why.to_string())?;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::error_response::ErrorResponse;
 use super::search_request::SearchRequest;
 use crate::error::CommandError;
-use crate::open_search_index;
+use crate::search_index_opener;
 
 /// Maximum wait of a search for a thread.
 /// Beyond the limit: 503.
@@ -42,8 +42,8 @@ impl SearchExecutor {
     /// Opens the index of the crawl in `dir`. If there is no index yet, a later search opens it.
     /// `rules` is a file of search rules.
     pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<SearchExecutor, CommandError> {
-        let rules = open_search_index::rules(rules)?;
-        let index = open_search_index::open_if_any(dir)?;
+        let rules = search_index_opener::rules(rules)?;
+        let index = search_index_opener::open_if_any(dir)?;
         let index = index.map(|index| Arc::new(index.with_rules(rules.clone())));
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(SearchExecutor {
@@ -64,7 +64,7 @@ impl SearchExecutor {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
-        match open_search_index::open_if_any(&self.dir) {
+        match search_index_opener::open_if_any(&self.dir) {
             Ok(Some(index)) => {
                 let rules = self.rules.clone();
                 Ok(self.index.get_or_init(|| Arc::new(index.with_rules(rules))))

@@ -1,6 +1,7 @@
-//! Marks that identify a user's own files in a crawl directory. A mark is a keyed digest of a
-//! file's content and of the directory's path. The key is stored among the user's own files. A file
-//! that was changed, or that comes from another directory or machine, therefore has no valid mark.
+//! Marks that prove that a file in a crawl directory is the user's own. A mark is a keyed digest of
+//! a file's content and of the directory's path. The key is stored among the user's own files. A
+//! file that was changed, or that comes from another directory or machine, therefore has no valid
+//! mark.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write as _};

@@ -4,6 +4,7 @@
 //! A [`Layer`] holds the values of one source (command line, file, defaults), each optional.
 //! [`Settings`] are the values in force after all layers are merged.
 
+mod authenticity_marks;
 mod ca_files;
 mod check;
 mod choices;
@@ -19,7 +20,6 @@ mod host_groups;
 mod host_lists;
 mod host_network_class;
 mod host_politeness;
-mod keyed_marks;
 mod link_check_defaults;
 mod listed_seed;
 mod login_settings;
@@ -35,13 +35,14 @@ mod seed_list;
 mod setting_definitions;
 mod shared_crawl;
 mod sites;
-mod sources;
+mod source_merging;
 mod stored_config;
 mod toml_output;
 pub(crate) mod typed_seed;
 mod user_folders;
 
 pub(crate) use crate::values::IndexTypes;
+pub(crate) use authenticity_marks::{MarkCheckResult, MarkPurpose, sign, verify};
 pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{
     CheckedSettings, check, check_agent, check_contact, check_seed, check_without_seeds,
@@ -57,7 +58,6 @@ pub(crate) use fastest_pace::fastest_pace;
 pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_network_class::{HostNetworkClass, reach};
 pub(crate) use host_politeness::hours;
-pub(crate) use keyed_marks::{MarkCheckResult, MarkPurpose, sign, verify};
 pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 #[cfg(feature = "search")]
@@ -71,7 +71,7 @@ pub(crate) use setting_definitions::{Display, Layer, OperatorLayer, Settings};
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use shared_crawl::{shared_crawl, shared_settings};
 pub(crate) use sites::{SiteSettings, budgets};
-pub(crate) use sources::{
+pub(crate) use source_merging::{
     gather, gather_for_replay, gather_over, gather_with_sources, user_contact,
 };
 #[cfg(feature = "shared-frontier")]
