@@ -27,7 +27,7 @@ mod error;
 mod merge_archives;
 mod merge_config;
 mod merge_rows;
-mod merge_waiting_files;
+mod merge_waiting_jsonl;
 mod worker_directory;
 
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ pub fn gather(
     merge_rows::links(&mut workers, to)?;
     merge_rows::extracts(&mut workers, to)?;
     merge_rows::operators_rows(&mut workers, goes_on, to)?;
-    merge_waiting_files::write_waiting(&workers, to)?;
+    merge_waiting_jsonl::write_waiting(&workers, to)?;
     if !goes_on {
         merge_rows::list_workers(&workers, to)?;
     }

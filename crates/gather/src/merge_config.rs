@@ -11,7 +11,7 @@ use crate::error::GatherError;
 use crate::worker_directory::{NOTES, WORKER, WorkerDirectory, text_of};
 
 /// Which keys of a table in `crawl.toml` must have equal values in all workers.
-enum Alike {
+enum EqualKeys {
     /// All keys except those listed, which may differ between machines.
     AllBut(&'static [&'static str]),
     /// Only the listed keys.
@@ -19,25 +19,28 @@ enum Alike {
 }
 
 /// The tables of `crawl.toml` that contain keys which must be equal in all workers.
-const ALIKE: [(&str, Alike); 10] = [
-    ("operator", Alike::AllBut(&[])),
-    ("scope", Alike::AllBut(&["max-time"])),
-    ("sample", Alike::AllBut(&[])),
+const EQUAL_KEYS: [(&str, EqualKeys); 10] = [
+    ("operator", EqualKeys::AllBut(&[])),
+    ("scope", EqualKeys::AllBut(&["max-time"])),
+    ("sample", EqualKeys::AllBut(&[])),
     (
         "politeness",
-        Alike::AllBut(&[
+        EqualKeys::AllBut(&[
             "concurrency",
             "hosts-in-memory",
             "max-rate",
             "wait-unreachable",
         ]),
     ),
-    ("exclusion", Alike::AllBut(&[])),
-    ("revisit", Alike::AllBut(&["recrawl", "every"])),
-    ("site", Alike::AllBut(&[])),
-    ("group", Alike::AllBut(&[])),
-    ("fetch", Alike::Only(&["timeout", "max-body", "retries"])),
-    ("output", Alike::Only(&["warc", "links"])),
+    ("exclusion", EqualKeys::AllBut(&[])),
+    ("revisit", EqualKeys::AllBut(&["recrawl", "every"])),
+    ("site", EqualKeys::AllBut(&[])),
+    ("group", EqualKeys::AllBut(&[])),
+    (
+        "fetch",
+        EqualKeys::Only(&["timeout", "max-body", "retries"]),
+    ),
+    ("output", EqualKeys::Only(&["warc", "links"])),
 ];
 
 /// The tables of `crawl.toml` with settings that a worker can reload. The workers of a shared crawl
@@ -74,20 +77,22 @@ fn differing_key(one: &Table, other: &Table, reloaded: &[&str]) -> Option<String
         return Some("seed".to_owned());
     }
     let none = Table::new();
-    let mut tables = ALIKE.iter().filter(|(table, _)| !reloaded.contains(table));
-    tables.find_map(|(table, alike)| {
+    let mut tables = EQUAL_KEYS
+        .iter()
+        .filter(|(table, _)| !reloaded.contains(table));
+    tables.find_map(|(table, keys)| {
         let section_of = |config: &'_ Table| {
             let section = config.get(*table).and_then(Value::as_table);
             section.unwrap_or(&none).clone()
         };
         let (one, other) = (section_of(one), section_of(other));
-        let must_be = |key: &str| match alike {
-            Alike::AllBut(keys) => !keys.contains(&key),
-            Alike::Only(keys) => keys.contains(&key),
+        let must_be = |key: &str| match keys {
+            EqualKeys::AllBut(others) => !others.contains(&key),
+            EqualKeys::Only(listed) => listed.contains(&key),
         };
-        let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        let all_keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
         let differs = |key: &&String| must_be(key) && one.get(*key) != other.get(*key);
-        let key = keys.into_iter().find(differs)?;
+        let key = all_keys.into_iter().find(differs)?;
         Some(format!("{table}.{key}"))
     })
 }

@@ -75,15 +75,15 @@ impl WorkerDirectory {
             return Err(GatherError::NotEnded { dir });
         };
         let ended = rows.remove(at);
-        let shared = shared_as(&dir)?;
-        let crawl = match &shared {
-            Some(shared) => Some(shared.crawl.clone()),
+        let worker_file = worker_file(&dir)?;
+        let crawl = match &worker_file {
+            Some(file) => Some(file.crawl.clone()),
             None => text_of(&config, "frontier", "crawl").map(str::to_owned),
         };
         let crawl = crawl.filter(|name| !name.is_empty());
         let note = |key| text_of(&config, NOTES, key).map(str::to_owned);
         let row = GatheredWorkerRow {
-            worker: shared.map_or_else(|| name(&dir, &config), |shared| shared.worker),
+            worker: worker_file.map_or_else(|| name(&dir, &config), |file| file.worker),
             started: note("started"),
             last_started: note("last-started"),
             ended: match &ended.detail {
@@ -185,22 +185,21 @@ fn config(dir: &Path) -> Result<Table, GatherError> {
 
 /// The names of the crawl and the worker that a directory belongs to.
 #[derive(Deserialize)]
-struct SharedAs {
+struct WorkerFile {
     crawl: String,
     worker: String,
 }
 
 /// Reads the names of the crawl and the worker from a directory's state. Returns `None` if the
 /// state doesn't contain them.
-fn shared_as(dir: &Path) -> Result<Option<SharedAs>, GatherError> {
+fn worker_file(dir: &Path) -> Result<Option<WorkerFile>, GatherError> {
     let path = dir.join(WORKER_FILE);
     if !path.exists() {
         return Ok(None);
     }
     let text = read_text(&path, MAX_WORKER_BYTES).map_err(GatherError::io(&path))?;
-    let shared = serde_json::from_str(&text);
-    shared
-        .map(Some)
+    let file = serde_json::from_str(&text);
+    file.map(Some)
         .map_err(|error| GatherError::io(&path)(error.into()))
 }
 
