@@ -57,7 +57,7 @@ mod rules_recheck;
 mod sample_report;
 mod self_contained_page;
 mod site_faults;
-mod site_fix_checks;
+mod site_problem_checks;
 mod site_report;
 #[cfg(test)]
 mod test_crawl_builder;
@@ -79,8 +79,8 @@ pub use current_pages::{CurrentRow, CurrentRowSelector};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
 pub use explain::{
-    Explanation, IndexPresence, PendingReason, RandomWalkHits, SampleDrawPosition,
-    StateAvailability, TakenForUrl, UrlMention, explain,
+    Explanation, IndexPresence, PendingReason, RandomWalkHits, ReplacementUrl, SampleDrawPosition,
+    StateAvailability, UrlMention, explain,
 };
 pub use extraction_report::{
     ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,

@@ -10,7 +10,7 @@ use super::{FaultKind, PageFault, SiteFaultReport, UncheckedLink};
 use crate::number_format::{counted, grouped};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::self_contained_page::{HtmlTable, TableCell, checks, page};
-use crate::site_fix_checks::{MAX_ROWS, left_out, of_links};
+use crate::site_problem_checks::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.
 const KIND_WIDTH: usize = 13;

@@ -11,7 +11,7 @@ use crate::report_page::svg_plots::{PlotFigure, bars, rows_height};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::self_contained_page::{checks, fold, page};
 use crate::site_faults::SiteFaultReport;
-use crate::site_fix_checks::{of_links, of_pages};
+use crate::site_problem_checks::{of_links, of_pages};
 
 impl SiteReport {
     /// Renders a self-contained page. `faults` must be the faults of the same crawl.

@@ -16,9 +16,9 @@ use crate::site_report::{
 /// Returns the checks of a crawl's pages.
 pub(crate) fn of_pages(site: &SiteReport) -> Vec<SiteCheckResult> {
     vec![
-        texts(site, &TITLES),
-        texts(site, &DESCRIPTIONS),
-        texts(site, &HEADINGS),
+        text_check(site, &TITLES),
+        text_check(site, &DESCRIPTIONS),
+        text_check(site, &HEADINGS),
         images_without_text(site),
         slow(site),
         large(site),
@@ -33,9 +33,9 @@ pub(crate) fn of_pages(site: &SiteReport) -> Vec<SiteCheckResult> {
     ]
 }
 
-/// The texts of a check for a title, description or heading: each page should have one, and no two
-/// pages should share one.
-struct Texts {
+/// A check for a title, description or heading: each page should have one, and no two pages should
+/// share one.
+struct PageTextCheck {
     id: &'static str,
     title: &'static str,
     have: &'static str,
@@ -48,7 +48,7 @@ struct Texts {
     of: fn(&SiteReport) -> (&[String], &[SharedText]),
 }
 
-const TITLES: Texts = Texts {
+const TITLES: PageTextCheck = PageTextCheck {
     id: "titles",
     title: "Titles",
     have: "have no title, or share it with another page",
@@ -59,7 +59,7 @@ const TITLES: Texts = Texts {
     of: |site| (&site.without_title, &site.double_titles),
 };
 
-const DESCRIPTIONS: Texts = Texts {
+const DESCRIPTIONS: PageTextCheck = PageTextCheck {
     id: "descriptions",
     title: "Descriptions",
     have: "have no description, or share it with another page",
@@ -70,7 +70,7 @@ const DESCRIPTIONS: Texts = Texts {
     of: |site| (&site.without_description, &site.double_descriptions),
 };
 
-const HEADINGS: Texts = Texts {
+const HEADINGS: PageTextCheck = PageTextCheck {
     id: "headings",
     title: "Headings",
     have: "have no h1, or share it with another page",
@@ -81,29 +81,29 @@ const HEADINGS: Texts = Texts {
     of: |site| (&site.without_heading, &site.double_headings),
 };
 
-fn texts(site: &SiteReport, texts: &Texts) -> SiteCheckResult {
+fn text_check(site: &SiteReport, check: &PageTextCheck) -> SiteCheckResult {
     let origin = site.crawl.origin();
-    let (without, shared) = (texts.of)(site);
+    let (without, shared) = (check.of)(site);
     let sharing: usize = shared.iter().map(|text| text.pages.len()).sum();
     let findings = (!without.is_empty() || !shared.is_empty()).then(|| {
         html! {
-            @if !without.is_empty() { (url_table(texts.without, without, &origin)) }
-            @if !shared.is_empty() { (shared_table(texts.text, shared, &origin)) }
+            @if !without.is_empty() { (url_table(check.without, without, &origin)) }
+            @if !shared.is_empty() { (shared_table(check.text, shared, &origin)) }
         }
     });
     let affected = (without.len() + sharing) as u64;
     SiteCheckResult {
-        id: texts.id,
-        title: texts.title,
+        id: check.id,
+        title: check.title,
         measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
             of: "pages",
-            have: texts.have,
+            have: check.have,
             causes: None,
         }),
-        advice: texts.advice,
-        summary: format!("{} {}", counted(affected, "page", "pages"), texts.problem),
+        advice: check.advice,
+        summary: format!("{} {}", counted(affected, "page", "pages"), check.problem),
         findings,
     }
 }

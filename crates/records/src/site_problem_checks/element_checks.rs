@@ -79,10 +79,10 @@ fn image_link(image: &str, origin: &SiteOrigin) -> Markup {
 }
 
 pub(super) fn compression(site: &SiteReport) -> SiteCheckResult {
-    lacking(
+    missing_element(
         site,
         &site.uncompressed,
-        &Lacking {
+        &MissingElementCheck {
             id: "compression",
             title: "Compression",
             have: "of 1.4 kB or more were sent uncompressed",
@@ -94,10 +94,10 @@ pub(super) fn compression(site: &SiteReport) -> SiteCheckResult {
 }
 
 pub(super) fn viewport(site: &SiteReport) -> SiteCheckResult {
-    lacking(
+    missing_element(
         site,
         &site.without_viewport,
-        &Lacking {
+        &MissingElementCheck {
             id: "viewport",
             title: "Phones",
             have: "have no viewport",
@@ -110,10 +110,10 @@ pub(super) fn viewport(site: &SiteReport) -> SiteCheckResult {
 }
 
 pub(super) fn language(site: &SiteReport) -> SiteCheckResult {
-    lacking(
+    missing_element(
         site,
         &site.without_language,
-        &Lacking {
+        &MissingElementCheck {
             id: "language",
             title: "Language",
             have: "have no language",
@@ -124,8 +124,8 @@ pub(super) fn language(site: &SiteReport) -> SiteCheckResult {
     )
 }
 
-/// The texts of a check that lists the pages without some element that every page should have.
-struct Lacking {
+/// A check that lists the pages without some element that every page should have.
+struct MissingElementCheck {
     id: &'static str,
     title: &'static str,
     have: &'static str,
@@ -135,25 +135,29 @@ struct Lacking {
     advice: &'static str,
 }
 
-fn lacking(site: &SiteReport, pages: &[String], what: &Lacking) -> SiteCheckResult {
+fn missing_element(
+    site: &SiteReport,
+    pages: &[String],
+    check: &MissingElementCheck,
+) -> SiteCheckResult {
     let affected = pages.len() as u64;
     let note = template_note(affected, site.read_pages());
     SiteCheckResult {
-        id: what.id,
-        title: what.title,
+        id: check.id,
+        title: check.title,
         measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
             of: "pages",
-            have: what.have,
+            have: check.have,
             causes: None,
         }),
-        advice: what.advice,
-        summary: format!("{} {}", counted(affected, "page", "pages"), what.problem),
+        advice: check.advice,
+        summary: format!("{} {}", counted(affected, "page", "pages"), check.problem),
         findings: (!pages.is_empty()).then(|| {
             html! {
                 @if let Some(note) = note { p { strong { (note) } } }
-                (url_table(what.table, pages, &site.crawl.origin()))
+                (url_table(check.table, pages, &site.crawl.origin()))
             }
         }),
     }

@@ -41,34 +41,34 @@ pub(crate) fn of_links(
         [] => &FaultKind::ALL[..],
         ref kinds => kinds,
     };
-    let is_searched = |links: &&Links| links.kinds.iter().any(|kind| kinds.contains(kind));
-    for links in LINKS.iter().filter(is_searched) {
-        let links_to = Targets::of(faults, links.kinds);
-        let is_redirect = links.kinds.contains(&FaultKind::Redirect);
+    let is_searched = |check: &&LinkCheck| check.kinds.iter().any(|kind| kinds.contains(kind));
+    for check in LINK_CHECKS.iter().filter(is_searched) {
+        let links_to = Targets::of(faults, check.kinds);
+        let is_redirect = check.kinds.contains(&FaultKind::Redirect);
         let chains = site.filter(|_| is_redirect);
         let chains = chains.map_or(&[][..], |site| site.redirect_chains.as_slice());
         let findings = (!links_to.targets.is_empty() || !chains.is_empty()).then(|| {
             html! {
-                @if !links_to.targets.is_empty() { (links_to.table(links, graded, &origin)) }
+                @if !links_to.targets.is_empty() { (links_to.table(check, graded, &origin)) }
                 @if !chains.is_empty() { (chain_table(chains, &origin)) }
             }
         });
         checks.push(SiteCheckResult {
-            id: links.id,
-            title: links.title,
+            id: check.id,
+            title: check.title,
             // Faults that a baseline lists are not in `faults`, so the share of affected pages is
             // unknown.
             measure: (faults.known == 0).then_some(ProblemShare {
                 affected: links_to.pages,
                 items: graded,
                 of: "pages",
-                have: links.have,
-                causes: (!links_to.targets.is_empty()).then(|| links_to.counted(links)),
+                have: check.have,
+                causes: (!links_to.targets.is_empty()).then(|| links_to.counted(check)),
             }),
-            advice: links.advice,
+            advice: check.advice,
             summary: match links_to.targets.is_empty() {
                 true => counted(chains.len() as u64, "redirect chain", "redirect chains"),
-                false => links_to.summary(links),
+                false => links_to.summary(check),
             },
             findings,
         });
@@ -77,7 +77,7 @@ pub(crate) fn of_links(
 }
 
 /// A check of links, for faults of some kinds.
-struct Links {
+struct LinkCheck {
     id: &'static str,
     title: &'static str,
     kinds: &'static [FaultKind],
@@ -89,8 +89,8 @@ struct Links {
     columns: [&'static str; 3],
 }
 
-const LINKS: &[Links] = &[
-    Links {
+const LINK_CHECKS: &[LinkCheck] = &[
+    LinkCheck {
         id: "broken-links",
         title: "Broken links",
         kinds: &[FaultKind::Broken, FaultKind::Unreachable],
@@ -99,7 +99,7 @@ const LINKS: &[Links] = &[
         target: ["broken address", "broken addresses"],
         columns: ["broken link", "answer", "pages to fix"],
     },
-    Links {
+    LinkCheck {
         id: "redirects",
         title: "Redirects to update",
         kinds: &[FaultKind::Redirect],
@@ -108,7 +108,7 @@ const LINKS: &[Links] = &[
         target: ["moved address", "moved addresses"],
         columns: ["old address", "new address", "pages to fix"],
     },
-    Links {
+    LinkCheck {
         id: "anchors",
         title: "Links to missing anchors",
         kinds: &[FaultKind::Fragment, FaultKind::TextFragment],
@@ -117,7 +117,7 @@ const LINKS: &[Links] = &[
         target: ["missing anchor", "missing anchors"],
         columns: ["link", "problem", "pages to fix"],
     },
-    Links {
+    LinkCheck {
         id: "insecure",
         title: "Insecure resources",
         kinds: &[FaultKind::Mixed],
@@ -162,22 +162,22 @@ impl<'f> Targets<'f> {
         }
     }
 
-    fn counted(&self, links: &Links) -> String {
-        let [one, more] = links.target;
+    fn counted(&self, check: &LinkCheck) -> String {
+        let [one, more] = check.target;
         counted(self.targets.len() as u64, one, more)
     }
 
-    fn summary(&self, links: &Links) -> String {
+    fn summary(&self, check: &LinkCheck) -> String {
         let pages = counted(self.linked_from, "page", "pages");
         match self.linked_from {
-            0 => self.counted(links),
-            _ => format!("{} on {pages}", self.counted(links)),
+            0 => self.counted(check),
+            _ => format!("{} on {pages}", self.counted(check)),
         }
     }
 
     /// Renders the targets with the pages to fix. `graded` is the number of pages that were
     /// checked.
-    fn table(&self, links: &Links, graded: u64, origin: &SiteOrigin) -> Markup {
+    fn table(&self, check: &LinkCheck, graded: u64, origin: &SiteOrigin) -> Markup {
         let rows = self.targets.iter().take(MAX_ROWS);
         let rows = rows.map(|((to, why), faults)| {
             vec![
@@ -187,8 +187,8 @@ impl<'f> Targets<'f> {
             ]
         });
         HtmlTable {
-            name: links.title,
-            columns: &links.columns,
+            name: check.title,
+            columns: &check.columns,
             rows: rows.collect(),
             more: left_out(self.targets.len()),
         }
