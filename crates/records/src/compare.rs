@@ -273,14 +273,14 @@ fn rounds(report: &CrawlReport) -> u32 {
 
 /// A page reduced for comparison: the hashes of its status (or failure) and of its payload digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Outline {
+struct PageHashes {
     answer: u64,
     digest: Option<u64>,
 }
 
-impl Outline {
-    fn of(row: &PageRow) -> Outline {
-        Outline {
+impl PageHashes {
+    fn of(row: &PageRow) -> PageHashes {
+        PageHashes {
             answer: key(&answer(row)),
             digest: row.digest.as_deref().map(key),
         }
@@ -303,7 +303,7 @@ fn page_differences(
     let mut differences = PageDifferences::default();
     let mut of_a = HashMap::new();
     for_latest(a, latest_a, |row| match latest_b.knows(&row.url) {
-        true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
+        true => drop(of_a.insert(key(&row.url), PageHashes::of(&row))),
         false => differences.only_a.push(row.url),
     })?;
     // The status and digest of each row of B that differs from A's row of the same URL.
@@ -311,7 +311,7 @@ fn page_differences(
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {
             differences.both += 1;
-            if *of_a != Outline::of(&row) {
+            if *of_a != PageHashes::of(&row) {
                 differing.insert(key(&row.url), (answer(&row), row.digest));
             }
         }

@@ -89,7 +89,7 @@ pub struct Explanation {
     /// The other spelling that the crawl fetches in place of the URL. Only set if the URL is
     /// unknown or undetermined.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub taken_for: Option<TakenForUrl>,
+    pub taken_for: Option<ReplacementUrl>,
     /// A page that contains the URL, the element, and the setting that keeps the URL from being
     /// fetched. Only set if the URL is unknown or undetermined.
     pub named_by: Option<UrlMention>,
@@ -138,7 +138,7 @@ pub enum IndexPresence {
 /// The URL that the crawl fetches in place of another spelling of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct TakenForUrl {
+pub struct ReplacementUrl {
     /// The URL.
     pub url: String,
     /// Whether the crawl has fetched the URL.
@@ -300,7 +300,7 @@ pub fn explain(
     if !explanation.is_known() {
         let latest = LatestRows::read(dir)?;
         let replacement = LinkSpellings::read(dir)?.fetched_as(url, |url| latest.knows(url));
-        explanation.taken_for = replacement.map(|replacement| TakenForUrl {
+        explanation.taken_for = replacement.map(|replacement| ReplacementUrl {
             is_fetched: latest.knows(replacement.as_str()),
             url: replacement.to_string(),
         });

@@ -192,8 +192,8 @@ pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<Missi
 }
 
 /// The meaning of a row of `pages.jsonl` for the coverage of its host.
-enum Served<'r> {
-    Yes,
+enum UrlCoverage<'r> {
+    Served,
     NotFound(&'r str),
     Refused(&'r str),
     Missing(MissingReason, &'r str),
@@ -204,25 +204,25 @@ impl HostOutcomeCounts {
     pub(crate) fn page(&mut self, row: &PageRow, is_sitemap: bool) {
         self.is_asked |= row.status.is_some();
         let status = row.status.map(|status| status.to_string());
-        match served(row, status.as_deref().unwrap_or_default()) {
-            Served::Yes => {
+        match url_coverage(row, status.as_deref().unwrap_or_default()) {
+            UrlCoverage::Served => {
                 self.refused_in_a_row = 0;
                 self.served += u64::from(!is_sitemap);
                 self.fetched += u64::from(!is_sitemap);
             }
-            Served::NotFound(_) if is_sitemap => self.refused_in_a_row = 0,
-            Served::NotFound(status) => {
+            UrlCoverage::NotFound(_) if is_sitemap => self.refused_in_a_row = 0,
+            UrlCoverage::NotFound(status) => {
                 self.refused_in_a_row = 0;
                 self.served += 1;
                 *self.not_found.entry(status.to_owned()).or_default() += 1;
             }
-            Served::Refused(word) => {
+            UrlCoverage::Refused(word) => {
                 // A login page is not a sign that the host blocks the crawl, because many links may
                 // lead to the same login form.
                 self.refused_in_a_row += u64::from(word != "login_page");
                 self.note(MissingReason::Refused, word, 1);
             }
-            Served::Missing(reason, word) => {
+            UrlCoverage::Missing(reason, word) => {
                 let is_in_part = matches!(row.status, Some(200..=299)) && !is_sitemap;
                 self.fetched += u64::from(is_in_part);
                 self.note(reason, word, 1);
@@ -306,24 +306,26 @@ impl HostOutcomeCounts {
     }
 }
 
-fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
+fn url_coverage<'r>(row: &'r PageRow, status: &'r str) -> UrlCoverage<'r> {
     // Keep only the name of an error. The text after it comes from libraries, so it would split
     // equal errors into many counts.
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
     match (row.status, error) {
-        _ if is_obstacle(error.unwrap_or_default()) => Served::Refused(row.outcome()),
-        (Some(code), _) if REFUSED.contains(&code) => Served::Refused(status),
-        (Some(code), _) if NO_SUCH_PAGE.contains(&code) => Served::NotFound(status),
-        (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
-        (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
-        (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
+        _ if is_obstacle(error.unwrap_or_default()) => UrlCoverage::Refused(row.outcome()),
+        (Some(code), _) if REFUSED.contains(&code) => UrlCoverage::Refused(status),
+        (Some(code), _) if NO_SUCH_PAGE.contains(&code) => UrlCoverage::NotFound(status),
+        (_, Some(error)) if CUT.contains(&error) => {
+            UrlCoverage::Missing(MissingReason::Limits, error)
+        }
+        (_, Some(error)) if row.is_failed() => UrlCoverage::Missing(MissingReason::Errors, error),
+        (None, _) => UrlCoverage::Missing(MissingReason::Errors, "no answer"),
         // The server sent a 304, although the crawl has no stored page that it could confirm.
         (Some(304), _) if row.outcome() != "unmodified" => {
-            Served::Missing(MissingReason::Errors, status)
+            UrlCoverage::Missing(MissingReason::Errors, status)
         }
-        (Some(200..=399), _) => Served::Yes,
-        _ => Served::Missing(MissingReason::Errors, status),
+        (Some(200..=399), _) => UrlCoverage::Served,
+        _ => UrlCoverage::Missing(MissingReason::Errors, status),
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) struct LastSampledRows {
 
 #[derive(Clone, Copy, Debug)]
 struct SampledPage {
-    part: Part,
+    role: SampleRole,
     /// The last response. If that was a 304, the last page or redirect, which the 304 confirms.
     last: SampledResponse,
     /// The last response that was a page or a redirect. `None` if there was none.
@@ -104,7 +104,7 @@ struct SampledResponse {
 
 /// The role of a page in the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum SampleRole {
     Certain,
     /// The page was drawn in the stratum with this index.
     Drawn(usize),
@@ -132,15 +132,15 @@ impl LastSampledRows {
         let Some(sample) = &row.sample else {
             return;
         };
-        let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
+        let role = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
             // If `drawn` is 0 or exceeds `of`, the row is damaged, because no draw produces such
             // numbers. A damaged row doesn't count as drawn.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
-                Part::Drawn(self.stratum(stratum, drawn, of))
+                SampleRole::Drawn(self.stratum(stratum, drawn, of))
             }
-            (_, _, _, Some(1.0)) => Part::Certain,
-            _ if sample.how == "walk" => Part::Walked,
-            _ => Part::Target,
+            (_, _, _, Some(1.0)) => SampleRole::Certain,
+            _ if sample.how == "walk" => SampleRole::Walked,
+            _ => SampleRole::Target,
         };
         let response = SampledResponse {
             status: row.status,
@@ -156,7 +156,7 @@ impl LastSampledRows {
             (Some(304), Some(full)) => full,
             _ => response,
         };
-        self.by_url.insert(key, SampledPage { part, last, full });
+        self.by_url.insert(key, SampledPage { role, last, full });
     }
 
     fn stratum(&mut self, name: &str, drawn: u64, of: u64) -> usize {
@@ -188,15 +188,17 @@ impl LastSampledRows {
 
     /// Returns the sample and its estimates; `None` if no row belongs to a sample.
     pub(crate) fn report(&self) -> Option<SampleReport> {
-        let is_drawn = |page: &SampledPage| page.part != Part::Walked;
+        let is_drawn = |page: &SampledPage| page.role != SampleRole::Walked;
         if !self.by_url.values().any(is_drawn) {
             return None;
         }
         let units = self.by_url.values();
-        let certain = units.filter(|page| page.part == Part::Certain).count() as u64;
+        let certain = units
+            .filter(|page| page.role == SampleRole::Certain)
+            .count() as u64;
         let sum = |sum: u64, pages: u64| sum.saturating_add(pages);
         let drawn = self.strata.iter().map(|(_, drawn, _)| *drawn).fold(0, sum);
-        let is_drawn = |page: &&SampledPage| matches!(page.part, Part::Drawn(_));
+        let is_drawn = |page: &&SampledPage| matches!(page.role, SampleRole::Drawn(_));
         let rows = self.by_url.values().filter(is_drawn).count() as u64;
         let frame = self.strata.iter().map(|(_, _, of)| *of).fold(0, sum);
         Some(SampleReport {
@@ -217,7 +219,7 @@ impl LastSampledRows {
         let mut statuses: BTreeMap<String, Vec<InclusionProbability<'_>>> = BTreeMap::new();
         let mut types: BTreeMap<String, Vec<InclusionProbability<'_>>> = BTreeMap::new();
         for page in self.by_url.values() {
-            let Some(probability) = self.probability(page.part) else {
+            let Some(probability) = self.probability(page.role) else {
                 continue;
             };
             statuses
@@ -259,11 +261,11 @@ impl LastSampledRows {
         }
     }
 
-    fn probability(&self, part: Part) -> Option<InclusionProbability<'_>> {
-        match part {
-            Part::Target | Part::Walked => None,
-            Part::Certain => Some(InclusionProbability::Certain),
-            Part::Drawn(number) => {
+    fn probability(&self, role: SampleRole) -> Option<InclusionProbability<'_>> {
+        match role {
+            SampleRole::Target | SampleRole::Walked => None,
+            SampleRole::Certain => Some(InclusionProbability::Certain),
+            SampleRole::Drawn(number) => {
                 let (stratum, drawn, of) = self.strata.get(number)?;
                 let (drawn, of) = (*drawn, *of);
                 Some(InclusionProbability::Drawn { stratum, drawn, of })

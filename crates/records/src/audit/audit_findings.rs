@@ -47,13 +47,13 @@ pub(super) struct AuditFindings {
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
     /// The gaps in `requests.jsonl` where rows are missing, in line order.
-    lost: Vec<Lost>,
+    gaps: Vec<MissingRows>,
 }
 
 /// A place in `requests.jsonl` where rows are missing: a group of malformed lines, or the end of a
 /// file that was cut short. Any missing row may have been a robots.txt response.
 #[derive(Clone, Copy, Debug)]
-struct Lost {
+struct MissingRows {
     /// The number of the last malformed line of the gap.
     line: u64,
     /// When the request in the row before the gap ended, in milliseconds since 1970. The lost
@@ -66,31 +66,31 @@ pub(super) const ROW_LOST: &str = "needs a lost row of requests.jsonl";
 impl AuditFindings {
     /// Records that `line` is malformed. `after` is when the request in the row before it ended.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // If the clock was set back, lower the times of earlier gaps so that `lost` stays sorted by
+        // If the clock was set back, lower the times of earlier gaps so that `gaps` stays sorted by
         // time.
-        for lost in self
-            .lost
+        for gap in self
+            .gaps
             .iter_mut()
             .rev()
-            .take_while(|lost| lost.after > after)
+            .take_while(|gap| gap.after > after)
         {
-            lost.after = after;
+            gap.after = after;
         }
-        let count = self.lost.len();
-        match self.lost.last_mut() {
+        let count = self.gaps.len();
+        match self.gaps.last_mut() {
             // Merge the new gap with the last one. This is safe, because it can only leave more
             // checks undecided.
             Some(last) if last.after == after || count == MAX_LOST => last.line = line,
-            _ => self.lost.push(Lost { line, after }),
+            _ => self.gaps.push(MissingRows { line, after }),
         }
     }
 
     /// Returns whether a robots.txt response that the crawl knew at `moment` may be lost. Considers
     /// only lines after line `behind`, or all lines if `behind` is `None`.
     pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
-        let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
-        let first = self.lost.get(first);
-        first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
+        let first = self.gaps.partition_point(|gap| Some(gap.line) <= behind);
+        let first = self.gaps.get(first);
+        first.is_some_and(|gap| gap.after <= moment.saturating_add(SETTLING_MS))
     }
 
     /// Turns a breach into an undecided check if a lost row may contain the robots.txt response

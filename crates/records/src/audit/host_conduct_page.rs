@@ -34,7 +34,7 @@ struct Conduct<'a> {
     added: Vec<u64>,
     /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
     /// hash of the request's URL and start (see [`key`]).
-    pages: HashMap<u64, KeptPage>,
+    pages: HashMap<u64, PageVerdict>,
     /// The robots.txt responses, in the order in which they ended.
     copies: Vec<RobotsText>,
     /// The responses in `copies`, as the audit judges them.
@@ -47,7 +47,7 @@ struct Conduct<'a> {
 }
 
 /// The robots.txt verdict on a page, and a description of the copy that the crawl kept.
-struct KeptPage {
+struct PageVerdict {
     robots: Option<RobotsVerdict>,
     words: String,
 }
@@ -111,7 +111,7 @@ pub fn conduct_page(
     let mut hops: Vec<RequestRow> = hops.filter(|row| row.purpose == "hop").collect();
     hops.sort_by_key(|row| row.start);
     let conduct = Conduct {
-        pages: kept_pages(dir, &own)?,
+        pages: page_verdicts(dir, &own)?,
         copies: copies(&mut responses, &own, &hops)?,
         responses,
         settings,
@@ -142,12 +142,15 @@ fn responses(
     Ok(responses)
 }
 
-fn kept_pages(dir: &Path, requests: &[RequestRow]) -> Result<HashMap<u64, KeptPage>, RecordsError> {
+fn page_verdicts(
+    dir: &Path,
+    requests: &[RequestRow],
+) -> Result<HashMap<u64, PageVerdict>, RecordsError> {
     let keys: HashSet<u64> = requests
         .iter()
         .map(|row| key(&row.url, row.start))
         .collect();
-    let mut kept = HashMap::new();
+    let mut verdicts = HashMap::new();
     for row in pages(dir)? {
         let Some(row) = readable(row)? else {
             continue;
@@ -156,10 +159,10 @@ fn kept_pages(dir: &Path, requests: &[RequestRow]) -> Result<HashMap<u64, KeptPa
         if keys.contains(&key) {
             let words = kept_words(&row);
             let robots = row.robots;
-            kept.insert(key, KeptPage { robots, words });
+            verdicts.insert(key, PageVerdict { robots, words });
         }
     }
-    Ok(kept)
+    Ok(verdicts)
 }
 
 fn kept_words(row: &PageRow) -> String {

@@ -12,7 +12,7 @@ use crate::link_spellings::LinkSpellings;
 /// The targets to search for, and the links found.
 #[derive(Debug)]
 pub(super) struct BrokenLinkSearch<'a> {
-    goals: HashMap<String, Goal>,
+    targets: HashMap<String, BrokenTarget>,
     /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
     spellings: LinkSpellings,
@@ -20,7 +20,7 @@ pub(super) struct BrokenLinkSearch<'a> {
 }
 
 #[derive(Clone, Debug)]
-struct Goal {
+struct BrokenTarget {
     /// The index of the broken page that a target leads to.
     page: usize,
     /// The redirects from the target to the broken page, starting with the target itself. Empty if
@@ -36,27 +36,27 @@ impl<'a> BrokenLinkSearch<'a> {
         latest: &'a LatestRows,
     ) -> BrokenLinkSearch<'a> {
         let backwards = redirects.backwards();
-        let mut goals = HashMap::new();
+        let mut targets = HashMap::new();
         for (page, broken) in pages.iter().enumerate() {
-            let goal = Goal {
+            let target = BrokenTarget {
                 page,
                 through: Vec::new(),
             };
-            let mut open = vec![(broken.url.as_str(), goal)];
-            while let Some((url, goal)) = open.pop() {
-                goals.insert(url.to_owned(), goal.clone());
+            let mut open = vec![(broken.url.as_str(), target)];
+            while let Some((url, target)) = open.pop() {
+                targets.insert(url.to_owned(), target.clone());
                 let before = backwards.get(url).into_iter().flatten();
-                for from in before.filter(|from| !goals.contains_key(**from)) {
+                for from in before.filter(|from| !targets.contains_key(**from)) {
                     let chain = [(*from).to_owned()].into_iter();
-                    let through = chain.chain(goal.through.iter().cloned()).collect();
-                    if goal.through.len() < MAX_CHAIN {
-                        open.push((from, Goal { page, through }));
+                    let through = chain.chain(target.through.iter().cloned()).collect();
+                    if target.through.len() < MAX_CHAIN {
+                        open.push((from, BrokenTarget { page, through }));
                     }
                 }
             }
         }
         BrokenLinkSearch {
-            goals,
+            targets,
             links: vec![BTreeSet::new(); pages.len()],
             spellings,
             latest,
@@ -64,7 +64,7 @@ impl<'a> BrokenLinkSearch<'a> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.goals.is_empty()
+        self.targets.is_empty()
     }
 
     /// Adds a link of a page if it leads to a broken page.
@@ -75,22 +75,22 @@ impl<'a> BrokenLinkSearch<'a> {
         rel: impl FnOnce() -> Option<String>,
         text: Option<&str>,
     ) {
-        let goal = match self.goals.get(to.as_str()) {
-            Some(goal) => goal,
+        let target = match self.targets.get(to.as_str()) {
+            Some(target) => target,
             None => {
-                let is_known = |url: &str| self.latest.knows(url) || self.goals.contains_key(url);
+                let is_known = |url: &str| self.latest.knows(url) || self.targets.contains_key(url);
                 let replacement = self.spellings.fetched_as(to, is_known);
-                match replacement.and_then(|url| self.goals.get(url.as_str())) {
-                    Some(goal) => goal,
+                match replacement.and_then(|url| self.targets.get(url.as_str())) {
+                    Some(target) => target,
                     None => return,
                 }
             }
         };
-        self.links[goal.page].insert(BrokenLink {
+        self.links[target.page].insert(BrokenLink {
             page: page.to_owned(),
             text: text.map(str::to_owned),
             rel: rel(),
-            through: goal.through.clone(),
+            through: target.through.clone(),
         });
     }
 
@@ -103,23 +103,23 @@ impl<'a> BrokenLinkSearch<'a> {
         redirects: &RedirectTargets,
         may_stand: impl Fn(&str) -> bool,
     ) {
-        let goals = &self.goals;
-        for goal in goals.values() {
-            let via = match goal.through.first() {
+        let targets = &self.targets;
+        for target in targets.values() {
+            let via = match target.through.first() {
                 Some(redirect) => redirects.via(redirect),
-                None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
+                None => pages.get(target.page).and_then(|page| page.via.as_deref()),
             };
             // Skip a `via` page that is itself a target of this search. If it redirects, it is a
             // part of the chain, and another iteration handles the page that led to it.
-            let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
-            let (page, through) = match (page, goal.through.split_first()) {
-                (Some(page), _) => (page, &goal.through[..]),
+            let page = via.filter(|via| !targets.contains_key(*via) && may_stand(via));
+            let (page, through) = match (page, target.through.split_first()) {
+                (Some(page), _) => (page, &target.through[..]),
                 // The target is a seed that redirects, and nothing links to the seed. So list the
                 // seed itself.
                 (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
                 _ => continue,
             };
-            let links = &mut self.links[goal.page];
+            let links = &mut self.links[target.page];
             let is_known = |link: &BrokenLink| link.page == page && link.through == through;
             if !links.iter().any(is_known) {
                 links.insert(BrokenLink {

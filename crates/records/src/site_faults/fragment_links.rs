@@ -21,11 +21,11 @@ const DIRECTIVES: &str = ":~:";
 /// Links with fragments, by target page.
 #[derive(Debug, Default)]
 pub(super) struct FragmentLinks {
-    by_target: HashMap<u64, BTreeSet<Wanted>>,
+    by_target: HashMap<u64, BTreeSet<FragmentLink>>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Wanted {
+struct FragmentLink {
     page: String,
     /// The link as on the page, with its fragment.
     to: String,
@@ -52,7 +52,7 @@ impl FragmentLinks {
         self.by_target
             .entry(key(target))
             .or_default()
-            .insert(Wanted {
+            .insert(FragmentLink {
                 page: page.to_string(),
                 to,
                 fragment: fragment.to_owned(),
@@ -75,7 +75,7 @@ impl FragmentLinks {
             if !latest.is_body(&row, rows.line()) {
                 continue;
             }
-            let Some(wanted) = self.by_target.remove(&key(&row.url)) else {
+            let Some(links) = self.by_target.remove(&key(&row.url)) else {
                 continue;
             };
             let content_type = row.content_type.as_deref();
@@ -84,7 +84,7 @@ impl FragmentLinks {
                 matches!(document_kind(content_type, body), ContentKind::Html)
             };
             if let Some(body) = body.filter(html) {
-                check_page(&body, content_type, wanted, faults);
+                check_page(&body, content_type, links, faults);
             }
         }
         Ok(())
@@ -94,12 +94,12 @@ impl FragmentLinks {
 fn check_page(
     body: &[u8],
     content_type: Option<&str>,
-    wanted: BTreeSet<Wanted>,
+    links: BTreeSet<FragmentLink>,
     faults: &mut Vec<PageFault>,
 ) {
     let anchors = read_anchors(&DecodedPage::decode(body, content_type));
     let mut passages = None;
-    for link in wanted {
+    for link in links {
         let (id, directives) = match link.fragment.split_once(DIRECTIVES) {
             Some((id, directives)) => (id, directives),
             None => (link.fragment.as_str(), ""),
