@@ -6,7 +6,7 @@ use std::path::Path;
 use crawl_archive::UrlFilePathAssigner;
 use crawl_extractor::essence;
 use crawl_records::{
-    CurrentRow, CurrentRowSelector, LinkSpellings, PageRow, RecordsError, location_fragment,
+    CurrentRow, CurrentRowSelector, LinkReplacementRules, PageRow, RecordsError, location_fragment,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -20,7 +20,7 @@ const MAX_REDIRECTS: usize = 32;
 pub(crate) struct MirrorFileMap {
     names: UrlFilePathAssigner,
     redirects: HashMap<Box<str>, Redirect>,
-    spellings: LinkSpellings,
+    replacement_rules: LinkReplacementRules,
 }
 
 #[derive(Debug)]
@@ -96,11 +96,11 @@ impl MirrorFileMap {
             );
         }
         names.settle();
-        let spellings = current.link_spellings()?;
+        let replacement_rules = current.link_replacement_rules()?;
         let files = MirrorFileMap {
             names,
             redirects,
-            spellings,
+            replacement_rules,
         };
         Ok((files, left_out))
     }
@@ -116,7 +116,7 @@ impl MirrorFileMap {
         self.after_redirects(url.as_str()).or_else(|| {
             let is_known =
                 |url: &str| self.names.get(url).is_some() || self.redirects.contains_key(url);
-            let spelling = self.spellings.fetched_as(url, is_known)?;
+            let spelling = self.replacement_rules.fetched_as(url, is_known)?;
             self.after_redirects(spelling.as_str())
         })
     }

@@ -10,7 +10,7 @@ use crawl_archive::{Timestamp, WarcRecord, dom_at, find_response, read_dom, read
 use crawl_extractor::effective_content_type;
 use crawl_weburl::canonicalize;
 
-use crate::broken::{LatestRows, key};
+use crate::broken_links::{LatestRows, key};
 use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
 use crate::row_file_reader::pages;

@@ -11,7 +11,7 @@ use crawl_archive::rows::PageRow;
 use serde::{Deserialize, Serialize};
 
 use self::round_request_totals::RoundRequestTotals;
-use crate::broken::{LatestRows, key};
+use crate::broken_links::{LatestRows, key};
 use crate::error::RecordsError;
 use crate::host_coverage::HostCoverage;
 use crate::host_reports::HostReport;

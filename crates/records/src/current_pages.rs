@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::PageRow;
 
-use crate::broken::LatestRows;
+use crate::broken_links::LatestRows;
 use crate::error::RecordsError;
-use crate::link_spellings::LinkSpellings;
+use crate::link_replacement_rules::LinkReplacementRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 
@@ -71,8 +71,8 @@ impl CurrentRowSelector {
     ///
     /// # Errors
     /// [`RecordsError`] if a row file can't be read.
-    pub fn link_spellings(&self) -> Result<LinkSpellings, RecordsError> {
-        LinkSpellings::read(&self.dir)
+    pub fn link_replacement_rules(&self) -> Result<LinkReplacementRules, RecordsError> {
+        LinkReplacementRules::read(&self.dir)
     }
 }
 

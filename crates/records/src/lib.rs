@@ -4,11 +4,11 @@
 //! [`pages`], [`requests`], [`excluded`] and [`links`] iterate over the row files. [`report()`]
 //! sums them up as a [`CrawlReport`], and [`write_report`] writes it to the directory as
 //! `report.json`. [`explain()`] collects everything that records and stored state contain about one
-//! URL. [`coverage()`] judges whether a host was crawled completely. [`broken()`] lists broken
-//! pages with the links to them. [`changes()`] lists the pages that were new, changed or gone in
-//! the last round. [`compare()`] lists the differences between two crawls. [`audit()`] checks the
-//! crawl against the rules it had to follow. The crate never fetches anything. The only files it
-//! writes are the report, its host rows, and the result of a recheck ([`write_recheck`]).
+//! URL. [`coverage()`] judges whether a host was crawled completely. [`broken_links()`] lists
+//! broken pages with the links to them. [`changes()`] lists the pages that were new, changed or
+//! gone in the last round. [`compare()`] lists the differences between two crawls. [`audit()`]
+//! checks the crawl against the rules it had to follow. The crate never fetches anything. The only
+//! files it writes are the report, its host rows, and the result of a recheck ([`write_recheck`]).
 //!
 //! ```
 //! use crawl_records::{pages, report};
@@ -27,7 +27,7 @@
 mod archived_pages;
 mod audit;
 mod bot_page;
-mod broken;
+mod broken_links;
 mod compare;
 mod current_pages;
 mod decoded_body;
@@ -38,11 +38,12 @@ mod header_fields;
 mod histograms;
 mod host_coverage;
 mod host_reports;
-mod link_spellings;
+mod link_replacement_rules;
 mod number_format;
 mod plan;
 mod plot_data;
 mod problem_grade;
+mod random_walk_report;
 mod recognize_directory;
 mod report;
 mod report_files;
@@ -61,15 +62,14 @@ mod site_problem_checks;
 mod site_report;
 #[cfg(test)]
 mod test_crawl_builder;
-mod walk_report;
 
 pub use archived_pages::{
     ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived, read_as_sent,
 };
 pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_message};
 pub use bot_page::CrawlerDescription;
-pub use broken::{
-    BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken, location_fragment,
+pub use broken_links::{
+    BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken_links, location_fragment,
 };
 pub use compare::{
     ComparedCrawlTotals, ComparedHost, CrawlComparison, ExclusionRuleDifference, HostDifference,
@@ -92,12 +92,13 @@ pub use host_coverage::{
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
-pub use link_spellings::LinkSpellings;
+pub use link_replacement_rules::LinkReplacementRules;
 pub use number_format::{counted, grouped, size};
 pub use plan::{
     BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan, OriginDelayAndUsage,
     PageBudgets, PlanSettings, plan,
 };
+pub use random_walk_report::{RandomWalkReport, VisitedPage};
 pub use recognize_directory::{seeds_of, stored_settings};
 pub use report::{
     BrokenPagesSummary, CrawlReport, CrawlSettings, ExcludedCounts, LabelCounts,
@@ -132,7 +133,6 @@ pub use site_report::{
     PageWithoutAltTexts, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,
     site,
 };
-pub use walk_report::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{
     ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RequestRow, RobotsVerdict,

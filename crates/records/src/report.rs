@@ -14,12 +14,12 @@ use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
 use crate::host_reports::{HostReport, HostReportCollector};
 use crate::number_format::grouped;
+use crate::random_walk_report::{RandomWalkReport, WalkVisitCounter};
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::ExclusionsInForce;
 use crate::round_row_filter::RoundSelection;
 use crate::row_file_reader::{pages, requests, waiting};
 use crate::sample_report::{LastSampledRows, SampleReport};
-use crate::walk_report::{WalkReport, WalkVisitCounter};
 
 pub use unfetched_counts::{ExcludedCounts, PendingCounts};
 
@@ -36,7 +36,8 @@ pub struct CrawlReport {
     pub crawl: CrawlSettings,
     /// Page counts. Each URL is counted once, by its last visit.
     pub pages: PageCounts,
-    /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
+    /// Pages whose last row is broken; [`broken_links()`](crate::broken_links()) finds the links to
+    /// them.
     #[serde(default)]
     pub broken: BrokenPagesSummary,
     /// Counts of the URLs whose row in `excluded.jsonl` is still in force.
@@ -52,7 +53,7 @@ pub struct CrawlReport {
     pub sample: Option<SampleReport>,
     /// The random walk, if the crawl is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub walk: Option<WalkReport>,
+    pub walk: Option<RandomWalkReport>,
     /// The fields that rules found in pages, if the crawl has rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction: Option<ExtractionReport>,

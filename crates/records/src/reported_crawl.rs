@@ -8,7 +8,7 @@ use crawl_weburl::{canonicalize, safe_line};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::LatestRows;
+use crate::broken_links::LatestRows;
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped};
 use crate::report::CrawlSettings;
@@ -186,7 +186,7 @@ mod tests {
     use serde_json::json;
 
     use super::ReportedCrawlSummary;
-    use crate::broken::LatestRows;
+    use crate::broken_links::LatestRows;
     use crate::test_crawl_builder::TestCrawlBuilder;
 
     fn read(rows: &[(&str, &str)], waiting: &[serde_json::Value]) -> ReportedCrawlSummary {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow};
 
-use crate::broken::key;
+use crate::broken_links::key;
 use crate::error::RecordsError;
 use crate::host_reports::LastRowLineSet;
 use crate::row_file_reader::{RowFileReader, excluded, pages, round_of_last_run};

@@ -17,9 +17,9 @@ use crawl_extractor::{Link, LinkElement, LinkKind};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{ArchivedPageReader, LatestRows, broken, key};
+use crate::broken_links::{ArchivedPageReader, LatestRows, broken_links, key};
 use crate::error::RecordsError;
-use crate::link_spellings::LinkSpellings;
+use crate::link_replacement_rules::LinkReplacementRules;
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::status_words;
@@ -147,9 +147,9 @@ impl FaultKind {
 /// each link with a fragment.
 ///
 /// # Errors
-/// The errors of [`broken()`].
+/// The errors of [`broken_links()`].
 pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, RecordsError> {
-    let broken = broken(dir)?;
+    let broken = broken_links(dir)?;
     let latest = LatestRows::read(dir)?;
     let mut result = SiteFaultReport {
         format: 1,
@@ -165,7 +165,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
         Some(archived) => {
             let mut search = Search {
                 redirects: redirects(dir, &latest, &archived)?,
-                spellings: LinkSpellings::read(dir)?,
+                replacement_rules: LinkReplacementRules::read(dir)?,
                 latest: &latest,
                 unfetched: UnfetchedUrls::read(dir, &broken.outages)?,
                 unnamed: BrokenLinkElements::of(&faults),
@@ -267,7 +267,7 @@ fn redirects(
 /// A search of the archived pages for faults.
 struct Search<'a> {
     redirects: HashMap<String, Redirect>,
-    spellings: LinkSpellings,
+    replacement_rules: LinkReplacementRules,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
     unnamed: BrokenLinkElements,
@@ -392,7 +392,9 @@ impl Search<'_> {
                 ..fault(FaultKind::Mixed, element)
             });
         }
-        let replacement = self.spellings.fetched_as(to, |url| self.latest.knows(url));
+        let replacement = self
+            .replacement_rules
+            .fetched_as(to, |url| self.latest.knows(url));
         let first = replacement.as_ref().unwrap_or(to).as_str();
         if text.is_none() {
             self.unnamed.found(page.as_str(), first, link);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::broken::key;
+use crate::broken_links::key;
 use crate::number_format::{counted, grouped};
 use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::site_faults::{FaultKind, MOVED_TO, PageFault, SiteFaultReport};

@@ -15,9 +15,9 @@ use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{ArchivedPageReader, LatestRows};
+use crate::broken_links::{ArchivedPageReader, LatestRows};
 use crate::error::RecordsError;
-use crate::link_spellings::LinkSpellings;
+use crate::link_replacement_rules::LinkReplacementRules;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::round_row_filter::ExclusionsInForce;
@@ -208,7 +208,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
     let mut site = Site {
-        spellings: Some(LinkSpellings::read(dir)?),
+        replacement_rules: Some(LinkReplacementRules::read(dir)?),
         ..Site::default()
     };
     let mut report = SiteReport {
@@ -228,7 +228,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
 
 #[derive(Default)]
 struct Site {
-    spellings: Option<LinkSpellings>,
+    replacement_rules: Option<LinkReplacementRules>,
     /// Indexes of HTML pages, by URL.
     ids: HashMap<String, usize>,
     found: Vec<FoundPage>,
@@ -415,8 +415,8 @@ impl Site {
                 || self.redirects.contains_key(url)
                 || self.barred.contains_key(url)
         };
-        let spellings = self.spellings.as_ref();
-        let replacement = spellings.and_then(|spellings| spellings.fetched_as(to, is_known));
+        let replacement_rules = self.replacement_rules.as_ref();
+        let replacement = replacement_rules.and_then(|rules| rules.fetched_as(to, is_known));
         replacement.as_ref().unwrap_or(to).to_string()
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
         );
     }
     let broken = match args.broken || args.fail_on_broken {
-        true => Some(crawl_records::broken(dir).map_err(of_records)?),
+        true => Some(crawl_records::broken_links(dir).map_err(of_records)?),
         false => None,
     };
     let mut totals = None;

@@ -6,7 +6,7 @@ use crawl_extractor::LinkKind;
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
-use crate::broken::ArchivedPageReader;
+use crate::broken_links::ArchivedPageReader;
 use crate::error::RecordsError;
 use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::{links, pages};

@@ -11,7 +11,7 @@ use crawl_weburl::canonicalize;
 
 use super::{ExtractRuleCounts, UnmatchedSelectorName, UnmetCondition};
 use crate::archived_pages::read_archived;
-use crate::broken::key;
+use crate::broken_links::key;
 use crate::error::RecordsError;
 use crate::row_file_reader::pages;
 

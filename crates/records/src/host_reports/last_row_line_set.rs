@@ -5,7 +5,7 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 
 use super::HostReportCollector;
-use crate::broken::key;
+use crate::broken_links::key;
 use crate::error::RecordsError;
 use crate::host_coverage::HostOutcomeCounts;
 use crate::row_file_reader::pages;

@@ -9,7 +9,7 @@ use crawl_sample::t_995;
 use crawl_weburl::{CanonicalUrl, UrlShape, canonicalize};
 
 use super::{BoundedEstimate, PLANNED};
-use crate::broken::key;
+use crate::broken_links::key;
 use crate::error::RecordsError;
 use crate::number_format::grouped;
 use crate::row_file_reader::{excluded, pages, requests};

@@ -6,10 +6,10 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::number_format::{counted, grouped};
+use crate::random_walk_report::RandomWalkReport;
 use crate::report::SampleSettings;
 use crate::sample_report::{SampleReport, length_words, share_words};
 use crate::self_contained_page::link;
-use crate::walk_report::WalkReport;
 
 use super::svg_plots::{PlotFigure, bars, rows_height, shares};
 
@@ -99,7 +99,7 @@ fn estimates(sample: &SampleReport) -> Markup {
 }
 
 /// Renders a random walk.
-pub(super) fn walked(walk: &WalkReport) -> Markup {
+pub(super) fn walked(walk: &RandomWalkReport) -> Markup {
     let rows = walk.most_visited.iter();
     let rows: Vec<_> = rows.map(|page| (page.url.clone(), page.steps)).collect();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);

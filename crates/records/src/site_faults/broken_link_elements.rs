@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crawl_extractor::{Link, LinkElement, Rel};
 
 use super::PageFault;
-use crate::broken::key;
+use crate::broken_links::key;
 
 /// The links without text that lead to broken pages, and the elements that contain these links.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use crawl_archive::rows::is_obstacle;
 
 use super::unchecked_links::{TOO_MANY_REQUESTS, UncheckedLink};
 use super::{FaultKind, PageFault};
-use crate::broken::{BrokenLinkReport, BrokenPage, LatestRows};
+use crate::broken_links::{BrokenLinkReport, BrokenPage, LatestRows};
 use crate::row_token_wording::{failure_words, status_words};
 
 /// Returns the links to broken pages as faults. Also returns the links whose target gave a response

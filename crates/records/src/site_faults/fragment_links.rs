@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 
 use super::text_fragment::{SearchableText, TextDirective};
 use super::{FaultKind, PageFault};
-use crate::broken::{ArchivedPageReader, LatestRows, key};
+use crate::broken_links::{ArchivedPageReader, LatestRows, key};
 use crate::error::RecordsError;
 use crate::row_file_reader::pages;
 

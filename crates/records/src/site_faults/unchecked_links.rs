@@ -7,7 +7,7 @@ use crawl_archive::rows::ExcludedRow;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{is_demanded, is_wait, key};
+use crate::broken_links::{is_demanded, is_wait, key};
 use crate::error::RecordsError;
 use crate::reported_crawl::unreachable_origin;
 use crate::row_file_reader::{excluded, requests, waiting};

@@ -1,7 +1,7 @@
 //! Tests of the checks of links, which are made from faults.
 
 use super::{of_links, reason, template_note};
-use crate::broken::key;
+use crate::broken_links::key;
 use crate::self_contained_page::{SiteOrigin, TableCell, checks};
 use crate::site_faults::{FaultKind, PageFault, SiteFaultReport};
 

@@ -18,7 +18,7 @@ use expect_test::{Expect, expect};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::{EveryLinkDisplay, broken, is_wait};
+use super::{EveryLinkDisplay, broken_links, is_wait};
 use crate::error::RecordsError;
 use crate::test_crawl_builder::TestCrawlBuilder;
 
@@ -179,7 +179,7 @@ fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile:
 }
 
 fn check(dir: &Path, source: &str, expect: Expect) {
-    let links_found = broken(dir).unwrap();
+    let links_found = broken_links(dir).unwrap();
     assert_eq!(links_found.source, source);
     let links: usize = links_found.pages.iter().map(|page| page.links.len()).sum();
     assert_eq!(links_found.links, links as u64);
@@ -391,7 +391,7 @@ fn working_pages_are_not_listed() {
     );
     let nothing = tempfile::tempdir().unwrap();
     assert!(matches!(
-        broken(nothing.path()),
+        broken_links(nothing.path()),
         Err(RecordsError::NoCrawl { .. })
     ));
 }
@@ -482,7 +482,7 @@ fn a_loop_is_named_by_the_same_page_in_each_round() {
             ])
             .collect();
         let dir = crawl(&made, None, true);
-        EveryLinkDisplay(&broken(dir.path()).unwrap()).to_string()
+        EveryLinkDisplay(&broken_links(dir.path()).unwrap()).to_string()
     };
     let first = report(&["/a"]);
     expect![[r#"
@@ -548,7 +548,7 @@ fn all_links_of_archived_sitemaps_and_feeds_are_read() {
     for target in targets {
         crawl.row(&url(&format!("/{target}")), &json!({"status": 404}));
     }
-    let report = broken(crawl.finish().path()).unwrap();
+    let report = broken_links(crawl.finish().path()).unwrap();
     let lines = report.pages.iter().map(|page| {
         let links: Vec<_> = page.links.iter().map(|link| &link.page[17..]).collect();
         format!("{} of {}\n", &page.url[17..], links.join(", "))
@@ -604,7 +604,7 @@ fn a_broken_page_is_one_line_with_its_first_sources() {
     made.push(answered("/gone", Some("/"), 404));
     made.push(answered("/x", Some("/"), 410));
     made.push(answered("/seed", None, 503));
-    let links_found = broken(crawl(&made, None, true).path()).unwrap();
+    let links_found = broken_links(crawl(&made, None, true).path()).unwrap();
     expect![[r#"
         3 broken pages, 7 links to them
 

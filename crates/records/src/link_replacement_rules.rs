@@ -16,16 +16,16 @@ use clean_params::CleanParamRules;
 /// The rules with which a crawl replaced the URLs of links by other spellings: the settings of the
 /// crawl, the `Clean-param` lines of the sites, and the rules that the crawl learned.
 #[derive(Debug)]
-pub struct LinkSpellings {
+pub struct LinkReplacementRules {
     naming: SpellingStepPolicies,
     /// `None` if the crawl ignored `Clean-param` lines, or has no archive.
     clean_params: Option<RefCell<CleanParamRules>>,
     learned: RecordedSpellings,
 }
 
-impl LinkSpellings {
+impl LinkReplacementRules {
     /// Reads the settings and `excluded.jsonl` of the crawl in `dir`. Malformed lines are skipped.
-    pub(crate) fn read(dir: &Path) -> Result<LinkSpellings, RecordsError> {
+    pub(crate) fn read(dir: &Path) -> Result<LinkReplacementRules, RecordsError> {
         let mut learned = RecordedSpellings::default();
         let mut rows = excluded(dir)?;
         while let Some(row) = rows.next_with(b"\"duplicate\"") {
@@ -39,7 +39,7 @@ impl LinkSpellings {
                 Err(why) => return Err(why),
             }
         }
-        Ok(LinkSpellings {
+        Ok(LinkReplacementRules {
             naming: naming(dir),
             clean_params: CleanParamRules::open(dir).map(RefCell::new),
             learned,
@@ -103,7 +103,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
     use serde_json::json;
 
-    use super::LinkSpellings;
+    use super::LinkReplacementRules;
     use crate::site_faults::{FaultKind, faults};
     use crate::site_report::{MAX_CLICKS, site};
     use crate::test_crawl_builder::TestCrawlBuilder;
@@ -136,7 +136,7 @@ mod tests {
             ),
         ];
         fs::write(dir.path().join("excluded.jsonl"), rows.concat()).unwrap();
-        let spellings = LinkSpellings::read(dir.path()).unwrap();
+        let replacement_rules = LinkReplacementRules::read(dir.path()).unwrap();
         let known = [
             "/list?p=1",
             "/i?a=3&b=4",
@@ -160,7 +160,7 @@ mod tests {
         ] {
             let url = canonicalize(None, &format!("http://e.example{link}")).unwrap();
             let is_known = |url: &str| known.contains(&&url["http://e.example".len()..]);
-            let replacement = spellings.fetched_as(&url, is_known);
+            let replacement = replacement_rules.fetched_as(&url, is_known);
             let path = replacement.as_ref().map(CanonicalUrl::path_and_query);
             assert_eq!(path, expected, "{link}");
         }

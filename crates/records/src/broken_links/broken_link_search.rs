@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 use super::latest_rows::LatestRows;
 use super::redirect_targets::{MAX_CHAIN, RedirectTargets};
 use super::{BrokenLink, BrokenPage};
-use crate::link_spellings::LinkSpellings;
+use crate::link_replacement_rules::LinkReplacementRules;
 
 /// The targets to search for, and the links found.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct BrokenLinkSearch<'a> {
     targets: HashMap<String, BrokenTarget>,
     /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
-    spellings: LinkSpellings,
+    replacement_rules: LinkReplacementRules,
     latest: &'a LatestRows,
 }
 
@@ -32,7 +32,7 @@ impl<'a> BrokenLinkSearch<'a> {
     pub(super) fn new(
         pages: &[BrokenPage],
         redirects: &RedirectTargets,
-        spellings: LinkSpellings,
+        replacement_rules: LinkReplacementRules,
         latest: &'a LatestRows,
     ) -> BrokenLinkSearch<'a> {
         let backwards = redirects.backwards();
@@ -58,7 +58,7 @@ impl<'a> BrokenLinkSearch<'a> {
         BrokenLinkSearch {
             targets,
             links: vec![BTreeSet::new(); pages.len()],
-            spellings,
+            replacement_rules,
             latest,
         }
     }
@@ -79,7 +79,7 @@ impl<'a> BrokenLinkSearch<'a> {
             Some(target) => target,
             None => {
                 let is_known = |url: &str| self.latest.knows(url) || self.targets.contains_key(url);
-                let replacement = self.spellings.fetched_as(to, is_known);
+                let replacement = self.replacement_rules.fetched_as(to, is_known);
                 match replacement.and_then(|url| self.targets.get(url.as_str())) {
                     Some(target) => target,
                     None => return,

@@ -15,7 +15,7 @@ use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
-use crate::link_spellings::LinkSpellings;
+use crate::link_replacement_rules::LinkReplacementRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, round_of_last_run, waiting};
 pub(crate) use archived_links::ArchivedPageReader;
@@ -97,7 +97,7 @@ pub struct BrokenLink {
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line
 /// that isn't a row; file system errors.
-pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
+pub fn broken_links(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
     let mut result = BrokenLinkReport {
@@ -138,7 +138,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     let mut wanted = BrokenLinkSearch::new(
         &result.pages,
         &redirects,
-        LinkSpellings::read(dir)?,
+        LinkReplacementRules::read(dir)?,
         &latest,
     );
     let has_rows = dir.join("links.jsonl").is_file();

@@ -18,7 +18,7 @@ const MAX_NAMED: usize = 10;
 /// A random walk and its results. Shares are shares of steps, not of pages, so a page with many
 /// incoming links counts more often. No confidence interval is known for such shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WalkReport {
+pub struct RandomWalkReport {
     /// Number of walkers that took a step.
     pub walkers: u64,
     /// Number of steps, including the start at a seed.
@@ -90,7 +90,7 @@ impl WalkVisitCounter {
 
     /// Returns the report of the walk; `None` if no step was taken. `pages` has the results of the
     /// visited pages.
-    pub(crate) fn report(mut self, pages: &LastSampledRows) -> Option<WalkReport> {
+    pub(crate) fn report(mut self, pages: &LastSampledRows) -> Option<RandomWalkReport> {
         let last = std::mem::take(&mut self.last);
         let walkers = last.len() as u64;
         for (_, url) in last.into_values() {
@@ -99,12 +99,12 @@ impl WalkVisitCounter {
         if self.visits.is_empty() {
             return None;
         }
-        let mut report = WalkReport {
+        let mut report = RandomWalkReport {
             walkers,
             steps: self.visits.values().sum(),
             pages: self.visits.len() as u64,
             restarts: self.restarts,
-            ..WalkReport::default()
+            ..RandomWalkReport::default()
         };
         let mut answered = 0;
         let (mut statuses, mut types) = (BTreeMap::new(), BTreeMap::new());
@@ -135,7 +135,7 @@ impl WalkVisitCounter {
 }
 
 /// Formats the walk as part of the report.
-impl fmt::Display for WalkReport {
+impl fmt::Display for RandomWalkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let walkers = counted(self.walkers, "walker", "walkers");
         let (steps, pages) = (grouped(self.steps), counted(self.pages, "URL", "URLs"));
