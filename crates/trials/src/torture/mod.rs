@@ -90,7 +90,7 @@ struct Sum {
 }
 
 /// State shared by all crawls.
-struct Rack<'a> {
+struct TortureRun<'a> {
     program: &'a Path,
     dir: &'a Path,
     kills: u32,
@@ -115,7 +115,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     // Make the path absolute, because the crawls run in other folders.
     let dir = std::path::absolute(dir)?;
     let started = Instant::now();
-    let rack = Rack {
+    let torture = TortureRun {
         program: &program,
         dir: &dir,
         kills: args.kills,
@@ -128,19 +128,19 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     thread::scope(|scope| {
         let jobs: Vec<_> = (0..args.jobs.max(1))
-            .map(|_| scope.spawn(|| rack.turn()))
+            .map(|_| scope.spawn(|| torture.turn()))
             .collect();
         jobs.into_iter().try_for_each(|job| {
             job.join()
                 .unwrap_or_else(|_| bail!("the check itself panicked"))
         })
     })?;
-    let table = table(&rack.sum(), started.elapsed());
+    let table = table(&torture.sum(), started.elapsed());
     io::stdout().write_all(table.as_bytes())?;
     Ok(())
 }
 
-impl Rack<'_> {
+impl TortureRun<'_> {
     /// Crawls one web after another, until the requested number of kills is reached.
     fn turn(&self) -> Result<()> {
         while let Some(seed) = self.next_web() {

@@ -246,9 +246,9 @@ impl CrawlCommand {
         web: &RandomWeb,
         kill: Option<&KillPlan>,
     ) -> Result<ProgramRunResult> {
-        let mut opening = Opening::new(self.output().join("state/reading"));
+        let mut startup = StartupDetector::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
-        let watched = self.watch(&mut child, web, kill, &mut opening);
+        let watched = self.watch(&mut child, web, kill, &mut startup);
         if watched.is_err() {
             // This can't fail, because the process is our own child and nothing else waits for it.
             let _ = child.kill();
@@ -256,7 +256,7 @@ impl CrawlCommand {
         }
         Ok(ProgramRunResult {
             end: watched?,
-            opening: opening.took,
+            opening: startup.took,
         })
     }
 
@@ -265,17 +265,17 @@ impl CrawlCommand {
         child: &mut Child,
         web: &RandomWeb,
         kill: Option<&KillPlan>,
-        opening: &mut Opening,
+        startup: &mut StartupDetector,
     ) -> Result<ProgramEnd> {
         let aim = kill.map(|kill| &kill.aim);
-        let started = opening.started;
+        let started = startup.started;
         let requests_before = web.web.log().len();
         let mut growth = Growth::default();
         loop {
             if let Some(status) = child.try_wait()? {
                 return self.finished(status);
             }
-            opening.look();
+            startup.look();
             let now = started.elapsed();
             ensure!(now < PATIENCE, "no end after {} s", now.as_secs());
             let has_come = match aim {
@@ -369,18 +369,18 @@ impl CrawlCommand {
     }
 }
 
-/// Detects when the program has opened all its files: the program recreates its crash journal at
+/// Detects when the program has opened all its files: the program recreates its reading journal at
 /// that moment.
-struct Opening {
+struct StartupDetector {
     journal: PathBuf,
     before: Option<SystemTime>,
     started: Instant,
     took: Option<Duration>,
 }
 
-impl Opening {
-    fn new(journal: PathBuf) -> Opening {
-        Opening {
+impl StartupDetector {
+    fn new(journal: PathBuf) -> StartupDetector {
+        StartupDetector {
             before: modified(&journal),
             journal,
             started: Instant::now(),

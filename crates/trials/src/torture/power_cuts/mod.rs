@@ -83,7 +83,7 @@ enum Cut {
 }
 
 /// The program, and the tool that records it.
-struct Lab {
+struct RecordingTools {
     program: PathBuf,
     strace: PathBuf,
     libraries: String,
@@ -97,7 +97,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         None => super::build(workspace, false)?,
     };
     let (strace, libraries) = debian_packages::strace(workspace)?;
-    let lab = Lab {
+    let tools = RecordingTools {
         program: program.canonicalize()?,
         strace,
         libraries,
@@ -112,7 +112,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     {
         let cuts = (args.cuts - sum.cuts).min(CUTS_OF_ONE);
         let dir = dir.join(seed.to_string());
-        let tally = lab.cut(seed, &dir, cuts, args.jobs).with_context(|| {
+        let tally = tools.cut(seed, &dir, cuts, args.jobs).with_context(|| {
             let dir = dir.display();
             format!("a crawl broke; it lies in {dir}\nsame web again: --seed {seed}")
         })?;
@@ -122,7 +122,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-impl Lab {
+impl RecordingTools {
     /// Records one crawl, and simulates power cuts at `cuts` points of the recording.
     fn cut(&self, seed: u64, dir: &Path, cuts: u32, jobs: u32) -> Result<Tally> {
         if dir.exists() {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_testweb::LogEntry;
 
-use super::{InjectedFault, InjectedFaultKind, LEASE, Rack};
+use super::{InjectedFault, InjectedFaultKind, LEASE, SharedCrawlRun};
 use crate::torture::check_crawl::{CrawlRows, log_is_allowed, lost, read, rows_are_the_truth};
 use crate::torture::check_pace::CrawlDisturbances;
 use crate::torture::checked_counts_and_breaches::{Breaches, CheckedCounts};
@@ -17,7 +17,7 @@ use crate::torture::{check_archive, check_pace};
 /// This is the default of `--commit-within`, plus some time for a busy machine.
 const IN_FLIGHT: u64 = 5_000_000;
 
-impl Rack<'_> {
+impl SharedCrawlRun<'_> {
     /// Compares the rows, the archives, the frontier and the web's log.
     pub(super) fn check(&mut self) -> Result<CheckedCounts> {
         let log = self.crawl.web.web.log();

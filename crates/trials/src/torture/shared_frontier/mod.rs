@@ -129,7 +129,7 @@ pub(super) struct InjectedFault {
 }
 
 /// A crawl with its database servers and workers.
-struct Rack<'a> {
+struct SharedCrawlRun<'a> {
     crawl: WorkerSettings<'a>,
     /// The database servers of each group.
     server_pairs: Vec<PostgresPair<'a>>,
@@ -226,7 +226,7 @@ fn torment(
         .collect::<Result<_>>()?;
     let ports: Vec<PostgresPairPorts> = server_pairs.iter().map(PostgresPair::ports).collect();
     let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
-    let mut rack = Rack {
+    let mut run = SharedCrawlRun {
         crawl: WorkerSettings {
             program,
             dir,
@@ -242,28 +242,27 @@ fn torment(
         deaths: Vec::new(),
         ends: 0,
     };
-    rack.crawl(most)?;
-    let tally = rack.check()?;
+    run.crawl(most)?;
+    let tally = run.check()?;
     eprintln!(
         "web {seed}: {} hosts, {} faults, {} pages, {} requests, {} beyond one per URL",
         web.web.hosts(),
-        rack.faults.len(),
+        run.faults.len(),
         tally.pages,
         tally.requests,
         tally.repeated
     );
     sum.crawls += 1;
-    sum.ends += rack.ends;
-    sum.moves.done += rack.moves.done;
-    sum.moves.killed += rack.moves.killed;
-    sum.moves.failed += rack.moves.failed;
-    sum.faults
-        .extend(rack.faults.iter().map(|fault| fault.kind));
+    sum.ends += run.ends;
+    sum.moves.done += run.moves.done;
+    sum.moves.killed += run.moves.killed;
+    sum.moves.failed += run.moves.failed;
+    sum.faults.extend(run.faults.iter().map(|fault| fault.kind));
     sum.tally.add(&tally);
     Ok(())
 }
 
-impl Drop for Rack<'_> {
+impl Drop for SharedCrawlRun<'_> {
     fn drop(&mut self) {
         if let Some((_, Some(process))) = &mut self.moving {
             // This can't fail, because the process is our own child and nothing else waits for it.
@@ -273,7 +272,7 @@ impl Drop for Rack<'_> {
     }
 }
 
-impl Rack<'_> {
+impl SharedCrawlRun<'_> {
     /// Runs the crawl with at most `most` faults until a worker finishes. Lets the other workers
     /// finish without faults.
     fn crawl(&mut self, most: usize) -> Result<()> {
