@@ -14,13 +14,13 @@ use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
 
 pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
-    let into = Into {
+    let builder = FeedBuilder {
         feed: RefCell::new(feed),
         limits,
     };
     let mut parser = serde_json::Deserializer::from_str(text);
-    let result = Whole(&into).deserialize(&mut parser);
-    let feed = into.feed.into_inner();
+    let result = FeedVisitor(&builder).deserialize(&mut parser);
+    let feed = builder.feed.into_inner();
     if let Err(error) = result {
         let oddity = match error.is_eof() {
             true => DocumentOddityKind::EndsEarly,
@@ -36,12 +36,12 @@ pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
 
 /// Stores each part of a document in `feed` as soon as the part is parsed, so that a later syntax
 /// error doesn't lose it.
-struct Into<'a, 'f> {
+struct FeedBuilder<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
     limits: &'a ReadingLimits,
 }
 
-impl Into<'_, '_> {
+impl FeedBuilder<'_, '_> {
     fn url(&self, value: &str) -> Option<UnresolvedFeedAddress> {
         match address(value, self.limits) {
             Ok(href) => Some(UnresolvedFeedAddress::new(href?.to_owned(), None)),
@@ -79,10 +79,10 @@ impl Into<'_, '_> {
     }
 }
 
-/// Reads the whole document.
-struct Whole<'i, 'a, 'f>(&'i Into<'a, 'f>);
+/// Reads the whole feed.
+struct FeedVisitor<'i, 'a, 'f>(&'i FeedBuilder<'a, 'f>);
 
-impl<'de> DeserializeSeed<'de> for Whole<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for FeedVisitor<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -90,7 +90,7 @@ impl<'de> DeserializeSeed<'de> for Whole<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
+impl<'de> Visitor<'de> for FeedVisitor<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,33 +98,33 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let into = self.0;
-        while let Some(name) = map.next_key::<Word>()? {
+        let builder = self.0;
+        while let Some(name) = map.next_key::<StringOrNumber>()? {
             match name.as_str() {
                 "version" => {
-                    let version: Word = map.next_value()?;
+                    let version: StringOrNumber = map.next_value()?;
                     if version.as_str().contains("jsonfeed.org/version/") {
-                        into.feed.borrow_mut().kind = FeedKind::Json;
+                        builder.feed.borrow_mut().kind = FeedKind::Json;
                     }
                 }
                 "title" => {
-                    let title: Word = map.next_value()?;
-                    let title = collapsed(title.as_str(), into.limits.title_bytes);
-                    into.feed.borrow_mut().title = title;
+                    let title: StringOrNumber = map.next_value()?;
+                    let title = collapsed(title.as_str(), builder.limits.title_bytes);
+                    builder.feed.borrow_mut().title = title;
                 }
                 "home_page_url" => {
-                    let home: Word = map.next_value()?;
-                    let home = into.url(home.as_str());
-                    into.feed.borrow_mut().home = home;
+                    let home: StringOrNumber = map.next_value()?;
+                    let home = builder.url(home.as_str());
+                    builder.feed.borrow_mut().home = home;
                 }
                 "next_url" => {
-                    let next: Word = map.next_value()?;
-                    let next = into.url(next.as_str());
-                    let feed = &mut into.feed.borrow_mut().next;
+                    let next: StringOrNumber = map.next_value()?;
+                    let next = builder.url(next.as_str());
+                    let feed = &mut builder.feed.borrow_mut().next;
                     feed.extend(next);
                     feed.truncate(MAX_NEXT_PAGES);
                 }
-                "items" => map.next_value_seed(Items(into))?,
+                "items" => map.next_value_seed(Items(builder))?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -135,7 +135,7 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
 }
 
 /// Reads the entries one by one, so that entries that are dropped take no memory.
-struct Items<'i, 'a, 'f>(&'i Into<'a, 'f>);
+struct Items<'i, 'a, 'f>(&'i FeedBuilder<'a, 'f>);
 
 impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
     type Value = ();
@@ -163,19 +163,19 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Item {
-    id: Word,
-    url: Option<Word>,
-    external_url: Option<Word>,
-    title: Word,
-    date_published: Word,
-    date_modified: Word,
+    id: StringOrNumber,
+    url: Option<StringOrNumber>,
+    external_url: Option<StringOrNumber>,
+    title: StringOrNumber,
+    date_published: StringOrNumber,
+    date_modified: StringOrNumber,
     attachments: Attachments,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Attachment {
-    url: Word,
+    url: StringOrNumber,
 }
 
 /// The first [`MAX_ENCLOSURES`] attachments of an entry.
@@ -184,8 +184,8 @@ struct Attachments(Vec<Attachment>);
 
 impl<'de> Deserialize<'de> for Attachments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Attachments, D::Error> {
-        struct Some;
-        impl<'de> Visitor<'de> for Some {
+        struct AttachmentsVisitor;
+        impl<'de> Visitor<'de> for AttachmentsVisitor {
             type Value = Attachments;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -194,7 +194,7 @@ impl<'de> Deserialize<'de> for Attachments {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Attachments, A::Error> {
                 let mut attachments = Vec::new();
-                while let Option::Some(attachment) = all.next_element::<Attachment>()? {
+                while let Some(attachment) = all.next_element::<Attachment>()? {
                     if attachments.len() < MAX_ENCLOSURES {
                         attachments.push(attachment);
                     }
@@ -206,67 +206,67 @@ impl<'de> Deserialize<'de> for Attachments {
                 Ok(Attachments::default())
             }
         }
-        deserializer.deserialize_any(Some)
+        deserializer.deserialize_any(AttachmentsVisitor)
     }
 }
 
 /// The text of a string or a number. Both are accepted, because some feeds write a number as a
 /// string or a string as a number. Empty for any other value.
 #[derive(Default)]
-struct Word(String);
+struct StringOrNumber(String);
 
-impl Word {
+impl StringOrNumber {
     fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
-        deserializer.deserialize_any(AnyWord)
+impl<'de> Deserialize<'de> for StringOrNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StringOrNumber, D::Error> {
+        deserializer.deserialize_any(StringOrNumberVisitor)
     }
 }
 
-struct AnyWord;
+struct StringOrNumberVisitor;
 
-impl<'de> Visitor<'de> for AnyWord {
-    type Value = Word;
+impl<'de> Visitor<'de> for StringOrNumberVisitor {
+    type Value = StringOrNumber;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Word, E> {
-        Ok(Word(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<StringOrNumber, E> {
+        Ok(StringOrNumber(text.to_owned()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Word, E> {
-        Ok(Word(number.to_string()))
+    fn visit_u64<E>(self, number: u64) -> Result<StringOrNumber, E> {
+        Ok(StringOrNumber(number.to_string()))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Word, E> {
-        Ok(Word(number.to_string()))
+    fn visit_i64<E>(self, number: i64) -> Result<StringOrNumber, E> {
+        Ok(StringOrNumber(number.to_string()))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Word, E> {
-        Ok(Word::default())
+    fn visit_f64<E>(self, _: f64) -> Result<StringOrNumber, E> {
+        Ok(StringOrNumber::default())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Word, E> {
-        Ok(Word::default())
+    fn visit_bool<E>(self, _: bool) -> Result<StringOrNumber, E> {
+        Ok(StringOrNumber::default())
     }
 
-    fn visit_unit<E>(self) -> Result<Word, E> {
-        Ok(Word::default())
+    fn visit_unit<E>(self) -> Result<StringOrNumber, E> {
+        Ok(StringOrNumber::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Word, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<StringOrNumber, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Word::default())
+        Ok(StringOrNumber::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Word, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StringOrNumber, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Word::default())
+        Ok(StringOrNumber::default())
     }
 }
