@@ -90,11 +90,13 @@ impl BlockBuilder {
         }
     }
 
-    /// Returns whether the current block has letters or digits outside `marks` (permalinks and
-    /// other controls).
-    pub(super) fn has_letters_outside(&self, marks: &[HeadingControl]) -> bool {
+    /// Returns whether the current block has letters or digits outside `controls` (such as
+    /// permalinks).
+    pub(super) fn has_letters_outside(&self, controls: &[HeadingControl]) -> bool {
         let mut from = self.start;
-        let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
+        let ends = controls
+            .iter()
+            .map(|control| (control.from.text, control.to.text));
         ends.chain([(self.text.len(), 0)]).any(|(end, next)| {
             let part = &self.text[from..end];
             from = next;
@@ -102,18 +104,21 @@ impl BlockBuilder {
         })
     }
 
-    /// Removes `marks` (permalinks and other controls) from the current block. If a removal leaves
+    /// Removes `controls` (such as permalinks) from the current block. If a removal leaves
     /// two spaces in a row, removes one of them.
-    pub(super) fn remove_marks(&mut self, marks: &[HeadingControl]) {
-        for mark in marks.iter().rev() {
-            let (from, mut to) = (mark.from.text, mark.to.text);
+    pub(super) fn remove_controls(&mut self, controls: &[HeadingControl]) {
+        for control in controls.iter().rev() {
+            let (from, mut to) = (control.from.text, control.to.text);
             let is_apart = from == self.start || self.text[..from].ends_with(' ');
             if is_apart && self.text[to..].starts_with(' ') {
                 to += 1;
             }
             self.text.replace_range(from..to, "");
-            let weight = mark.to.weight.saturating_sub(mark.from.weight);
-            let link_weight = mark.to.link_weight.saturating_sub(mark.from.link_weight);
+            let weight = control.to.weight.saturating_sub(control.from.weight);
+            let link_weight = control
+                .to
+                .link_weight
+                .saturating_sub(control.from.link_weight);
             self.weight = self.weight.saturating_sub(weight);
             self.link_weight = self.link_weight.saturating_sub(link_weight);
         }

@@ -1,12 +1,12 @@
-//! Removes controls from headings: permalinks, edit links and buttons. The code calls them *marks*.
+//! Removes controls from headings: permalinks, edit links and buttons.
 
 use super::block_builder::{BlockBuilder, HeadingControl, WeightedTextPosition};
 use super::role_hints::RoleHints;
 use crate::html::element_name::{self, ElementName};
 use crate::html::tokenizer::Tag;
 
-/// Maximum number of marks to remove from one heading.
-const MAX_MARKS: usize = 16;
+/// Maximum number of controls to remove from one heading.
+const MAX_CONTROLS: usize = 16;
 
 /// Classes of links that lead to the heading itself.
 const PERMALINKS: [&str; 16] = [
@@ -54,23 +54,23 @@ const LINK_WORDS: [&str; 7] = [
 /// Tracks the controls (permalinks, edit links, buttons) found so far in the open heading.
 #[derive(Debug, Default)]
 pub(super) struct HeadingControlTracker {
-    open: Option<OpenMark>,
+    open: Option<OpenHeadingControl>,
     found: Vec<HeadingControl>,
 }
 
-/// An open element within a heading that may be a mark.
+/// An open element within a heading that may be a control.
 #[derive(Debug)]
-struct OpenMark {
+struct OpenHeadingControl {
     name: ElementName,
-    /// Number of open elements with this name: the mark itself, and elements within it.
+    /// Number of open elements with this name: the control itself, and elements within it.
     count: u32,
     from: WeightedTextPosition,
-    kind: MarkKind,
+    kind: HeadingControlKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MarkKind {
-    /// An element that is always a mark.
+enum HeadingControlKind {
+    /// An element that is always a control.
     Element,
     /// A link to a fragment, which is removed from the heading if its text is a sign or one of
     /// [`LINK_WORDS`].
@@ -84,9 +84,9 @@ enum MarkKind {
 pub(super) enum RemovedHeadingControlKind {
     #[default]
     Nothing,
-    /// Every removed mark was a link whose text is only a permalink sign, such as `#`.
+    /// Every removed control was a link whose text is only a permalink sign, such as `#`.
     Signs,
-    /// At least one removed mark had other text, such as `edit`.
+    /// At least one removed control had other text, such as `edit`.
     Words,
 }
 
@@ -98,9 +98,9 @@ impl HeadingControlTracker {
             return;
         }
         if let Some(kind) = kind_of(tag, traits)
-            && self.found.len() < MAX_MARKS
+            && self.found.len() < MAX_CONTROLS
         {
-            self.open = Some(OpenMark {
+            self.open = Some(OpenHeadingControl {
                 name: tag.name,
                 count: 1,
                 from: flow.place(),
@@ -122,12 +122,12 @@ impl HeadingControlTracker {
         let to = flow.place();
         let text = flow.text[open.from.text..to.text].trim();
         let is_sign = tag == element_name::A && is_sign(text);
-        let is_mark = match open.kind {
-            MarkKind::Element => true,
-            MarkKind::Fragment => is_sign || is_link_word(text),
-            MarkKind::Link => is_sign,
+        let is_control = match open.kind {
+            HeadingControlKind::Element => true,
+            HeadingControlKind::Fragment => is_sign || is_link_word(text),
+            HeadingControlKind::Link => is_sign,
         };
-        if is_mark && !text.is_empty() {
+        if is_control && !text.is_empty() {
             self.found.push(HeadingControl {
                 from: open.from,
                 to,
@@ -136,23 +136,23 @@ impl HeadingControlTracker {
         }
     }
 
-    /// Removes the marks (such as permalinks) from the finished heading. Removes nothing if no
+    /// Removes the controls (such as permalinks) from the finished heading. Removes nothing if no
     /// words would be left.
     pub(super) fn finish(&mut self, flow: &mut BlockBuilder) -> RemovedHeadingControlKind {
         self.open = None;
-        let marks = std::mem::take(&mut self.found);
-        if marks.is_empty() || !flow.has_letters_outside(&marks) {
+        let controls = std::mem::take(&mut self.found);
+        if controls.is_empty() || !flow.has_letters_outside(&controls) {
             return RemovedHeadingControlKind::Nothing;
         }
-        flow.remove_marks(&marks);
-        match marks.iter().all(|mark| mark.is_sign) {
+        flow.remove_controls(&controls);
+        match controls.iter().all(|control| control.is_sign) {
             true => RemovedHeadingControlKind::Signs,
             false => RemovedHeadingControlKind::Words,
         }
     }
 }
 
-fn kind_of(tag: &Tag<'_>, traits: &RoleHints<'_>) -> Option<MarkKind> {
+fn kind_of(tag: &Tag<'_>, traits: &RoleHints<'_>) -> Option<HeadingControlKind> {
     let has_class = |names: &[&str]| {
         let classes = traits.class.unwrap_or_default().split_ascii_whitespace();
         classes
@@ -161,29 +161,29 @@ fn kind_of(tag: &Tag<'_>, traits: &RoleHints<'_>) -> Option<MarkKind> {
     };
     let is_hidden = tag.attributes.has_value("aria-hidden", "true");
     if tag.name == element_name::BUTTON || is_hidden || has_class(&TOOLS) {
-        return Some(MarkKind::Element);
+        return Some(HeadingControlKind::Element);
     }
     if tag.name != element_name::A {
         return None;
     }
     let href = tag.attributes.get("href")?;
     Some(match href.trim_start().starts_with('#') {
-        true if has_class(&PERMALINKS) => MarkKind::Element,
-        true => MarkKind::Fragment,
-        false => MarkKind::Link,
+        true if has_class(&PERMALINKS) => HeadingControlKind::Element,
+        true => HeadingControlKind::Fragment,
+        false => HeadingControlKind::Link,
     })
 }
 
 /// Returns whether the text of a link is only a permalink sign, or empty.
 pub(super) fn is_sign(text: &str) -> bool {
-    let is_mark = |c: char| {
+    let is_sign_char = |c: char| {
         matches!(
             c,
             '#' | '¶' | '§' | '🔗' | '⚓' | '∞' | '⁋' | '☍' | '\u{fe0e}' | '\u{fe0f}' | '\u{200b}'
                 ..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}'
         ) || c.is_whitespace()
     };
-    text.chars().all(is_mark)
+    text.chars().all(is_sign_char)
 }
 
 fn is_link_word(text: &str) -> bool {
