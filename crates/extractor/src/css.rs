@@ -1,6 +1,6 @@
 //! Style sheets, and the resources that they load.
 
-mod address_scan;
+mod url_scanner;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use std::ops::Range;
 use crate::charset;
 use crate::link::{Link, LinkCollector, LinkElement, LinkKind};
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
-use address_scan::{CssAddressScanner, CssContext};
+use url_scanner::{CssContext, CssUrlScanner};
 
-/// The addresses in a style sheet.
+/// The URLs in a style sheet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StyleSheetLinks {
-    /// The addresses that the style sheet loads, in order: other style sheets (`@import`), images
-    /// and fonts (`url`). All are resources.
+    /// The URLs that the style sheet loads, in order: other style sheets (`@import`), images and
+    /// fonts (`url`). All are resources.
     pub links: Vec<Link>,
     /// The charset that the style sheet was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
@@ -23,11 +23,11 @@ pub struct StyleSheetLinks {
     pub oddities: Vec<DocumentOddity>,
 }
 
-/// Reads the addresses that the style sheet in `body` loads. The content coding of `body` is
-/// already removed; `content_type` is the value of the `Content-Type` header.
+/// Reads the URLs that the style sheet in `body` loads. The content coding of `body` is already
+/// removed; `content_type` is the value of the `Content-Type` header.
 ///
 /// Never fails. Tokens follow CSS Syntax Level 3, so text in a comment, in another string or in a
-/// name is not an address. Addresses are relative to the style sheet.
+/// name is not a URL. URLs are relative to the style sheet.
 #[must_use]
 pub fn read_css(
     body: &[u8],
@@ -47,17 +47,12 @@ pub fn read_css(
     }
     let mut links = LinkCollector::default();
     let mut lines = Lines::of(&text);
-    let mut scan = CssAddressScanner::new(&text, CssContext::Sheet);
-    while let Some(address) = scan.next() {
-        match links.room(&address.address, LinkKind::Resource, limits) {
+    let mut scan = CssUrlScanner::new(&text, CssContext::Sheet);
+    while let Some(url) = scan.next() {
+        match links.room(&url.url, LinkKind::Resource, limits) {
             Ok(href) => {
                 let kind = LinkKind::Resource;
-                links.push(Link::new(
-                    href,
-                    LinkElement::StyleSheet,
-                    address.how(),
-                    kind,
-                ));
+                links.push(Link::new(href, LinkElement::StyleSheet, url.how(), kind));
             }
             Err(Some(what)) => note(&mut oddities, what, lines.at(scan.position())),
             Err(None) => {}
@@ -70,31 +65,31 @@ pub fn read_css(
     }
 }
 
-/// An address in CSS.
-pub(crate) struct CssAddress<'a> {
-    pub(crate) address: Cow<'a, str>,
-    /// Whether the address leads to another style sheet.
+/// A URL in CSS.
+pub(crate) struct CssUrl<'a> {
+    pub(crate) url: Cow<'a, str>,
+    /// Whether the URL leads to another style sheet.
     pub(crate) is_import: bool,
-    /// The range of the address in the CSS as written. For a string, the quotation marks are
-    /// included. For a URL in `url()` without quotes, the range is that of the URL.
+    /// The range of the URL in the CSS as written. For a string, the quotation marks are included.
+    /// For a URL in `url()` without quotes, the range is that of the URL.
     pub(crate) range: Range<usize>,
 }
 
-impl CssAddress<'_> {
-    /// Returns the name of the construct that loads the address: `@import` or `url`.
+impl CssUrl<'_> {
+    /// Returns the name of the construct that loads the URL: `@import` or `url`.
     pub(crate) fn how(&self) -> &'static str {
         if self.is_import { "@import" } else { "url" }
     }
 }
 
-/// Returns the addresses in a style sheet.
-pub(crate) fn sheet(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
-    CssAddressScanner::new(text, CssContext::Sheet)
+/// Returns the URLs in a style sheet.
+pub(crate) fn sheet(text: &str) -> impl Iterator<Item = CssUrl<'_>> {
+    CssUrlScanner::new(text, CssContext::Sheet)
 }
 
-/// Returns the addresses in declarations, such as those of a `style` attribute.
-pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
-    CssAddressScanner::new(text, CssContext::Declarations)
+/// Returns the URLs in declarations, such as those of a `style` attribute.
+pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssUrl<'_>> {
+    CssUrlScanner::new(text, CssContext::Declarations)
 }
 
 /// Counts the lines before given positions, which must be in ascending order.

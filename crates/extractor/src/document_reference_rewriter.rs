@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use crawl_weburl::CanonicalUrl;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
-use crate::address_rewriter::AddressRewriter;
 use crate::charset::{self, CharsetSource};
 use crate::charset_prescan::css_charset;
 use crate::css;
 use crate::document_kind::MarkupSyntax;
-use crate::html::{DecodedPage, PageAddressEdits, page_edits, read_html};
+use crate::html::{DecodedPage, PageUrlEdits, page_edits, read_html};
 use crate::reading_limits::ReadingLimits;
 use crate::text_edits::{TextEdit, edited_bytes};
+use crate::url_rewriter::UrlRewriter;
 
 /// Number of leading bytes of a style sheet in which to look for `@charset`.
 const MAX_CHARSET_BYTES: usize = 1024;
@@ -21,10 +21,11 @@ const MAX_CHARSET_BYTES: usize = 1024;
 /// of its `Content-Type` header.
 ///
 /// `file` returns the file for a URL, as a relative URL, or `None` if there is no such file. A
-/// reference to a URL that has a file becomes a reference to the file, with the same fragment unless
-/// `file` returns another. Other relative references become absolute. This covers attributes that
-/// are links or load resources, `srcset`, `meta` refresh, `srcdoc`, and CSS in `style` elements and
-/// attributes. The address of a form and `rel=canonical` become absolute even if there is a file.
+/// reference to a URL that has a file becomes a reference to the file, with the same fragment
+/// unless `file` returns another. Other relative references become absolute. This covers attributes
+/// that are links or load resources, `srcset`, `meta` refresh, `srcdoc`, and CSS in `style`
+/// elements and attributes. The URL of a form and `rel=canonical` become absolute even if there is
+/// a file.
 ///
 /// The `href` of `base` is removed. Attributes that would keep a browser from loading a file are
 /// removed too: `integrity` and `crossorigin` of rewritten references, and a
@@ -57,13 +58,13 @@ pub fn rewrite_html<'b>(
 ) -> Cow<'b, [u8]> {
     let text = DecodedPage::decode(body, content_type);
     let read = read_html(body, content_type, &ReadingLimits::default());
-    let mut rewriter = AddressRewriter {
+    let mut rewriter = UrlRewriter {
         base: read.base_url(page),
         has_base: read.base.is_some(),
         encoding: text.charset.encoding,
         file,
     };
-    let PageAddressEdits {
+    let PageUrlEdits {
         mut edits,
         meta_place,
     } = page_edits(&text, &mut rewriter);
@@ -100,7 +101,7 @@ pub fn rewrite_css<'b>(
 ) -> Cow<'b, [u8]> {
     let (encoding, skip) = charset::of_css(body, content_type);
     let (text, _) = encoding.decode_without_bom_handling(&body[skip..]);
-    let mut rewriter = AddressRewriter {
+    let mut rewriter = UrlRewriter {
         base: sheet.clone(),
         has_base: false,
         encoding: UTF_8,

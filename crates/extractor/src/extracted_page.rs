@@ -51,7 +51,7 @@ impl ExtractedPage {
     }
 
     /// Returns the canonical URL that the page at `page` declares, or `None` if it declares none or
-    /// declares `page` itself. The first usable address counts: `rel=canonical` in the page, then
+    /// declares `page` itself. The first usable URL counts: `rel=canonical` in the page, then
     /// `linked` (the target of a `Link` header with `rel=canonical`; RFC 8288, RFC 6596), then
     /// `meta name=url`.
     #[must_use]
@@ -111,7 +111,7 @@ pub struct VisiblePageSummary {
     pub heading: Option<String>,
     /// Number of password fields.
     pub passwords: usize,
-    /// Number of `a` elements, whether or not they have an address.
+    /// Number of `a` elements, whether or not they have a URL.
     pub links: usize,
     /// Number of characters of the text except white space, up to 8,192. Character references count
     /// as written: `&amp;` as five characters. Titles, form fields, scripts and styles are not

@@ -6,7 +6,7 @@ mod xml;
 use crate::charset;
 use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
-pub use crate::unresolved_feed_address::UnresolvedFeedAddress;
+pub use crate::unresolved_feed_url::UnresolvedFeedUrl;
 
 /// The entries of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,20 +17,20 @@ pub struct Feed {
     /// The title, with white space collapsed.
     pub title: Option<String>,
     /// The page that the feed belongs to.
-    pub home: Option<UnresolvedFeedAddress>,
+    pub home: Option<UnresolvedFeedUrl>,
     /// The entries, in document order.
     pub entries: Vec<FeedEntry>,
-    /// The addresses of documents with further entries: the next page of a paged feed, or the older
-    /// part of an archived feed (RFC 5005 sections 3 and 4).
-    pub next: Vec<UnresolvedFeedAddress>,
+    /// The URLs of documents with further entries: the next page of a paged feed, or the older part
+    /// of an archived feed (RFC 5005 sections 3 and 4).
+    pub next: Vec<UnresolvedFeedUrl>,
     /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
 
 impl Feed {
-    /// Returns the addresses outside of entries: the page that the feed belongs to, and documents
-    /// with further entries.
-    pub fn further_pages(&self) -> impl Iterator<Item = &UnresolvedFeedAddress> {
+    /// Returns the URLs outside of entries: the page that the feed belongs to, and documents with
+    /// further entries.
+    pub fn further_pages(&self) -> impl Iterator<Item = &UnresolvedFeedUrl> {
         self.home.iter().chain(&self.next)
     }
 }
@@ -51,12 +51,12 @@ pub enum FeedKind {
     Unknown,
 }
 
-/// An entry of a feed. All strings except addresses are free text by the author.
+/// An entry of a feed. All strings except URLs are free text by the author.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedEntry {
     /// The page that the entry is about.
-    pub url: Option<UnresolvedFeedAddress>,
+    pub url: Option<UnresolvedFeedUrl>,
     /// The title, with white space collapsed. It may contain markup.
     pub title: Option<String>,
     /// The publication date, as written: RFC 3339, or RFC 822 in RSS 2.0.
@@ -67,14 +67,14 @@ pub struct FeedEntry {
     pub id: Option<String>,
     /// Files that belong to the entry, such as the audio file of a podcast. Enclosures count as
     /// resources.
-    pub enclosures: Vec<UnresolvedFeedAddress>,
+    pub enclosures: Vec<UnresolvedFeedUrl>,
 }
 
 /// Reads the entries of the feed in `body`, whose content coding is already removed. `content_type`
 /// is the value of the `Content-Type` header.
 ///
 /// Never fails: everything before a syntax error is kept. A body that begins with `{` is read as
-/// JSON, any other as XML. An entry counts if it has an address, a title or an id.
+/// JSON, any other as XML. An entry counts if it has a URL, a title or an id.
 #[must_use]
 pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Feed {
     let mut feed = Feed {
@@ -127,15 +127,15 @@ const MAX_ENCLOSURES: usize = 16;
 const MAX_NEXT_PAGES: usize = 4;
 
 impl FeedEntry {
-    /// Returns whether the entry has an address, a title or an id.
+    /// Returns whether the entry has a URL, a title or an id.
     fn counts(&self) -> bool {
         self.url.is_some() || self.title.is_some() || self.id.is_some()
     }
 }
 
 impl Feed {
-    /// Keeps an entry that has an address, a title or an id. Returns false if the limit on entries
-    /// is reached.
+    /// Keeps an entry that has a URL, a title or an id. Returns false if the limit on entries is
+    /// reached.
     fn keep(&mut self, entry: FeedEntry, limits: &ReadingLimits) -> bool {
         let has_room = self.entries.len() < limits.feed_entries;
         if entry.counts() && has_room {
@@ -159,8 +159,8 @@ fn collapsed(value: &str, bytes: usize) -> Option<String> {
     text.take().0
 }
 
-/// Returns a trimmed address, `None` if it is empty, or an error if it is too long.
-fn address<'a>(
+/// Returns a trimmed URL, `None` if it is empty, or an error if it is too long.
+fn trimmed_url<'a>(
     value: &'a str,
     limits: &ReadingLimits,
 ) -> Result<Option<&'a str>, DocumentOddityKind> {

@@ -4,12 +4,12 @@
 //! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into an
 //! [`ExtractedPage`]; [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and
 //! [`link_header`] reads the links in a header. [`rewrite_html`] and [`rewrite_css`] give the
-//! references of a document new addresses. None of these ever fails: any bytes give a value, with a
+//! references of a document new URLs. None of these ever fails: any bytes give a value, with a
 //! [`DocumentOddity`] for each defect or omission. Time is linear in the input, memory is bounded
 //! by [`ReadingLimits`], and nothing recurses. The crate does no I/O, reads no clock, runs no
-//! script, and resolves links only to rewrite them: an address is returned as written, without
+//! script, and resolves links only to rewrite them: a URL is returned as written, without
 //! surrounding white space. There is one exception: if a page is in a legacy charset, the queries
-//! of its addresses are percent-encoded here, because later code doesn't know the charset.
+//! of its URLs are percent-encoded here, because later code doesn't know the charset.
 //!
 //! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
 //! prefixes refer to namespaces. HTML is read as by a browser without scripts: the content of
@@ -30,7 +30,6 @@
 //! assert!(link.rel.contains(Rel::NOFOLLOW));
 //! ```
 
-mod address_rewriter;
 mod charset;
 mod charset_guess;
 mod charset_prescan;
@@ -53,7 +52,8 @@ mod query_encoding;
 mod reading_limits;
 mod sitemap;
 mod text_edits;
-mod unresolved_feed_address;
+mod unresolved_feed_url;
+mod url_rewriter;
 mod xml;
 
 pub use charset::CharsetSource;
@@ -70,7 +70,7 @@ pub use document_kind::{
 };
 pub use document_reference_rewriter::{rewrite_css, rewrite_html};
 pub use extracted_page::{ExtractedPage, NamedMeta, VisiblePageSummary};
-pub use feed::{Feed, FeedEntry, FeedKind, UnresolvedFeedAddress, read_feed};
+pub use feed::{Feed, FeedEntry, FeedKind, UnresolvedFeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{

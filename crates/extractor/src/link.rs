@@ -8,7 +8,7 @@ use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Link {
-    /// The address as written, trimmed but not resolved: it may be relative, empty (this page), or
+    /// The URL as written, trimmed but not resolved: it may be relative, empty (this page), or
     /// unusable for a crawler. In a page in a legacy charset, a query with non-ASCII characters is
     /// percent-encoded in that charset.
     pub href: String,
@@ -59,7 +59,7 @@ pub enum LinkKind {
     Resource,
     /// A feed (RSS, Atom, JSON Feed).
     Feed,
-    /// The address of a form that is sent with the method GET.
+    /// The URL of a form that is sent with the method GET.
     Form,
     /// Anything else: a hint about a connection, an interface for programs, the source of a
     /// quotation, an unknown `rel`.
@@ -241,8 +241,8 @@ impl LinkCollector {
     }
 }
 
-/// Returns whether the address of a resource is in the document itself: a fragment, data in the
-/// address, or the result of a script.
+/// Returns whether the URL of a resource is in the document itself: a fragment, data in the URL, or
+/// the result of a script.
 fn is_in_document(href: &str) -> bool {
     let scheme = |name: &str| {
         href.get(..name.len())

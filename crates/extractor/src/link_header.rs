@@ -9,7 +9,7 @@ use crate::reading_limits::ReadingLimits;
 /// response has several `Link` headers, call this function for each, or join their values with
 /// commas.
 ///
-/// Addresses are relative to the URL of the requested page, not to its `base`. Skips links that the
+/// URLs are relative to the URL of the requested page, not to its `base`. Skips links that the
 /// header declares for another page (with `anchor`), as section 3.2 allows. Skips links beyond
 /// [`ReadingLimits::links`] and [`ReadingLimits::resources`]. Never fails.
 #[must_use]
@@ -70,7 +70,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Returns the next address in angle brackets, and advances past it.
+    /// Returns the next URL in angle brackets, and advances past it.
     fn target(&mut self) -> Option<&'a str> {
         loop {
             self.rest = self.rest.trim_start_matches(|c| is_blank(c) || c == ',');

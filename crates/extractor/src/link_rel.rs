@@ -24,7 +24,7 @@ link_types! {
     UGC = 1, "ugc";
     /// A paid link.
     SPONSORED = 2, "sponsored";
-    /// The preferred address of this page.
+    /// The preferred URL of this page.
     CANONICAL = 3, "canonical";
     /// Another form of this page: a language, a feed, a style sheet.
     ALTERNATE = 4, "alternate";
@@ -50,11 +50,11 @@ link_types! {
     LICENSE = 14, "license";
     /// The author.
     AUTHOR = 15, "author";
-    /// A permanent address of a section.
+    /// A permanent URL of a section.
     BOOKMARK = 16, "bookmark";
     /// A tag.
     TAG = 17, "tag";
-    /// A short address of this page.
+    /// A short URL of this page.
     SHORTLINK = 18, "shortlink";
     /// The AMP form of this page.
     AMPHTML = 19, "amphtml";
@@ -78,7 +78,7 @@ link_types! {
     MANIFEST = 28, "manifest";
     /// The target must get no access to this page.
     NOOPENER = 29, "noopener";
-    /// The target must not learn the address of this page.
+    /// The target must not learn the URL of this page.
     NOREFERRER = 30, "noreferrer";
     /// The target is on another site.
     EXTERNAL = 31, "external";

@@ -9,8 +9,8 @@ pub(crate) fn is_immediate(content: &str) -> bool {
     seconds.is_none_or(|seconds| seconds.bytes().all(|digit| digit == b'0'))
 }
 
-/// Returns the address that `content` redirects to (HTML Standard, "shared declarative refresh
-/// steps"). `None` if `content` is not a refresh, or has no address and so reloads the page itself.
+/// Returns the URL that `content` redirects to (HTML Standard, "shared declarative refresh steps").
+/// `None` if `content` is not a refresh, or has no URL and so reloads the page itself.
 pub(crate) fn refresh_target(content: &str) -> Option<&str> {
     let content = trim(content);
     let after_time = content.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! Encodes queries in a legacy charset: those of addresses in pages, and those of forms.
+//! Encodes queries in a legacy charset: those of URLs in pages, and those of forms.
 //!
-//! URL Standard, "percent-encode after encoding": for addresses in HTML, only the query is encoded
-//! in the page's charset. Paths, fragments, style sheets and headers always use UTF-8.
+//! URL Standard, "percent-encode after encoding": for URLs in HTML, only the query is encoded in
+//! the page's charset. Paths, fragments, style sheets and headers always use UTF-8.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use crate::link::LinkElement;
 /// Maximum bytes that the encoder writes per call.
 const CHUNK_BYTES: usize = 256;
 
-/// Encodes the queries of a page's addresses in its charset. Drops addresses that become longer
-/// than `max_bytes` and returns their number.
+/// Encodes the queries of a page's URLs in its charset. Drops URLs that become longer than
+/// `max_bytes` and returns their number.
 pub(crate) fn encode_queries(
     page: &mut ExtractedPage,
     charset: &'static Encoding,
@@ -67,7 +67,7 @@ pub(crate) fn encode_query<'h>(href: &'h str, charset: &'static Encoding) -> Cow
     Cow::Owned(encoded)
 }
 
-/// Returns whether an address is relative or has an HTTP scheme.
+/// Returns whether a URL is relative or has an HTTP scheme.
 fn may_be_http(href: &str) -> bool {
     let end = href.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-' | '.'));
     match end.map(|end| (&href[..end], &href[end..])) {

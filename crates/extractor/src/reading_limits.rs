@@ -13,8 +13,8 @@ pub struct ReadingLimits {
     /// Links to resources to keep per page or style sheet.
     /// Beyond the limit: `resources-full`.
     pub resources: usize,
-    /// Maximum bytes of one address, after decoding. A longer address is dropped, not cut, because
-    /// a truncated URL is a different URL.
+    /// Maximum bytes of one URL, after decoding. A longer URL is dropped, not cut, because a
+    /// truncated URL is a different URL.
     pub href_bytes: usize,
     /// Bytes of a link's text. If 0, link texts are ignored, and none counts as cut.
     /// Beyond the limit: `text-cut`.
@@ -84,7 +84,7 @@ pub enum DocumentOddityKind {
     LinksFull,
     /// More links to resources than [`ReadingLimits::resources`].
     ResourcesFull,
-    /// An address longer than [`ReadingLimits::href_bytes`].
+    /// A URL longer than [`ReadingLimits::href_bytes`].
     HrefTooLong,
     /// A link's text was cut at [`ReadingLimits::text_bytes`].
     TextCut,
@@ -134,7 +134,7 @@ pub enum DocumentOddityKind {
     NotAUrl,
     /// The document ends within an element.
     EndsEarly,
-    /// Several `rel=canonical` with different addresses; the first one was used.
+    /// Several `rel=canonical` with different URLs; the first one was used.
     SeveralCanonicals,
     /// A `rel=canonical` in the body. It was ignored, because visitors of the site may have written
     /// it.

@@ -46,10 +46,9 @@ pub struct SitemapEntry {
     pub changefreq: Option<ChangeFrequency>,
     /// The priority among the URLs of the same site, from 0 (lowest) to 1.
     pub priority: Option<f32>,
-    /// Addresses of the same page in other languages or forms (`xhtml:link`). Alternates count as
-    /// pages.
+    /// URLs of the same page in other languages or forms (`xhtml:link`). Alternates count as pages.
     pub alternates: Vec<SitemapAlternate>,
-    /// Addresses of images on the page (`image:loc`). Images count as resources.
+    /// URLs of images on the page (`image:loc`). Images count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<SitemapVideo>,
@@ -61,13 +60,13 @@ pub struct SitemapEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SitemapAlternate {
-    /// The address as written, trimmed; never empty.
+    /// The URL as written, trimmed; never empty.
     pub href: String,
     /// The language, as written.
     pub hreflang: Option<String>,
 }
 
-/// The addresses of a video on a page, as written.
+/// The URLs of a video on a page, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SitemapVideo {
@@ -103,8 +102,7 @@ impl SitemapEntry {
         }
     }
 
-    /// Returns the addresses of pages other than `loc`, as written: alternates, and players of
-    /// videos.
+    /// Returns the URLs of pages other than `loc`, as written: alternates, and players of videos.
     pub fn further_pages(&self) -> impl Iterator<Item = &str> {
         let alternates = self.alternates.iter();
         let alternates = alternates.map(|alternate| alternate.href.as_str());
@@ -115,7 +113,7 @@ impl SitemapEntry {
         alternates.chain(players)
     }
 
-    /// Returns the addresses of resources, as written: images, videos and their previews.
+    /// Returns the URLs of resources, as written: images, videos and their previews.
     pub fn resources(&self) -> impl Iterator<Item = &str> {
         let videos = self.videos.iter();
         let videos = videos.flat_map(|video| [&video.content, &video.thumbnail]);

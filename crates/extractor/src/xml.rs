@@ -14,7 +14,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
-use crate::unresolved_feed_address::XmlBase;
+use crate::unresolved_feed_url::XmlBase;
 use namespaces::{NamespaceBindings, XmlNamespace as Namespace, fingerprint};
 
 pub(crate) use namespaces::XmlNamespace;
@@ -95,7 +95,7 @@ impl<'a> XmlReader<'a> {
     pub(crate) fn from(text: &'a str, start: usize, limits: &ReadingLimits) -> XmlReader<'a> {
         let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
-        // A `&` without a name is common in addresses, and is read as a plain `&`.
+        // A `&` without a name is common in URLs, and is read as a plain `&`.
         config.allow_dangling_amp = true;
         config.allow_unmatched_ends = true;
         config.check_end_names = false;

@@ -22,7 +22,7 @@ pub struct OpenGraph {
     /// The URL of the page (`og:url`), as written. An `og:url` in the body is ignored, because
     /// visitors of the site may have written it, for example in a comment.
     pub url: Option<String>,
-    /// The address of an image (`og:image`), as written.
+    /// The URL of an image (`og:image`), as written.
     pub image: Option<String>,
     /// The language and the region (`og:locale`), such as `en_GB`.
     pub locale: Option<String>,

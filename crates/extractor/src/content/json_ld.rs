@@ -13,13 +13,13 @@ const MAX_NAMES: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonLdItem {
-    /// The values of `@type`, without the address of the vocabulary.
+    /// The values of `@type`, without the URL of the vocabulary.
     pub types: Vec<String>,
     /// The title: `headline`, or else `name`.
     pub name: Option<String>,
     /// The description (`description`).
     pub description: Option<String>,
-    /// The address: `url`, or else an `@id` that starts with `http`, as written.
+    /// The URL: `url`, or else an `@id` that starts with `http`, as written.
     pub url: Option<String>,
     /// The language (`inLanguage`).
     pub language: Option<String>,

@@ -57,7 +57,7 @@ fn links_lead_to_files_or_become_absolute() {
 }
 
 #[test]
-fn absolute_addresses_and_places_in_the_page_stay() {
+fn absolute_urls_and_places_in_the_page_stay() {
     for same in [
         "<a href='https://o.example/?a&b#c'>",
         "<a href=#top>",
@@ -326,7 +326,7 @@ const PARTS: [(&str, &str); 16] = [
 
 proptest! {
     #[test]
-    fn nothing_outside_of_addresses_changes(
+    fn nothing_outside_of_urls_changes(
         parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..12),
         charset in 0_usize..5,
     ) {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Feed, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_NEXT_PAGES, UnresolvedFeedAddress, address,
-    collapsed, hint,
+    Feed, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_NEXT_PAGES, UnresolvedFeedUrl, collapsed, hint,
+    trimmed_url,
 };
 use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
@@ -42,9 +42,9 @@ struct FeedBuilder<'a, 'f> {
 }
 
 impl FeedBuilder<'_, '_> {
-    fn url(&self, value: &str) -> Option<UnresolvedFeedAddress> {
-        match address(value, self.limits) {
-            Ok(href) => Some(UnresolvedFeedAddress::new(href?.to_owned(), None)),
+    fn url(&self, value: &str) -> Option<UnresolvedFeedUrl> {
+        match trimmed_url(value, self.limits) {
+            Ok(href) => Some(UnresolvedFeedUrl::new(href?.to_owned(), None)),
             Err(what) => {
                 note(&mut self.feed.borrow_mut().oddities, what, 1);
                 None

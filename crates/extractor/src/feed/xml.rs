@@ -2,8 +2,8 @@
 //! real feeds mix their elements.
 
 use super::{
-    Feed, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES,
-    UnresolvedFeedAddress, address, collapsed, hint,
+    Feed, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, UnresolvedFeedUrl,
+    collapsed, hint, trimmed_url,
 };
 use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
@@ -44,13 +44,13 @@ pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Title,
-    /// The address of an RSS entry or channel, given as text.
+    /// The URL of an RSS entry or channel, given as text.
     Link,
     /// The id of an Atom entry.
     Id,
-    /// The id of an RSS entry. The id may also be the address of the entry.
+    /// The id of an RSS entry. The id may also be the URL of the entry.
     Guid {
-        is_address: bool,
+        is_url: bool,
     },
     Published,
     Updated,
@@ -133,8 +133,8 @@ impl Walk<'_> {
             (XmlNamespace::Atom, "id") => Some(Field::Id),
             (XmlNamespace::None, "guid") => {
                 let is = tag.short_attribute("isPermaLink", MAX_HINT_BYTES);
-                let is_address = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
-                Some(Field::Guid { is_address })
+                let is_url = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
+                Some(Field::Guid { is_url })
             }
             (XmlNamespace::None, "pubDate")
             | (XmlNamespace::Atom, "published" | "issued" | "created") => Some(Field::Published),
@@ -157,8 +157,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a `link` has its address in an attribute, as in Atom, instead of in its
-    /// text. RSS feeds may contain such links too.
+    /// Returns whether a `link` has its URL in an attribute, as in Atom, instead of in its text.
+    /// RSS feeds may contain such links too.
     fn is_atom_link(&self, tag: &XmlStartTag<'_>) -> bool {
         tag.space == XmlNamespace::Atom || tag.attribute("href").is_some()
     }
@@ -201,8 +201,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the `src` of an Atom entry's `content` as the entry's address, if the entry has no
-    /// other address.
+    /// Records the `src` of an Atom entry's `content` as the entry's URL, if the entry has no other
+    /// URL.
     fn content_elsewhere(&mut self, tag: &XmlStartTag<'_>) {
         let url = tag.attribute("src").and_then(|src| self.url(&src));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
@@ -264,20 +264,20 @@ impl Walk<'_> {
             }
             (Field::Link, _) => self.link(&value),
             (Field::Id, _) => self.id(&value, false),
-            (Field::Guid { is_address }, _) => self.id(&value, is_address),
+            (Field::Guid { is_url }, _) => self.id(&value, is_url),
             (Field::Published | Field::Updated, None) => {}
         }
         self.value = value;
     }
 
-    /// Records the address in the text of an entry's `link`. It replaces an address taken from the
-    /// entry's id.
+    /// Records the URL in the text of an entry's `link`. It replaces a URL taken from the entry's
+    /// id.
     fn link(&mut self, value: &str) {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {
             Some((entry, _)) => {
                 let is_from_id =
-                    |other: &UnresolvedFeedAddress| entry.id.as_deref() == Some(&other.href);
+                    |other: &UnresolvedFeedUrl| entry.id.as_deref() == Some(&other.href);
                 if entry.url.as_ref().is_none_or(is_from_id) {
                     entry.url = Some(url);
                 }
@@ -288,24 +288,21 @@ impl Walk<'_> {
         }
     }
 
-    fn id(&mut self, value: &str, is_address: bool) {
+    fn id(&mut self, value: &str, is_url: bool) {
         let value = trim(value);
         if value.is_empty() || value.len() > self.limits.href_bytes {
             return;
         }
-        let url = is_address.then(|| self.url(value)).flatten();
+        let url = is_url.then(|| self.url(value)).flatten();
         if let Some((entry, _)) = &mut self.entry {
             entry.id = Some(value.to_owned());
             entry.url = entry.url.take().or(url);
         }
     }
 
-    fn url(&mut self, value: &str) -> Option<UnresolvedFeedAddress> {
-        match address(value, self.limits) {
-            Ok(href) => Some(UnresolvedFeedAddress::new(
-                href?.to_owned(),
-                self.xml.base(),
-            )),
+    fn url(&mut self, value: &str) -> Option<UnresolvedFeedUrl> {
+        match trimmed_url(value, self.limits) {
+            Ok(href) => Some(UnresolvedFeedUrl::new(href?.to_owned(), self.xml.base())),
             Err(what) => {
                 self.xml.note(what);
                 None

@@ -1,9 +1,9 @@
-//! The HTML attributes that contain addresses.
+//! The HTML attributes that contain URLs.
 
 use super::element_name::{self, ElementName};
 use crate::link::{LinkElement, LinkKind};
 
-/// An attribute that contains addresses.
+/// An attribute that contains URLs.
 pub(super) struct LinkAttribute {
     pub(super) attribute: &'static str,
     pub(super) kind: LinkKind,
@@ -13,17 +13,17 @@ pub(super) struct LinkAttribute {
 /// The form of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkAttributeSyntax {
-    Address,
+    Url,
     Srcset,
-    /// An address, or a description, if the author misunderstood the attribute.
-    AddressOrProse,
+    /// A URL, or a description, if the author misunderstood the attribute.
+    UrlOrProse,
 }
 
 const fn resource(attribute: &'static str) -> LinkAttribute {
     LinkAttribute {
         attribute,
         kind: LinkKind::Resource,
-        holds: LinkAttributeSyntax::Address,
+        holds: LinkAttributeSyntax::Url,
     }
 }
 
@@ -50,7 +50,7 @@ const IMG: &[LinkAttribute] = &[
     srcset("srcset"),
     resource("lowsrc"),
     LinkAttribute {
-        holds: LinkAttributeSyntax::AddressOrProse,
+        holds: LinkAttributeSyntax::UrlOrProse,
         ..page("longdesc")
     },
 ];
@@ -59,8 +59,8 @@ const VIDEO: &[LinkAttribute] = &[resource("src"), resource("poster")];
 const SRC: &[LinkAttribute] = &[resource("src")];
 const BACKGROUND: &[LinkAttribute] = &[resource("background")];
 
-/// Returns the element with this name, and those of its attributes that contain addresses
-/// regardless of its other attributes. An HTML parser reads `image` as `img`.
+/// Returns the element with this name, and those of its attributes that contain URLs regardless of
+/// its other attributes. An HTML parser reads `image` as `img`.
 pub(super) fn holders(name: ElementName) -> Option<(LinkElement, &'static [LinkAttribute])> {
     Some(match name {
         element_name::IMG | element_name::IMAGE => (LinkElement::Img, IMG),

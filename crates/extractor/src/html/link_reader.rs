@@ -14,7 +14,7 @@ use crate::oddities::OddityList;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 
 /// Maximum number of files to read from one `archive` attribute. There must be a limit, because
-/// each file becomes a link whose address begins with the whole code base.
+/// each file becomes a link whose URL begins with the whole code base.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
@@ -78,8 +78,8 @@ impl LinkReader {
             element: LinkElement::Any,
         };
         if let Some(style) = attributes.get("style").filter(|style| style.contains('(')) {
-            let addresses = css::declarations(style);
-            self.css(addresses, "style", &mut spot);
+            let urls = css::declarations(style);
+            self.css(urls, "style", &mut spot);
         }
         match at.space {
             Namespace::Html => {
@@ -214,9 +214,9 @@ impl LinkReader {
                 };
                 let value = attribute.value();
                 match holder.holds {
-                    LinkAttributeSyntax::Address if trim(value).is_empty() => {}
-                    LinkAttributeSyntax::AddressOrProse if !is_address(value) => {}
-                    LinkAttributeSyntax::Address | LinkAttributeSyntax::AddressOrProse => {
+                    LinkAttributeSyntax::Url if trim(value).is_empty() => {}
+                    LinkAttributeSyntax::UrlOrProse if !looks_like_url(value) => {}
+                    LinkAttributeSyntax::Url | LinkAttributeSyntax::UrlOrProse => {
                         self.add(value, holder.attribute, holder.kind, spot);
                     }
                     LinkAttributeSyntax::Srcset => self.srcset(value, holder.attribute, spot),
@@ -286,7 +286,7 @@ impl LinkReader {
         }
     }
 
-    /// Processes an `a`. Its address is the value of the first attribute of `names` that it has.
+    /// Processes an `a`. Its URL is the value of the first attribute of `names` that it has.
     fn anchor(
         &mut self,
         attributes: TagAttributes<'_>,
@@ -348,7 +348,7 @@ impl LinkReader {
         if element == LinkElement::Frame || attributes.get("srcdoc").is_none() {
             self.add_if_there(attributes, "src", LinkKind::Page, spot);
         }
-        if attributes.get("longdesc").is_some_and(is_address) {
+        if attributes.get("longdesc").is_some_and(looks_like_url) {
             self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
         }
     }
@@ -399,8 +399,8 @@ impl LinkReader {
         }
     }
 
-    /// Processes the `formaction` of a button: the address to which the button sends the form,
-    /// instead of the form's `action`.
+    /// Processes the `formaction` of a button: the URL to which the button sends the form, instead
+    /// of the form's `action`.
     fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
@@ -414,27 +414,27 @@ impl LinkReader {
     }
 
     fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut Spot<'_>) {
-        for address in srcset::addresses(value) {
-            self.add(address, attribute, LinkKind::Resource, spot);
+        for url in srcset::urls(value) {
+            self.add(url, attribute, LinkKind::Resource, spot);
         }
     }
 
-    /// Adds the addresses in CSS as links. `attribute` is the attribute that contains the CSS, or
-    /// empty for a `style` element.
+    /// Adds the URLs in CSS as links. `attribute` is the attribute that contains the CSS, or empty
+    /// for a `style` element.
     fn css<'c>(
         &mut self,
-        addresses: impl Iterator<Item = css::CssAddress<'c>>,
+        urls: impl Iterator<Item = css::CssUrl<'c>>,
 
         attribute: &'static str,
         spot: &mut Spot<'_>,
     ) {
-        for address in addresses {
+        for url in urls {
             let how = if attribute.is_empty() {
-                address.how()
+                url.how()
             } else {
                 attribute
             };
-            self.add(&address.address, how, LinkKind::Resource, spot);
+            self.add(&url.url, how, LinkKind::Resource, spot);
         }
     }
 
@@ -451,7 +451,7 @@ impl LinkReader {
         }
     }
 
-    /// Adds a link to `file`, whose address is relative to the code base `base`.
+    /// Adds a link to `file`, whose URL is relative to the code base `base`.
     fn add_below(
         &mut self,
         base: &str,
@@ -479,7 +479,7 @@ impl LinkReader {
         }
     }
 
-    /// Returns the address `href` trimmed, if the limits allow one more link of its kind. Otherwise
+    /// Returns the URL `href` trimmed, if the limits allow one more link of its kind. Otherwise
     /// notes an oddity and returns `None`.
     fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
@@ -494,9 +494,9 @@ impl LinkReader {
     }
 }
 
-/// Returns whether the value of a `longdesc` looks like an address rather than a description: it
-/// begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
-pub(super) fn is_address(value: &str) -> bool {
+/// Returns whether the value of a `longdesc` looks like a URL rather than a description: it begins
+/// like a URL, or is one word with a slash, a query, a fragment or a file extension.
+pub(super) fn looks_like_url(value: &str) -> bool {
     let value = trim(value);
     let begins = |start: &&str| {
         let head = value.get(..start.len());

@@ -32,7 +32,7 @@ pub(super) fn kind_of_object(attributes: TagAttributes<'_>) -> LinkKind {
     }
 }
 
-/// Resolves the address `file` against the folder `base`. Returns an absolute `file` as it is.
+/// Resolves the URL `file` against the folder `base`. Returns an absolute `file` as it is.
 pub(super) fn below(base: &str, file: &str) -> String {
     let scheme = file.split(['/', '?', '#']).next().unwrap_or_default();
     if base.is_empty() || file.starts_with('/') || scheme.contains(':') {

@@ -97,7 +97,7 @@ impl PageBuilder {
         }
     }
 
-    /// Records the address of the first `rel=canonical` in the head.
+    /// Records the URL of the first `rel=canonical` in the head.
     fn canonical(&mut self, attributes: TagAttributes<'_>, offset: usize) {
         let (Some(rel), Some(href)) = (attributes.get("rel"), attributes.get("href")) else {
             return;

@@ -1,11 +1,11 @@
-//! The addresses in a `srcset`.
+//! The URLs in a `srcset`.
 
 use crate::collapsed_text_builder::is_space;
 
-/// Returns the addresses of the image candidates in `value`, without sizes and densities ("parse a
+/// Returns the URLs of the image candidates in `value`, without sizes and densities ("parse a
 /// srcset attribute", HTML Standard 4.8.4.2.1). Unlike in the standard, candidates with invalid
 /// descriptors are included.
-pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
+pub(super) fn urls(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| c == ',' || is_white(c));
@@ -13,9 +13,9 @@ pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let end = rest.find(is_white).unwrap_or(rest.len());
-        let (address, after) = rest.split_at(end);
-        let bare = address.trim_end_matches(',');
-        rest = if bare.len() < address.len() {
+        let (url, after) = rest.split_at(end);
+        let bare = url.trim_end_matches(',');
+        rest = if bare.len() < url.len() {
             after
         } else {
             after_descriptors(after)
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn check(value: &str, expected: &[&str]) {
-        assert_eq!(addresses(value).collect::<Vec<_>>(), expected, "{value}");
+        assert_eq!(urls(value).collect::<Vec<_>>(), expected, "{value}");
     }
 
     #[test]

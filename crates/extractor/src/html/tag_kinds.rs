@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn each_element_with_an_address_attribute_has_the_kind_links() {
+    fn each_element_with_a_url_attribute_has_the_kind_links() {
         let with_holders = TABLE.iter().filter(|(name, _)| holders(*name).is_some());
         assert!(
             with_holders

@@ -157,7 +157,7 @@ impl Walk<'_> {
 
     fn start_field(&mut self, tag: &XmlStartTag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
-        // Even outside `image:image`, an `image:loc` is the address of an image, not of the page.
+        // Even outside `image:image`, an `image:loc` is the URL of an image, not of the page.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
             return Some(Field::Image);
         }
@@ -193,7 +193,7 @@ impl Walk<'_> {
         let Some(href) = tag.attribute("href").filter(|_| is_alternate) else {
             return;
         };
-        if let Some(href) = self.address(&href)
+        if let Some(href) = self.trimmed_url(&href)
             && self.has_room()
         {
             let hreflang = tag.short_attribute("hreflang", MAX_HINT_BYTES);
@@ -230,8 +230,8 @@ impl Walk<'_> {
         let is_in_entry = self.entry.is_some();
         for url in bare.split_ascii_whitespace().filter(|word| is_url(word)) {
             self.xml.note(DocumentOddityKind::UrlOutsideLoc);
-            if let Some(address) = self.address(url) {
-                self.take_address(Field::Loc, address);
+            if let Some(url) = self.trimmed_url(url) {
+                self.take_url(Field::Loc, url);
             }
             if !is_in_entry {
                 self.finish_entry();
@@ -265,8 +265,8 @@ impl Walk<'_> {
             | Field::VideoContent
             | Field::VideoPlayer
             | Field::VideoThumbnail => {
-                if let Some(address) = self.address(&value) {
-                    self.take_address(field, address);
+                if let Some(url) = self.trimmed_url(&value) {
+                    self.take_url(field, url);
                 }
             }
             Field::NewsTitle => {
@@ -285,7 +285,7 @@ impl Walk<'_> {
         self.value = value;
     }
 
-    fn take_address(&mut self, field: Field, address: String) {
+    fn take_url(&mut self, field: Field, url: String) {
         if field == Field::Image && !self.has_room() {
             return;
         }
@@ -293,24 +293,24 @@ impl Walk<'_> {
         let video = entry.videos.last_mut();
         let place = match (field, video) {
             (Field::Loc, _) if entry.loc.is_empty() => {
-                entry.loc = address;
+                entry.loc = url;
                 return;
             }
-            (Field::Loc, _) if entry.loc == address => return,
+            (Field::Loc, _) if entry.loc == url => return,
             // Begin a second entry. The fields that follow belong to it.
             (Field::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();
-                self.entry = Some(SitemapEntry::new(address));
+                self.entry = Some(SitemapEntry::new(url));
                 return;
             }
-            (Field::Image, _) => return entry.images.push(address),
+            (Field::Image, _) => return entry.images.push(url),
             (Field::VideoContent, Some(video)) => &mut video.content,
             (Field::VideoPlayer, Some(video)) => &mut video.player,
             (Field::VideoThumbnail, Some(video)) => &mut video.thumbnail,
             _ => return,
         };
-        place.get_or_insert(address);
+        place.get_or_insert(url);
     }
 
     fn take_hint(&mut self, field: Field, value: &str) {
@@ -331,8 +331,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns a trimmed address. `None` if it is empty or too long.
-    fn address(&mut self, value: &str) -> Option<String> {
+    /// Returns a trimmed URL. `None` if it is empty or too long.
+    fn trimmed_url(&mut self, value: &str) -> Option<String> {
         let value = trim(value);
         if value.len() > self.limits.href_bytes {
             self.xml.note(DocumentOddityKind::HrefTooLong);
@@ -357,8 +357,7 @@ impl Walk<'_> {
             .get_or_insert_with(|| SitemapEntry::new(String::new()))
     }
 
-    /// Keeps the current entry if it has an address. Returns `false` if the limit on entries is
-    /// reached.
+    /// Keeps the current entry if it has a URL. Returns `false` if the limit on entries is reached.
     fn finish_entry(&mut self) -> bool {
         self.extension = None;
         let Some(entry) = self.entry.take().filter(|entry| !entry.loc.is_empty()) else {

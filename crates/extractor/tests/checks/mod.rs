@@ -63,8 +63,8 @@ fn unchanged_by_appended_text(page: &ExtractedPage, body: &[u8], content_type: O
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
 }
 
-/// Reads any bytes as a style sheet. Checks that all links are resources, and that their addresses
-/// occur in the style sheet.
+/// Reads any bytes as a style sheet. Checks that all links are resources, and that their URLs occur
+/// in the style sheet.
 pub(crate) fn css(data: &[u8]) {
     let css = read_css(data, None, &ReadingLimits::default());
     links(&css.links, data.len());
@@ -106,7 +106,7 @@ pub(crate) fn css(data: &[u8]) {
     }
 }
 
-/// Reads any bytes as a sitemap, and checks that each entry has an address.
+/// Reads any bytes as a sitemap, and checks that each entry has a URL.
 pub(crate) fn sitemap(data: &[u8]) {
     let sitemap = read_sitemap(data, None, &ReadingLimits::default());
     oddities(&sitemap.oddities, data.len());
@@ -122,7 +122,7 @@ pub(crate) fn sitemap(data: &[u8]) {
     assert!(extras.sum::<usize>() <= small().sitemap_links);
 }
 
-/// Reads any bytes as a feed, and checks that each entry has an address, a title or an id.
+/// Reads any bytes as a feed, and checks that each entry has a URL, a title or an id.
 pub(crate) fn feed(data: &[u8]) {
     let at = canonicalize(None, "https://example.org/feed").unwrap();
     let feed = read_feed(data, None, &ReadingLimits::default());
@@ -144,7 +144,7 @@ pub(crate) fn feed(data: &[u8]) {
     );
 }
 
-/// Reads any bytes as a header, and checks that the addresses of links occur in the header.
+/// Reads any bytes as a header, and checks that the URLs of links occur in the header.
 pub(crate) fn header(data: &[u8]) {
     let value = String::from_utf8_lossy(data);
     let links = link_header(&value, &ReadingLimits::default());

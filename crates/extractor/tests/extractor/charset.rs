@@ -222,7 +222,7 @@ fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
 }
 
 #[test]
-fn an_address_that_its_charset_makes_too_long_is_dropped() {
+fn a_url_that_its_charset_makes_too_long_is_dropped() {
     let (bytes, ..) =
         encoding_rs::GBK.encode("<base href='?茶茶茶'><a href='?茶茶茶'>x</a><a href=b>");
     let mut limits = ReadingLimits::default();

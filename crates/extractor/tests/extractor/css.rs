@@ -1,4 +1,4 @@
-//! Tests of addresses in style sheets, alone and within pages.
+//! Tests of URLs in style sheets, alone and within pages.
 
 use crawl_extractor::{ReadingLimits, StyleSheetLinks, read_css};
 use expect_test::{Expect, expect};

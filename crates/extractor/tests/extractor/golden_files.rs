@@ -6,7 +6,7 @@ use std::fmt::{Debug, Write as _};
 use std::path::PathBuf;
 
 use crawl_extractor::{
-    ContentKind, ReadingLimits, UnresolvedFeedAddress, document_kind, read_feed, read_html,
+    ContentKind, ReadingLimits, UnresolvedFeedUrl, document_kind, read_feed, read_html,
     read_sitemap,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -54,7 +54,7 @@ fn cases_of_encodings() {
 #[test]
 fn cases_of_feeds() {
     let at = canonicalize(None, "https://at.org/feeds/all").unwrap();
-    let resolved = |url: &UnresolvedFeedAddress| {
+    let resolved = |url: &UnresolvedFeedUrl| {
         let resolved = url.resolve(&at);
         resolved.as_ref().map_or("unusable".to_owned(), |url| {
             CanonicalUrl::as_str(url).to_owned()

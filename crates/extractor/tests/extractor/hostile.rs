@@ -282,7 +282,7 @@ fn links_and_resources_have_separate_limits() {
 }
 
 #[test]
-fn an_address_of_a_megabyte_is_dropped() {
+fn a_url_of_a_megabyte_is_dropped() {
     let long = "x".repeat(1 << 20);
     let page = read(&format!(
         "<a href={long}></a><img src={long}><img srcset='{long} 1x, ok 2x'><p style='a:url({long})'>"

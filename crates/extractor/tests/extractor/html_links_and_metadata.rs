@@ -270,7 +270,7 @@ fn html_13_2_6_5_foreign_content() {
 }
 
 #[test]
-fn frames_without_an_address_are_not_links() {
+fn frames_without_a_url_are_not_links() {
     check(
         "<iframe></iframe><iframe src=''></iframe><iframe src=a srcdoc=b></iframe><frame>",
         &expect![""],

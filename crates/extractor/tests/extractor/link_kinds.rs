@@ -155,8 +155,8 @@ fn frames_and_their_descriptions() {
 }
 
 #[test]
-fn a_longdesc_that_is_prose_is_not_an_address() {
-    for address in [
+fn a_longdesc_that_is_prose_is_not_a_url() {
+    for url in [
         "desc.html",
         "chart-1.txt#a",
         "a/b",
@@ -166,8 +166,8 @@ fn a_longdesc_that_is_prose_is_not_an_address() {
         "HTTP://e.org/a b",
         " /a b.html ",
     ] {
-        let page = read(&format!("<img src=i longdesc='{address}'>"));
-        assert_eq!(page.links.len(), 2, "{address}");
+        let page = read(&format!("<img src=i longdesc='{url}'>"));
+        assert_eq!(page.links.len(), 2, "{url}");
     }
     for prose in [
         "A cup of tea.",

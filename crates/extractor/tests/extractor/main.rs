@@ -34,7 +34,7 @@ fn read(html: &str) -> ExtractedPage {
     )
 }
 
-/// Formats links, one per line: element, kind (except `page`), address, rel, media type, text.
+/// Formats links, one per line: element, kind (except `page`), URL, rel, media type, text.
 fn show_links(links: &[Link]) -> String {
     let mut shown = String::new();
     for link in links {

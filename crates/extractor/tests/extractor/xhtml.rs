@@ -15,8 +15,8 @@ fn document(head: &str, body: &str) -> String {
     )
 }
 
-/// Returns the results of all readers for a page: its title, the addresses of its links, its
-/// visible text and its Markdown.
+/// Returns the results of all readers for a page: its title, the URLs of its links, its visible
+/// text and its Markdown.
 fn read_all(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
     let read = read_html(
         page.as_bytes(),

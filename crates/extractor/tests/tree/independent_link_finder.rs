@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::Found;
 
-/// Pairs of an HTML element and an attribute that contains one address.
+/// Pairs of an HTML element and an attribute that contains one URL.
 const PLAIN: &[(&str, &str)] = &[
     ("area", "href"),
     ("audio", "src"),
@@ -43,8 +43,8 @@ const PLAIN: &[(&str, &str)] = &[
     ("video", "src"),
 ];
 
-/// Attributes with the address of a page. The address is kept even if it is empty or refers to the
-/// same page.
+/// Attributes with the URL of a page. The URL is kept even if it is empty or refers to the same
+/// page.
 const PAGES: &[(&str, &str)] = &[("a", "href"), ("area", "href")];
 
 /// Returns the links in the tree that a parser without scripts builds from `html`.
@@ -118,23 +118,23 @@ struct Element<'a> {
 
 impl Element<'_> {
     fn links(&self, form: Option<bool>, found: &mut BTreeSet<Found>) {
-        let mut add = |element: &str, attribute: &str, address: &str| {
-            let address = address.trim_matches([' ', '\t', '\n', '\r', '\x0c']);
+        let mut add = |element: &str, attribute: &str, url: &str| {
+            let url = url.trim_matches([' ', '\t', '\n', '\r', '\x0c']);
             let names = (element.to_owned(), attribute.to_owned());
-            if PAGES.contains(&(element, attribute)) || is_elsewhere(element, attribute, address) {
-                found.insert((names.0, names.1, address.to_owned()));
+            if PAGES.contains(&(element, attribute)) || is_elsewhere(element, attribute, url) {
+                found.insert((names.0, names.1, url.to_owned()));
             }
         };
         if let Some(style) = self.get("style") {
-            css(style, false, &mut |_, address| add("*", "style", address));
+            css(style, false, &mut |_, url| add("*", "style", url));
         }
         if self.name == "style" && self.space != "http://www.w3.org/1998/Math/MathML" {
             let is_css = self
                 .get("type")
                 .is_none_or(|kind| matches!(kind, "" | "text/css"));
             if is_css {
-                css(&self.text, true, &mut |how, address| {
-                    add("style", how, address);
+                css(&self.text, true, &mut |how, url| {
+                    add("style", how, url);
                 });
             }
         }
@@ -143,8 +143,8 @@ impl Element<'_> {
             "http://www.w3.org/2000/svg" => self.svg(&mut add),
             _ => {
                 for name in ["href", "xlink:href"] {
-                    if let Some(address) = self.get(name) {
-                        add("math", name, address);
+                    if let Some(url) = self.get(name) {
+                        add("math", name, url);
                     }
                 }
             }
@@ -218,9 +218,9 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether a link is kept. Drops empty addresses, descriptions in a `longdesc`, and
-/// addresses of resources within the page itself, such as `data:` URLs.
-fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
+/// Returns whether a link is kept. Drops empty URLs, descriptions in a `longdesc`, and URLs of
+/// resources within the page itself, such as `data:` URLs.
+fn is_elsewhere(element: &str, attribute: &str, url: &str) -> bool {
     let pages = [
         ("frame", "src"),
         ("iframe", "src"),
@@ -232,10 +232,10 @@ fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let is_page = pages.contains(&(element, attribute))
         || matches!(attribute, "cite" | "longdesc" | "formaction")
         || element == "math";
-    if attribute == "longdesc" && !LONGDESC.is_match(address) {
+    if attribute == "longdesc" && !LONGDESC.is_match(url) {
         return false;
     }
-    !address.is_empty() && (is_page || !WITHIN.is_match(address))
+    !url.is_empty() && (is_page || !WITHIN.is_match(url))
 }
 
 static WITHIN: LazyLock<Regex> =
@@ -253,16 +253,16 @@ static CSS: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)/\*.*?(\*/|$)").unwrap());
 
-/// Passes each address in CSS to `add`, with the rule or property that contains the address.
+/// Passes each URL in CSS to `add`, with the rule or property that contains the URL.
 fn css(text: &str, is_sheet: bool, add: &mut impl FnMut(&str, &str)) {
     for captures in CSS.captures_iter(&COMMENT.replace_all(text, " ")) {
         let group = |number| captures.get(number).map(|group| group.as_str());
         let url = group(2).or(group(3)).or(group(4));
         let is_import = is_sheet && captures[1].starts_with('@');
         match (url, group(5).or(group(6))) {
-            (Some(address), _) if is_import => add("@import", address),
-            (Some(address), _) => add("url", address),
-            (None, Some(address)) if is_import => add("@import", address),
+            (Some(url), _) if is_import => add("@import", url),
+            (Some(url), _) => add("url", url),
+            (None, Some(url)) if is_import => add("@import", url),
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use crawl_extractor::{DocumentOddityKind, ReadingLimits, read_html};
 
-/// A link: element, attribute, address as written.
+/// A link: element, attribute, URL as written.
 type Found = (String, String, String);
 
 /// Returns the extractor's links of a page.
@@ -45,8 +45,8 @@ fn ours(html: &str) -> BTreeSet<Found> {
 /// Returns the links found only in `ours` (by our extractor) or only in `trees`, one per line.
 fn differences(ours: &BTreeSet<Found>, trees: &BTreeSet<Found>) -> Vec<String> {
     let line = |side: &str, found: &Found| {
-        let (element, attribute, address) = found;
-        format!("{side}: {element} {attribute} {address:?}")
+        let (element, attribute, url) = found;
+        format!("{side}: {element} {attribute} {url:?}")
     };
     let mut lines: Vec<_> = ours
         .difference(trees)

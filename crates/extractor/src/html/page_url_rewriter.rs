@@ -1,27 +1,27 @@
-//! The consumer that rewrites the addresses in a page.
+//! The consumer that rewrites the URLs in a page.
 
 use std::ops::Range;
 
 use super::decoded_page::DecodedPage;
 use super::element_name;
 use super::link_attributes::{LinkAttributeSyntax, holders};
-use super::link_reader::{has_placeholder, is_address};
+use super::link_reader::{has_placeholder, looks_like_url};
 use super::link_target_type::below;
 use super::page_builder::is_css;
 use super::srcset;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_dispatcher::{walk, walk_html};
 use super::tokenizer::{Attribute, Tag, TagAttributes, TextBetweenTags};
-use crate::address_rewriter::{AddressRewriter, ReferenceUse};
 use crate::collapsed_text_builder::trim;
 use crate::css;
 use crate::meta_refresh::refresh_target;
 use crate::reading_limits::ReadingLimits;
 use crate::text_edits::{TextEdit, edited_text};
+use crate::url_rewriter::{ReferenceUse, UrlRewriter};
 
 /// The edits of a page's text.
 #[derive(Debug, Default)]
-pub(crate) struct PageAddressEdits {
+pub(crate) struct PageUrlEdits {
     /// The edits in ascending order.
     pub(crate) edits: Vec<TextEdit>,
     /// The offset at which to insert a `meta` that declares the charset: after the `head` tag if
@@ -29,11 +29,8 @@ pub(crate) struct PageAddressEdits {
     pub(crate) meta_place: usize,
 }
 
-/// Returns the edits that give each reference in a page its new address.
-pub(crate) fn page_edits(
-    page: &DecodedPage<'_>,
-    rewriter: &mut AddressRewriter<'_>,
-) -> PageAddressEdits {
+/// Returns the edits that give each reference in a page its new URL.
+pub(crate) fn page_edits(page: &DecodedPage<'_>, rewriter: &mut UrlRewriter<'_>) -> PageUrlEdits {
     let collector = walk(
         page,
         ReadingLimits::default().attributes,
@@ -44,7 +41,7 @@ pub(crate) fn page_edits(
 
 /// Collects the edits of a page.
 struct Collector<'r, 'f> {
-    rewriter: &'r mut AddressRewriter<'f>,
+    rewriter: &'r mut UrlRewriter<'f>,
     edits: Vec<TextEdit>,
     meta_place: Option<usize>,
     /// Whether `meta_place` is final.
@@ -56,7 +53,7 @@ struct Collector<'r, 'f> {
 }
 
 impl<'r, 'f> Collector<'r, 'f> {
-    fn new(rewriter: &'r mut AddressRewriter<'f>) -> Collector<'r, 'f> {
+    fn new(rewriter: &'r mut UrlRewriter<'f>) -> Collector<'r, 'f> {
         Collector {
             rewriter,
             edits: Vec::new(),
@@ -67,12 +64,12 @@ impl<'r, 'f> Collector<'r, 'f> {
         }
     }
 
-    fn finish(mut self) -> PageAddressEdits {
+    fn finish(mut self) -> PageUrlEdits {
         // Sort the edits, because the attributes of a tag are not rewritten in page order.
         self.edits.sort_by_key(|edit| edit.range.start);
-        // A tag with several addresses has several edits that remove its `crossorigin`. Keep one.
+        // A tag with several URLs has several edits that remove its `crossorigin`. Keep one.
         self.edits.dedup();
-        PageAddressEdits {
+        PageUrlEdits {
             edits: self.edits,
             meta_place: self.meta_place.unwrap_or(0),
         }
@@ -104,8 +101,13 @@ impl<'r, 'f> Collector<'r, 'f> {
         }
     }
 
-    /// Rewrites an attribute that contains an address. Returns whether it now leads to a file.
-    fn address(&mut self, attributes: TagAttributes<'_>, name: &str, usage: ReferenceUse) -> bool {
+    /// Rewrites an attribute that contains a URL. Returns whether it now leads to a file.
+    fn rewrite_attribute(
+        &mut self,
+        attributes: TagAttributes<'_>,
+        name: &str,
+        usage: ReferenceUse,
+    ) -> bool {
         let attribute = attributes.first(name);
         let Some(attribute) = attribute.filter(|one| !trim(one.value()).is_empty()) else {
             return false;
@@ -117,12 +119,12 @@ impl<'r, 'f> Collector<'r, 'f> {
         new.is_file
     }
 
-    /// Rewrites the address of a hyperlink. An empty address needs care: if the page has a `base`,
-    /// it leads to the URL of the `base`.
+    /// Rewrites the URL of a hyperlink. An empty URL needs care: if the page has a `base`, it leads
+    /// to the URL of the `base`.
     fn hyperlink(&mut self, attributes: TagAttributes<'_>) {
         let href = attributes.first("href");
         match href.filter(|href| self.rewriter.has_base && trim(href.value()).is_empty()) {
-            None => _ = self.address(attributes, "href", ReferenceUse::Read),
+            None => _ = self.rewrite_attribute(attributes, "href", ReferenceUse::Read),
             Some(href) => {
                 let new = self.rewriter.of_attribute("", ReferenceUse::Read);
                 self.edits.extend(new.map(|new| TextEdit {
@@ -133,12 +135,12 @@ impl<'r, 'f> Collector<'r, 'f> {
         }
     }
 
-    /// Rewrites the address of a resource. If the new address leads to a file, removes `integrity`
-    /// and `crossorigin`, with which a browser would not load the file. `integrity` is the digest
-    /// of the resource before it was rewritten, and `crossorigin` requires an origin, which a file
+    /// Rewrites the URL of a resource. If the new URL leads to a file, removes `integrity` and
+    /// `crossorigin`, with which a browser would not load the file. `integrity` is the digest of
+    /// the resource before it was rewritten, and `crossorigin` requires an origin, which a file
     /// doesn't have.
     fn resource(&mut self, attributes: TagAttributes<'_>, name: &str) {
-        if self.address(attributes, name, ReferenceUse::Read) {
+        if self.rewrite_attribute(attributes, name, ReferenceUse::Read) {
             self.remove(attributes, "integrity");
             self.remove(attributes, "crossorigin");
         }
@@ -150,13 +152,13 @@ impl<'r, 'f> Collector<'r, 'f> {
         };
         let value = attribute.value();
         let mut edits = Vec::new();
-        for address in srcset::addresses(value) {
-            if let Some(new) = self.rewriter.of_attribute(address, ReferenceUse::Read) {
-                // A comma at the end of the address would end the image candidate, so encode it.
+        for url in srcset::urls(value) {
+            if let Some(new) = self.rewriter.of_attribute(url, ReferenceUse::Read) {
+                // A comma at the end of the URL would end the image candidate, so encode it.
                 let bare = new.text.trim_end_matches(',');
                 let commas = "%2C".repeat(new.text.len() - bare.len());
                 edits.push(TextEdit {
-                    range: range_in(value, address),
+                    range: range_in(value, url),
                     with: format!("{bare}{commas}"),
                 });
             }
@@ -185,9 +187,9 @@ impl<'r, 'f> Collector<'r, 'f> {
             for holder in held {
                 match holder.holds {
                     LinkAttributeSyntax::Srcset => self.srcset(attributes, holder.attribute),
-                    LinkAttributeSyntax::AddressOrProse
-                        if !attributes.get(holder.attribute).is_some_and(is_address) => {}
-                    LinkAttributeSyntax::Address | LinkAttributeSyntax::AddressOrProse => {
+                    LinkAttributeSyntax::UrlOrProse
+                        if !attributes.get(holder.attribute).is_some_and(looks_like_url) => {}
+                    LinkAttributeSyntax::Url | LinkAttributeSyntax::UrlOrProse => {
                         self.resource(attributes, holder.attribute);
                     }
                 }
@@ -202,11 +204,15 @@ impl<'r, 'f> Collector<'r, 'f> {
             element_name::FRAME | element_name::IFRAME => self.frame(attributes),
             element_name::EMBED => self.resource(attributes, "src"),
             element_name::OBJECT => self.object(attributes),
-            element_name::FORM => drop(self.address(attributes, "action", ReferenceUse::Web)),
-            element_name::BUTTON => drop(self.address(attributes, "formaction", ReferenceUse::Web)),
+            element_name::FORM => {
+                self.rewrite_attribute(attributes, "action", ReferenceUse::Web);
+            }
+            element_name::BUTTON => {
+                self.rewrite_attribute(attributes, "formaction", ReferenceUse::Web);
+            }
             element_name::INPUT => {
                 self.resource(attributes, "src");
-                self.address(attributes, "formaction", ReferenceUse::Web);
+                self.rewrite_attribute(attributes, "formaction", ReferenceUse::Web);
             }
             _ => {}
         }
@@ -216,7 +222,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         let rel = attributes.get("rel").unwrap_or_default();
         let mut words = rel.split_ascii_whitespace();
         if words.any(|word| word.eq_ignore_ascii_case("canonical")) {
-            self.address(attributes, "href", ReferenceUse::Web);
+            self.rewrite_attribute(attributes, "href", ReferenceUse::Web);
         } else {
             self.resource(attributes, "href");
         }
@@ -246,7 +252,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         if let Some(new) = self.rewriter.of_attribute(target, ReferenceUse::Read) {
             let edit = TextEdit {
                 range: range_in(content.value(), target),
-                // Encode `'`, because the address may be in single quotation marks.
+                // Encode `'`, because the URL may be in single quotation marks.
                 with: new.text.replace('\'', "%27"),
             };
             self.set_edited(content, &[edit]);
@@ -254,9 +260,9 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     fn frame(&mut self, attributes: TagAttributes<'_>) {
-        self.address(attributes, "src", ReferenceUse::Read);
-        if attributes.get("longdesc").is_some_and(is_address) {
-            self.address(attributes, "longdesc", ReferenceUse::Read);
+        self.rewrite_attribute(attributes, "src", ReferenceUse::Read);
+        if attributes.get("longdesc").is_some_and(looks_like_url) {
+            self.rewrite_attribute(attributes, "longdesc", ReferenceUse::Read);
         }
         let srcdoc = attributes.first("srcdoc").filter(|_| !self.is_srcdoc);
         let Some(srcdoc) = srcdoc else { return };

@@ -1,9 +1,9 @@
-//! Finds the addresses in CSS by its tokens (CSS Syntax Level 3, section 4).
+//! Finds the URLs in CSS by its tokens (CSS Syntax Level 3, section 4).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::CssAddress;
+use super::CssUrl;
 use crate::collapsed_text_builder::is_space;
 
 /// The kind of CSS text that is read.
@@ -14,8 +14,8 @@ pub(super) enum CssContext {
     Declarations,
 }
 
-/// Walks over CSS once, forwards, and yields the addresses in it.
-pub(super) struct CssAddressScanner<'a> {
+/// Walks over CSS once, forwards, and yields the URLs in it.
+pub(super) struct CssUrlScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -30,26 +30,26 @@ pub(super) struct CssAddressScanner<'a> {
 enum Open {
     Curly,
     Square,
-    /// Parentheses, or a function whose strings are not addresses, such as `format(`.
+    /// Parentheses, or a function whose strings are not URLs, such as `format(`.
     Paren,
     /// `url(` or `src(`, whose string comes next.
     Url,
-    /// `image-set(` or `image(`, in which each string is an address.
+    /// `image-set(` or `image(`, in which each string is a URL.
     Images,
 }
 
-/// At-rules in which an address doesn't lead to an image or a font.
+/// At-rules in which a URL doesn't lead to an image or a font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// `@import`, whose address comes next.
+    /// `@import`, whose URL comes next.
     Import,
-    /// A rule without addresses, such as `@namespace`, or an `@import` whose address was read.
+    /// A rule without URLs, such as `@namespace`, or an `@import` whose URL was read.
     Mute,
 }
 
-impl<'a> CssAddressScanner<'a> {
-    pub(super) fn new(text: &'a str, place: CssContext) -> CssAddressScanner<'a> {
-        CssAddressScanner {
+impl<'a> CssUrlScanner<'a> {
+    pub(super) fn new(text: &'a str, place: CssContext) -> CssUrlScanner<'a> {
+        CssUrlScanner {
             text,
             bytes: text.as_bytes(),
             at: 0,
@@ -64,14 +64,14 @@ impl<'a> CssAddressScanner<'a> {
         self.at
     }
 
-    /// Consumes one token. Returns the address if the token is an address.
-    fn token(&mut self, first: u8) -> Option<CssAddress<'a>> {
+    /// Consumes one token. Returns the URL if the token is a URL.
+    fn token(&mut self, first: u8) -> Option<CssUrl<'a>> {
         match first {
             b'/' if self.peek(1) == Some(b'*') => self.comment(),
             b'"' | b'\'' => {
                 let start = self.at;
                 let text = self.string(first)?;
-                return self.string_address(text, start..self.at);
+                return self.string_url(text, start..self.at);
             }
             b'#' => {
                 self.at += 1;
@@ -146,32 +146,24 @@ impl<'a> CssAddressScanner<'a> {
         }
     }
 
-    /// Returns the content `text` of a string as an address. `None` if a string at this position is
-    /// not an address.
-    fn string_address(
-        &mut self,
-        text: Cow<'a, str>,
-        range: Range<usize>,
-    ) -> Option<CssAddress<'a>> {
+    /// Returns the content `text` of a string as a URL. `None` if a string at this position is not
+    /// a URL.
+    fn string_url(&mut self, text: Cow<'a, str>, range: Range<usize>) -> Option<CssUrl<'a>> {
         let is_import =
             matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
             _ if is_import => {}
-            // The first string in `url(` is the address. Strings after it belong to modifiers.
+            // The first string in `url(` is the URL. Strings after it belong to modifiers.
             Some(open) if *open == Open::Url => *open = Open::Paren,
             Some(Open::Images) => {}
             _ => return None,
         }
-        self.record_address(text, range)
+        self.record_url(text, range)
     }
 
-    /// Records an address. In an `@import`, only the first address counts, which leads to the style
-    /// sheet. The rest of the rule consists of conditions.
-    fn record_address(
-        &mut self,
-        address: Cow<'a, str>,
-        range: Range<usize>,
-    ) -> Option<CssAddress<'a>> {
+    /// Records a URL. In an `@import`, only the first URL counts, which leads to the style sheet.
+    /// The rest of the rule consists of conditions.
+    fn record_url(&mut self, url: Cow<'a, str>, range: Range<usize>) -> Option<CssUrl<'a>> {
         let is_import = match &mut self.rule {
             None => false,
             Some((Rule::Mute, _)) => return None,
@@ -180,15 +172,15 @@ impl<'a> CssAddressScanner<'a> {
                 true
             }
         };
-        Some(CssAddress {
-            address,
+        Some(CssUrl {
+            url,
             is_import,
             range,
         })
     }
 
     /// Consumes a name, a function or a URL ("consume an ident-like token").
-    fn word(&mut self) -> Option<CssAddress<'a>> {
+    fn word(&mut self) -> Option<CssUrl<'a>> {
         let name = self.name();
         if self.peek(0) != Some(b'(') {
             return None;
@@ -210,8 +202,8 @@ impl<'a> CssAddressScanner<'a> {
             return None;
         }
         self.open.pop();
-        let (address, range) = self.bare_url()?;
-        self.record_address(address, range)
+        let (url, range) = self.bare_url()?;
+        self.record_url(url, range)
     }
 
     /// Consumes the rest of a URL without quotes: "consume a url token". Returns the URL and its
@@ -397,13 +389,13 @@ impl<'a> CssAddressScanner<'a> {
     }
 }
 
-impl<'a> Iterator for CssAddressScanner<'a> {
-    type Item = CssAddress<'a>;
+impl<'a> Iterator for CssUrlScanner<'a> {
+    type Item = CssUrl<'a>;
 
-    fn next(&mut self) -> Option<CssAddress<'a>> {
+    fn next(&mut self) -> Option<CssUrl<'a>> {
         while let Some(first) = self.peek(0) {
-            if let Some(address) = self.token(first) {
-                return Some(address);
+            if let Some(url) = self.token(first) {
+                return Some(url);
             }
         }
         None

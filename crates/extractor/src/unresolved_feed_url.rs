@@ -1,4 +1,4 @@
-//! Addresses in feeds, which may be relative to an `xml:base`.
+//! URLs in feeds, which may be relative to an `xml:base`.
 
 use std::sync::Arc;
 
@@ -40,25 +40,25 @@ impl XmlBase {
     }
 }
 
-/// An address in a feed.
+/// A URL in a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct UnresolvedFeedAddress {
-    /// The address as written, trimmed; never empty.
+pub struct UnresolvedFeedUrl {
+    /// The URL as written, trimmed; never empty.
     pub href: String,
     /// The innermost `xml:base` that applies.
     base: Option<Arc<XmlBase>>,
 }
 
-impl UnresolvedFeedAddress {
-    pub(crate) fn new(href: String, base: Option<&Arc<XmlBase>>) -> UnresolvedFeedAddress {
-        UnresolvedFeedAddress {
+impl UnresolvedFeedUrl {
+    pub(crate) fn new(href: String, base: Option<&Arc<XmlBase>>) -> UnresolvedFeedUrl {
+        UnresolvedFeedUrl {
             href,
             base: base.cloned(),
         }
     }
 
-    /// Resolves the address in a feed at `feed`, with the `xml:base` of the surrounding elements
+    /// Resolves the URL in a feed at `feed`, with the `xml:base` of the surrounding elements
     /// (RFC 4287 section 2).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Computes the new address of a reference in a document that is saved as a file.
+//! Computes the new URL of a reference in a document that is saved as a file.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use encoding_rs::{Encoding, UTF_8};
 
 use crate::collapsed_text_builder::trim;
-use crate::css::CssAddress;
+use crate::css::CssUrl;
 use crate::query_encoding::encode_query;
 use crate::text_edits::TextEdit;
 
@@ -14,65 +14,58 @@ use crate::text_edits::TextEdit;
 /// If the relative URL has a fragment, it replaces the fragment of the link.
 pub(crate) type UrlToFileFunction<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
 
-/// Rewrites the addresses of one document.
-pub(crate) struct AddressRewriter<'f> {
-    /// The URL that relative addresses are resolved against.
+/// Rewrites the URLs of one document.
+pub(crate) struct UrlRewriter<'f> {
+    /// The URL that relative URLs are resolved against.
     pub(crate) base: CanonicalUrl,
-    /// Whether the document has a `base` element. If so, an address that is only a fragment is
-    /// resolved against the `base`, and may lead to another document.
+    /// Whether the document has a `base` element. If so, a URL that is only a fragment is resolved
+    /// against the `base`, and may lead to another document.
     pub(crate) has_base: bool,
-    /// The charset that encodes the queries of addresses.
+    /// The charset that encodes the queries of URLs.
     pub(crate) encoding: &'static Encoding,
     pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
-/// The use of a reference, which decides whether its new address may lead to a file.
+/// The use of a reference, which decides whether its new URL may lead to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceUse {
-    /// A link or a resource. If the target has a file, the new address leads to that file.
+    /// A link or a resource. If the target has a file, the new URL leads to that file.
     Read,
-    /// The address of a form, or a `rel=canonical`. The new address leads to the web, even if there
-    /// is a file.
+    /// The URL of a form, or a `rel=canonical`. The new URL leads to the web, even if there is a
+    /// file.
     Web,
 }
 
-/// The new address of a reference. Contains only ASCII characters, and no white space, double
-/// quotation marks or angle brackets.
+/// The new URL of a reference. Contains only ASCII characters, and no white space, double quotation
+/// marks or angle brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RewrittenAddress {
+pub(crate) struct RewrittenUrl {
     pub(crate) text: String,
-    /// Whether the address leads to a file.
+    /// Whether the URL leads to a file.
     pub(crate) is_file: bool,
 }
 
-impl AddressRewriter<'_> {
-    /// Returns the new address for `href`, an attribute's value. `None` if `href` must stay as it
-    /// is, because it is absolute and has no file, is not a usable URL, or refers to a place in the
+impl UrlRewriter<'_> {
+    /// Returns the new URL for `href`, an attribute's value. `None` if `href` must stay as it is,
+    /// because it is absolute and has no file, is not a usable URL, or refers to a place in the
     /// same document.
-    pub(crate) fn of_attribute(
-        &mut self,
-        href: &str,
-        usage: ReferenceUse,
-    ) -> Option<RewrittenAddress> {
+    pub(crate) fn of_attribute(&mut self, href: &str, usage: ReferenceUse) -> Option<RewrittenUrl> {
         let is_place = href.trim_start().starts_with('#') && !self.has_base;
         (!is_place)
             .then(|| self.rewritten(href, self.encoding, usage))
             .flatten()
     }
 
-    /// Returns the edits of the addresses in `css`.
-    pub(crate) fn of_css<'c>(
-        &mut self,
-        addresses: impl Iterator<Item = CssAddress<'c>>,
-    ) -> Vec<TextEdit> {
+    /// Returns the edits of the URLs in `css`.
+    pub(crate) fn of_css<'c>(&mut self, urls: impl Iterator<Item = CssUrl<'c>>) -> Vec<TextEdit> {
         let mut edits = Vec::new();
-        for CssAddress { address, range, .. } in addresses {
-            // In CSS, an address that is only a fragment always refers to the document that uses
-            // the style (CSS Values Level 4, section 4.5.1).
-            if address.starts_with('#') {
+        for CssUrl { url, range, .. } in urls {
+            // In CSS, a URL that is only a fragment always refers to the document that uses the
+            // style (CSS Values Level 4, section 4.5.1).
+            if url.starts_with('#') {
                 continue;
             }
-            if let Some(new) = self.rewritten(&address, UTF_8, ReferenceUse::Read) {
+            if let Some(new) = self.rewritten(&url, UTF_8, ReferenceUse::Read) {
                 let with = format!("\"{}\"", new.text.replace('\\', "\\\\"));
                 edits.push(TextEdit { range, with });
             }
@@ -85,20 +78,20 @@ impl AddressRewriter<'_> {
         href: &str,
         encoding: &'static Encoding,
         usage: ReferenceUse,
-    ) -> Option<RewrittenAddress> {
+    ) -> Option<RewrittenUrl> {
         let href = trim(href);
-        let (address, fragment) = match href.split_once('#') {
-            Some((address, fragment)) => (address, Some(fragment)),
+        let (without_fragment, fragment) = match href.split_once('#') {
+            Some((without_fragment, fragment)) => (without_fragment, Some(fragment)),
             None => (href, None),
         };
-        let url = canonicalize(Some(&self.base), &encode_query(address, encoding)).ok()?;
+        let url = canonicalize(Some(&self.base), &encode_query(without_fragment, encoding)).ok()?;
         let file = match usage {
             ReferenceUse::Read => (self.file)(&url),
             ReferenceUse::Web => None,
         };
         let is_file = file.is_some();
         let has_fragment = file.as_ref().is_some_and(|file| file.contains('#'));
-        if !is_file && is_absolute(address) {
+        if !is_file && is_absolute(without_fragment) {
             return None;
         }
         let mut text = String::new();
@@ -107,15 +100,15 @@ impl AddressRewriter<'_> {
             text.push('#');
             push_encoded(fragment, &mut text);
         }
-        Some(RewrittenAddress { text, is_file })
+        Some(RewrittenUrl { text, is_file })
     }
 }
 
-/// Returns whether an address means the same in every document. (`http:a` doesn't: in an `http`
-/// page, it is a relative address.)
-fn is_absolute(address: &str) -> bool {
+/// Returns whether a URL means the same in every document. (`http:a` doesn't: in an `http` page, it
+/// is a relative URL.)
+fn is_absolute(url: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
-        let head = address.get(..scheme.len());
+        let head = url.get(..scheme.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(scheme))
     })
 }
