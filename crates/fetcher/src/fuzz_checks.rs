@@ -1,4 +1,4 @@
-//! The body of the fuzz target for answers: checks what must hold for any bytes that a server
+//! The body of the fuzz target for responses: checks what must hold for any bytes that a server
 //! sends.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
@@ -42,7 +42,7 @@ const NOW: Tick = Tick::from_micros(1_795_132_800_000_000);
 /// Checks the answer of a server. The first byte of `data` is the maximum number of body bytes to
 /// keep (255 stands for 1 MiB), the second byte sets the length of the pieces in which the answer
 /// arrives, and the rest is the answer.
-pub fn answers(data: &[u8]) {
+pub fn http_responses(data: &[u8]) {
     let [limit, piece, answer @ ..] = data else {
         return;
     };
@@ -305,6 +305,6 @@ mod tests {
 
     #[test]
     fn any_answer_is_read() {
-        run_without_fuzzer("answers", 1_000, super::answers);
+        run_without_fuzzer("http_responses", 1_000, super::http_responses);
     }
 }

@@ -12,7 +12,7 @@ use crate::words::{Stemmer, WordRelation, words};
 
 /// Checks a query and the words of its text. Writing the parsed terms as a query again must yield a
 /// query with the same terms.
-pub fn query(data: &[u8]) {
+pub fn search_query(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     check_words(&text);
     let Ok(query) = Query::parse(&text) else {
@@ -66,6 +66,6 @@ mod tests {
 
     #[test]
     fn any_query_is_parsed() {
-        run_without_fuzzer("query", 2_000, super::query);
+        run_without_fuzzer("search_query", 2_000, super::search_query);
     }
 }

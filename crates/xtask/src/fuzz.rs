@@ -318,7 +318,7 @@ fn packed(inputs: &[Vec<u8>]) -> String {
 fn max_bytes(target: &str) -> usize {
     match target {
         "pdf" | "row_files" => 700,
-        "answers" | "config" | "docx" | "warc" => 400,
+        "config" | "docx" | "http_responses" | "warc" => 400,
         "link_header" => 64,
         _ => 128,
     }

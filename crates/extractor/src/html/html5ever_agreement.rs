@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn inputs_of_the_fuzzer_give_the_tokens_of_html5ever() {
-        super::run_without_fuzzer::run_without_fuzzer("tokens", 1_000, |html| {
+        super::run_without_fuzzer::run_without_fuzzer("html_tokenizer", 1_000, |html| {
             compare(&String::from_utf8_lossy(html));
         });
     }

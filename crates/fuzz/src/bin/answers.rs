@@ -1,5 +1,0 @@
-//! Checks that any answer of a server can be handled.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_fetcher::fuzz_checks::answers(data));
