@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets, on random inputs.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod checks;
+mod fuzz_checks;
 #[path = "../../fuzz/src/run_without_fuzzer.rs"]
 mod run_without_fuzzer;
 
@@ -38,29 +38,29 @@ fn path_and_file() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn parse(data in prop_oneof![file(), prop::collection::vec(any::<u8>(), 0..200)]) {
-        checks::parse(&data);
+        fuzz_checks::parse(&data);
     }
 
     #[test]
     fn matching(data in prop_oneof![3 => path_and_file(), 1 => prop::collection::vec(any::<u8>(), 0..200)]) {
-        checks::matching(&data);
+        fuzz_checks::matching(&data);
     }
 
     #[test]
     fn headers(text in "((ourbot|other): ?)?((no)?(index|follow|ne|ai)|max-snippet: ?-?[0-9]{1,2}|unavailable_after: [A-Za-z0-9, :-]{0,20}|train-ai=[yn]|,|;|\\n| |\\PC){0,12}") {
-        checks::headers(text.as_bytes());
+        fuzz_checks::headers(text.as_bytes());
     }
 
     #[test]
     fn dialects(data in path_and_file()) {
-        checks::dialects(&data);
+        fuzz_checks::dialects(&data);
     }
 }
 
 #[test]
 fn inputs_of_the_fuzzer() {
-    run_without_fuzzer("robots_parse", 1_000, checks::parse);
-    run_without_fuzzer("robots_match", 1_000, checks::matching);
-    run_without_fuzzer("robots_dialects", 1_000, checks::dialects);
-    run_without_fuzzer("directives", 1_000, checks::headers);
+    run_without_fuzzer("robots_parse", 1_000, fuzz_checks::parse);
+    run_without_fuzzer("robots_match", 1_000, fuzz_checks::matching);
+    run_without_fuzzer("robots_dialects", 1_000, fuzz_checks::dialects);
+    run_without_fuzzer("directives", 1_000, fuzz_checks::headers);
 }

@@ -2,7 +2,7 @@
 //! another crate. `--nocapture` shows how much was compared.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "checks/reference_matcher.rs"]
+#[path = "fuzz_checks/reference_matcher.rs"]
 mod reference;
 
 use std::cell::Cell;

@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod charset;
-#[path = "../checks/mod.rs"]
-mod checks;
 mod css;
 mod document_kinds;
+#[path = "../fuzz_checks/mod.rs"]
 mod fuzz_checks;
+mod fuzz_checks_on_random_input;
 mod golden_files;
 mod hostile;
 mod html5lib_encodings;

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-#[path = "../../../extractor/tests/checks/mod.rs"]
+#[path = "../../../extractor/tests/fuzz_checks/mod.rs"]
 #[allow(dead_code, reason = "each target runs one of the checks")]
-mod checks;
+mod fuzz_checks;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::html(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_checks::html(data));

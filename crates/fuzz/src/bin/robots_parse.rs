@@ -2,8 +2,8 @@
 
 #![no_main]
 
-#[path = "../../../policy/tests/checks/mod.rs"]
+#[path = "../../../policy/tests/fuzz_checks/mod.rs"]
 #[allow(dead_code, reason = "each target runs one of the checks")]
-mod checks;
+mod fuzz_checks;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::parse(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_checks::parse(data));

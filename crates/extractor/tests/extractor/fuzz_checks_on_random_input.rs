@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::checks;
+use crate::fuzz_checks;
 use crate::run_without_fuzzer::run_without_fuzzer;
 
 /// Generates random bytes, mixed with whole and truncated `words`.
@@ -229,41 +229,41 @@ const CHARSET: &[&str] = &[
 proptest! {
     #[test]
     fn html_keeps_its_bounds(data in input(HTML)) {
-        checks::html(&data);
+        fuzz_checks::html(&data);
     }
 
     #[test]
     fn css_keeps_its_bounds(data in input(CSS)) {
-        checks::css(&data);
+        fuzz_checks::css(&data);
     }
 
     #[test]
     fn sitemaps_keep_their_bounds(data in input(SITEMAP)) {
-        checks::sitemap(&data);
+        fuzz_checks::sitemap(&data);
     }
 
     #[test]
     fn feeds_keep_their_bounds(data in input(FEED)) {
-        checks::feed(&data);
+        fuzz_checks::feed(&data);
     }
 
     #[test]
     fn headers_keep_their_bounds(data in input(HEADER)) {
-        checks::header(&data);
+        fuzz_checks::header(&data);
     }
 
     #[test]
     fn charsets_keep_their_bounds(data in input(CHARSET)) {
-        checks::charset(&data);
+        fuzz_checks::charset(&data);
     }
 }
 
 #[test]
 fn inputs_of_the_fuzzer() {
-    run_without_fuzzer("html", 1_000, checks::html);
-    run_without_fuzzer("css", 1_000, checks::css);
-    run_without_fuzzer("sitemap", 1_000, checks::sitemap);
-    run_without_fuzzer("feed", 1_000, checks::feed);
-    run_without_fuzzer("link_header", 1_000, checks::header);
-    run_without_fuzzer("charset", 300, checks::charset);
+    run_without_fuzzer("html", 1_000, fuzz_checks::html);
+    run_without_fuzzer("css", 1_000, fuzz_checks::css);
+    run_without_fuzzer("sitemap", 1_000, fuzz_checks::sitemap);
+    run_without_fuzzer("feed", 1_000, fuzz_checks::feed);
+    run_without_fuzzer("link_header", 1_000, fuzz_checks::header);
+    run_without_fuzzer("charset", 300, fuzz_checks::charset);
 }

@@ -1,5 +1,5 @@
-//! Properties that must hold for any input. The fuzz targets check them, and the test suite checks
-//! them with random inputs.
+//! Properties that must hold for any input: the bodies of the fuzz targets, which the tests also
+//! run on random inputs.
 
 use crawl_extractor::{
     CharsetSource, ContentKind, DocumentOddity, ExtractedPage, Link, LinkKind, MAX_SNIFF_BYTES,
