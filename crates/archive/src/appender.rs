@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::disk_fault_injection::{AppendableFile, Disk, DiskFile};
+use crate::disk_interface::{AppendableFile, Disk, DiskFile};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
@@ -198,7 +198,7 @@ mod tests {
 
     use super::Appender;
     use crate::ArchiveError;
-    use crate::disk_fault_injection::AppendableFile;
+    use crate::disk_interface::AppendableFile;
 
     /// A small in-memory disk that writes a few bytes at a time.
     struct SmallDisk {

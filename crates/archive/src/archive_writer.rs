@@ -12,7 +12,7 @@ use crate::archive_layout::{CAPTURES, FOLDER};
 use crate::cdxj;
 use crate::cdxj_index_rebuild::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
-use crate::disk_fault_injection::Disk;
+use crate::disk_interface::Disk;
 use crate::error::ArchiveError;
 use crate::regular_file::replace_file;
 use crate::row_files::RowFileWriter;

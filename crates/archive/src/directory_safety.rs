@@ -39,10 +39,10 @@ const FOLDERS: [&str; 7] = [
 /// Maximum depth of nested folders. The folders of a store are only three deep.
 const MAX_DEPTH: usize = 16;
 
-/// The kinds of folder: which entries a folder may have, and whether its files may have several
-/// hard links.
+/// The kind of the files at or below an entry of the directory. Determines which types of entry are
+/// allowed, and whether a file may have several hard links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Files {
+enum FileKind {
     /// Row files: regular files with a single hard link, because they are written in place.
     Rows,
     /// The state: regular files with a single hard link, and the control socket of the crawl.
@@ -69,15 +69,15 @@ pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
             continue;
         };
         let is_folder = FOLDERS.iter().any(|folder| name == *folder);
-        let files = match () {
-            () if name == STATE => Files::State,
-            () if name == ARCHIVE => Files::Archive,
-            () if path.extension().is_some_and(|end| end == "jsonl") => Files::Rows,
-            () => Files::Replaced,
+        let file_kind = match () {
+            () if name == STATE => FileKind::State,
+            () if name == ARCHIVE => FileKind::Archive,
+            () if path.extension().is_some_and(|end| end == "jsonl") => FileKind::Rows,
+            () => FileKind::Replaced,
         };
         match is_folder {
-            true => check_folder(&path, &metadata, files, MAX_DEPTH)?,
-            false => check_file(&path, &metadata, files)?,
+            true => check_folder(&path, &metadata, file_kind, MAX_DEPTH)?,
+            false => check_file(&path, &metadata, file_kind)?,
         }
     }
     Ok(())
@@ -94,7 +94,7 @@ fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
 fn check_folder(
     path: &Path,
     metadata: &Metadata,
-    files: Files,
+    file_kind: FileKind,
     depth: usize,
 ) -> Result<(), ArchiveError> {
     if !metadata.is_dir() {
@@ -110,9 +110,9 @@ fn check_folder(
         let Some(found) = look(&path)? else {
             continue;
         };
-        match found.is_dir() && files != Files::Archive {
-            true => check_folder(&path, &found, files, depth)?,
-            false => check_file(&path, &found, files)?,
+        match found.is_dir() && file_kind != FileKind::Archive {
+            true => check_folder(&path, &found, file_kind, depth)?,
+            false => check_file(&path, &found, file_kind)?,
         }
     }
     Ok(())
@@ -127,17 +127,17 @@ pub fn is_of_archive(name: &str) -> bool {
         || name.starts_with("crawl-") && strip_warc_suffix(name).is_some()
 }
 
-fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {
+fn check_file(path: &Path, metadata: &Metadata, file_kind: FileKind) -> Result<(), ArchiveError> {
     let kind = metadata.file_type();
     // A killed crawl leaves its control socket behind.
-    let is_socket = kind.is_socket() && files == Files::State;
+    let is_socket = kind.is_socket() && file_kind == FileKind::State;
     if !kind.is_file() && !is_socket {
         return Err(refused(path, metadata, "where a regular file should be"));
     }
-    let in_place = match files {
-        Files::Rows | Files::State => true,
-        Files::Replaced => false,
-        Files::Archive => path.ends_with(CAPTURES),
+    let in_place = match file_kind {
+        FileKind::Rows | FileKind::State => true,
+        FileKind::Replaced => false,
+        FileKind::Archive => path.ends_with(CAPTURES),
     };
     match in_place && metadata.nlink() > 1 {
         true => Err(ArchiveError::Unsafe {

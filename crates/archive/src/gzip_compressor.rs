@@ -4,7 +4,7 @@
 //! in the member as it is. Compressing it again would take longer than all other work on the
 //! record, and would save about one percent.
 
-#[cfg_attr(not(feature = "fast"), path = "gzip_compressor/libdeflate_left_out.rs")]
+#[cfg_attr(not(feature = "fast"), path = "gzip_compressor/zlib_rs.rs")]
 mod libdeflate;
 
 use flate2::{Compress, Compression, Crc, FlushCompress};

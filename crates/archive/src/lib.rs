@@ -60,7 +60,7 @@ compile_error!(
 
 mod appender;
 mod archive_layout;
-mod archive_removal;
+mod archive_record_removal;
 mod archive_writer;
 mod atomic_file;
 mod bounded_read;
@@ -71,7 +71,7 @@ mod cdxj;
 mod cdxj_index_rebuild;
 mod digest;
 mod directory_safety;
-mod disk_fault_injection;
+mod disk_interface;
 mod error;
 mod file_digest_list;
 #[cfg(any(test, fuzzing))]
@@ -86,7 +86,7 @@ mod row_removal;
 pub mod rows;
 mod serialized_page_row;
 mod serialized_request_row;
-mod state_digests;
+mod state_digest_guard;
 mod surt;
 mod timestamp;
 mod url_file_paths;
@@ -97,7 +97,7 @@ mod warc_record_encoder;
 mod zstd_frame;
 
 pub use archive_layout::{CAPTURES, FOLDER, INDEX};
-pub use archive_removal::{RewrittenArchive, rewrite_archive};
+pub use archive_record_removal::{RewrittenArchive, rewrite_archive};
 pub use archive_writer::{ArchiveOptions, ArchiveWriter, CaptureLocation, marks_at_rest};
 pub use atomic_file::{
     AtomicFile, AtomicFileError, AtomicFolder, end_of_links, is_behind_dangling_link,
@@ -117,7 +117,7 @@ pub use digest::DigestAlgorithm;
 pub use directory_safety::{
     FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, check_entries, is_of_archive,
 };
-pub use disk_fault_injection::{Disk, DiskFaultInjector};
+pub use disk_interface::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{
     DIGESTS, FileDigestList, FilesToRehash, TEMPORARY_DIGESTS, digested_files,
@@ -130,7 +130,7 @@ pub use row_files::{LastLogRows, LogSyncer, RowFileWriter, RowLogWriter, RowRead
 pub use row_removal::{RemovalSelection, RowRewriteCounts, RowRewriteDecision, rewrite_rows};
 pub use serialized_page_row::SerializedPageRow;
 pub use serialized_request_row::SerializedRequestRow;
-pub use state_digests::StateDigestGuard;
+pub use state_digest_guard::StateDigestGuard;
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};

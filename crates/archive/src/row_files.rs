@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::appender::{Appender, read_at, sync_folder};
 use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
-use crate::disk_fault_injection::Disk;
+use crate::disk_interface::Disk;
 use crate::error::{ArchiveError, ReadError};
 use crate::regular_file::open_regular;
 use crate::rows::WarcRecordLocation;
@@ -579,7 +579,7 @@ fn line_ends(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::disk_fault_injection::{Disk, DiskFile};
+    use crate::disk_interface::{Disk, DiskFile};
     use std::fs;
 
     use expect_test::expect;

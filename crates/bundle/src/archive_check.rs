@@ -13,7 +13,7 @@ use crawl_weburl::{canonicalize, reference_from_bytes};
 
 use crate::cross_check::{CaptureRecordFields, CrossCheck, MetadataRecordFields, no_file};
 use crate::error::{VerifyError, is_damage};
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
 /// next two bytes depend on the compressor, so they are not compared.

@@ -13,7 +13,7 @@ use crawl_archive::{BoundedLineResult, LineReader, open_regular, read_text};
 
 use crate::bundle_folder::{BundleFolderWriter, BundledFile, digest};
 use crate::error::{BundleError, VerifyError, is_damage};
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 /// The folder that contains the payload of the bundle.
 pub(crate) const DATA: &str = "data";

@@ -20,8 +20,8 @@ use crate::directory_check::verify_directory;
 use crate::error::VerifyError;
 use crate::export::{ROBOTS, TABLES};
 use crate::ro_crate::RO_CRATE;
-use crate::robots_copies::each_robots_copy;
-use crate::verification::VerificationResult;
+use crate::robots_rows::each_robots_row;
+use crate::verification_result::VerificationResult;
 
 /// Maximum length of a line of `robots.jsonl` in bytes. A line contains the text of a robots.txt,
 /// and each byte of the text may take up six bytes in JSON.
@@ -141,9 +141,9 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     let mut lines = LineReader::new(BufReader::new(file), MAX_ROBOTS_LINE_BYTES);
     let mut number = 0;
     let message = "differs from the response in the archive";
-    each_robots_copy::<VerifyError>(data, |copy| {
+    each_robots_row::<VerifyError>(data, |row| {
         number += 1;
-        let mut expected = serde_json::to_vec(copy).unwrap_or_default();
+        let mut expected = serde_json::to_vec(row).unwrap_or_default();
         expected.push(b'\n');
         match lines.next_line().map_err(VerifyError::read(&path))? {
             Some(BoundedLineResult::Whole(line)) if line == expected => {}

@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, INDEX};
 
 use crate::cross_check_sorter::{CrossCheckSorter, CrossCheckStatement, FACTS, fact, key, number};
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 /// The kinds of subjects that statements are about: a record (by its position in the archive), an
 /// exchange (by URL and time), an archived payload (by URL and time), or a page (by URL).

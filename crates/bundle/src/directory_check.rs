@@ -19,7 +19,7 @@ use crate::directory_digest_check::check_digests;
 use crate::error::VerifyError;
 use crate::report_check::check_report;
 use crate::row_check::{SampleColumnCheck, check_rows, missing_column};
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 /// Descriptions of the content that a directory records only once, so that changes to it can't be
 /// detected.

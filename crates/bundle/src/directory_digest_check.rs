@@ -9,7 +9,7 @@ use crawl_archive::{DIGESTS, FileDigestList, digested_files, open_regular, sha25
 
 use crate::bagit_manifests::is_within;
 use crate::error::{VerifyError, is_damage};
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 /// Checks each file in the list of digests. Returns true if the list is complete. It is incomplete
 /// while a run is active, and after a run was killed.

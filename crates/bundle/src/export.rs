@@ -22,7 +22,7 @@ use crate::directory_check::verify_directory;
 use crate::error::{BundleError, VerifyError};
 use crate::readme::{README, readme};
 use crate::ro_crate::{CONTEXT, CONTEXT_DOCUMENT, RO_CRATE, ro_crate};
-use crate::robots_copies::each_robots_copy;
+use crate::robots_rows::each_robots_row;
 
 /// The file with the texts of all archived robots.txt files.
 pub(crate) const ROBOTS: &str = "robots.jsonl";
@@ -85,10 +85,10 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     }
     if dir.join(FOLDER).is_dir() {
         payload.write_with(ROBOTS, |rows| {
-            each_robots_copy(dir, |copy| {
-                let mut row = serde_json::to_vec(copy).unwrap_or_default();
-                row.push(b'\n');
-                rows.write_all(&row).map_err(BundleError::Stream)
+            each_robots_row(dir, |row| {
+                let mut line = serde_json::to_vec(row).unwrap_or_default();
+                line.push(b'\n');
+                rows.write_all(&line).map_err(BundleError::Stream)
             })
         })?;
     }

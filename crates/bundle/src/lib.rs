@@ -39,12 +39,12 @@ mod export;
 mod readme;
 mod report_check;
 mod ro_crate;
-mod robots_copies;
+mod robots_rows;
 mod row_check;
-mod verification;
+mod verification_result;
 
 pub use bundle_check::verify;
 pub use directory_check::verify_directory;
 pub use error::{BundleError, VerifyError};
 pub use export::{WrittenBundle, write_bundle};
-pub use verification::{CheckedItemCounts, VerificationDefect, VerificationResult};
+pub use verification_result::{CheckedItemCounts, VerificationDefect, VerificationResult};

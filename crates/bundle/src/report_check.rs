@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::VerifyError;
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 const REPORT: &str = "report.json";
 const HOSTS: &str = "hosts.jsonl";

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{VerifyError, is_damage};
-use crate::verification::VerificationResult;
+use crate::verification_result::VerificationResult;
 
 /// Checks every row of a file, which may be missing. Calls `each` with the line number and the row.
 pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(

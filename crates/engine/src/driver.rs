@@ -108,7 +108,8 @@ async fn run_in_span(
         move || {
             let opened = OpenedCrawl::open(&config, clock, &|| *stop.borrow() != StopUrgency::No)?;
             let fetcher = match &opened.directory.shared {
-                Some(shared) => fetcher.guarded(Arc::new(LeaseDeadlineSource(shared.send_guard()))),
+                Some(shared) => fetcher
+                    .with_send_deadline(Arc::new(LeaseDeadlineSource(shared.send_deadline()))),
                 None => fetcher,
             };
             Driver::start(

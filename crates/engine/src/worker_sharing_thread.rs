@@ -43,7 +43,7 @@ pub(crate) struct WorkerHostOwnership {
 
 impl WorkerHostOwnership {
     pub(crate) fn new(frontier: Arc<dyn WorkerFrontier>) -> WorkerHostOwnership {
-        let guard = frontier.send_guard();
+        let guard = frontier.send_deadline();
         WorkerHostOwnership { frontier, guard }
     }
 }

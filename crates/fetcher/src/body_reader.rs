@@ -9,7 +9,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
 use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
-use crate::client_error::{self, ClassifiedError};
+use crate::failure_classification::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
 /// How many bytes of a body are read before memory has to be reserved for it
@@ -75,10 +75,10 @@ pub(crate) async fn collect(
             Ok(Ok(None)) => break BodyEnd::Whole,
             // Without an announced length, the body ends when the connection closes. Many servers
             // close a TLS connection without `close_notify`, so accept that.
-            Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
+            Ok(Err(error)) if until_close && failure_classification::is_silent_close(&error) => {
                 break BodyEnd::Whole;
             }
-            Ok(Err(error)) => break BodyEnd::Broken(client_error::in_body(&error)),
+            Ok(Err(error)) => break BodyEnd::Broken(failure_classification::in_body(&error)),
         };
         if room.is_none() && bytes_kept.len().saturating_add(chunk.len()).min(limit) > FREE_BYTES {
             let max_bytes = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));

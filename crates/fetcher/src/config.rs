@@ -14,7 +14,7 @@ use crate::contact::Contact;
 use crate::host_request_headers::HostRequestHeaders;
 use crate::secret_finder::Secrets;
 use crate::sessions::SiteSessions;
-use crate::signing::SigningSettings;
+use crate::signature_demands::SigningSettings;
 
 /// The settings of exchanges. [`FetchConfig::new`] returns the defaults.
 #[derive(Clone, Debug)]

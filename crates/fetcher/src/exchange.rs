@@ -17,7 +17,7 @@ use crate::host_request_headers::REDACTED;
 use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
-use crate::signing::SIGNATURE_INPUT;
+use crate::signature_demands::SIGNATURE_INPUT;
 
 /// A request with GET or HEAD, or with POST and a body, such as a form.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,12 +26,12 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{
     BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection, not_within,
 };
-use crate::client_error::{self, ClassifiedError, PROXY_WANTS_PASSWORD, is_unanswered};
 use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
 use crate::descriptor_limit::ExchangeLimiter;
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, TruncationReason};
 use crate::failure::ExchangeFailure;
+use crate::failure_classification::{self, ClassifiedError, PROXY_WANTS_PASSWORD, is_unanswered};
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_request_headers::RequestHeadersByHost;
 use crate::host_set::HostSet;
@@ -44,9 +44,9 @@ use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time, is_on_kept_connection};
 use crate::resolver::{CheckedResolver, FixedResolver};
-use crate::send_deadline_source::{SendDeadlineSource, until_over};
-use crate::signing::{HostSignatureDemands, SignatureDemandResult, demanded};
+use crate::signature_demands::{HostSignatureDemands, SignatureDemandResult, demanded};
 use crate::tls_settings::tls_settings;
+use crate::worker_lease_deadline::{SendDeadlineSource, until_over};
 
 /// Sends requests and returns their answers as [`Exchange`]s. A fetcher owns its keep-alive
 /// connections, so create only one and share it by reference.
@@ -59,7 +59,7 @@ pub struct Fetcher {
     accesses: RequestHeadersByHost,
     descriptor_limit: ExchangeLimiter,
     is_given_up: watch::Sender<bool>,
-    guard: Option<Arc<dyn SendDeadlineSource>>,
+    deadline_source: Option<Arc<dyn SendDeadlineSource>>,
     challenges: HostSignatureDemands,
     /// The hosts that refused a request over HTTP/2.
     http1_only: HostSet,
@@ -181,7 +181,7 @@ impl Fetcher {
             accesses: RequestHeadersByHost::new(&config.access, config.proxy.is_some()),
             descriptor_limit: ExchangeLimiter::new(),
             is_given_up: watch::Sender::new(false),
-            guard: None,
+            deadline_source: None,
             challenges: HostSignatureDemands::default(),
             http1_only: HostSet::default(),
             closing_hosts: HostSet::default(),
@@ -192,11 +192,11 @@ impl Fetcher {
         })
     }
 
-    /// Makes the fetcher end all requests and send no more after the deadline of `guard`.
+    /// Makes the fetcher end all requests and send no more after the deadline.
     #[must_use]
-    pub fn guarded(self, guard: Arc<dyn SendDeadlineSource>) -> Fetcher {
+    pub fn with_send_deadline(self, deadline_source: Arc<dyn SendDeadlineSource>) -> Fetcher {
         Fetcher {
-            guard: Some(guard),
+            deadline_source: Some(deadline_source),
             ..self
         }
     }
@@ -295,11 +295,11 @@ impl Fetcher {
                     let why = "the time limit of the run was reached".to_owned();
                     Err(self.failed(started, None, ClassifiedError::new(kind, phase, why)))
                 }
-                ended = until_over(self.guard.as_deref()) => {
+                ended = until_over(self.deadline_source.as_deref()) => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another worker now owns this host".to_owned();
                     let failure = self.failed(started, None, ClassifiedError::new(kind, phase, why));
-                    // A frozen process gets here late. So record the guard's deadline as the end of
+                    // A frozen process gets here late. So record the deadline as the end of
                     // the request, not the current time.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
@@ -356,10 +356,9 @@ impl Fetcher {
         })?;
         let request = reqwest::Request::new(Method::GET, url.as_url().clone());
         match client.execute(request).await {
-            Err(error) if !client_error::is_established(&error) => Err(client_error::before_head(
-                &error,
-                self.config.proxy.is_some(),
-            )),
+            Err(error) if !failure_classification::is_established(&error) => Err(
+                failure_classification::before_head(&error, self.config.proxy.is_some()),
+            ),
             _ => Ok(()),
         }
     }
@@ -683,7 +682,7 @@ impl Fetcher {
     }
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> ClassifiedError {
-        let finding = client_error::before_head(error, self.config.proxy.is_some());
+        let finding = failure_classification::before_head(error, self.config.proxy.is_some());
         // No connection could be made to the cached addresses, which may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host());

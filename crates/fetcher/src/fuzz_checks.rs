@@ -34,7 +34,7 @@ use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFetchResult, RobotsTimeLimits, lifetime};
 use crate::sessions::SiteSessions;
-use crate::signing::demanded;
+use crate::signature_demands::demanded;
 
 /// The time of an answer: 2026-11-20.
 const NOW: Tick = Tick::from_micros(1_795_132_800_000_000);

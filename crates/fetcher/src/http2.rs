@@ -4,7 +4,7 @@
 use h2::Reason;
 use reqwest::ClientBuilder;
 
-use crate::client_error::cause;
+use crate::failure_classification::cause;
 
 /// Maximum bytes of one body that an HTTP/2 server may send before we read them. With the client's
 /// defaults, a server could fill buffers with 5 MiB that nobody has read.

@@ -45,15 +45,15 @@ pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<CompiledRule>, Vec<Rul
     let mut names = HashSet::new();
     let mut rules = Vec::new();
     for (index, config) in configs.iter().enumerate() {
-        let mut check = Check {
+        let mut compiler = RuleCompiler {
             rule: index,
             path: Vec::new(),
             errors: &mut errors,
         };
-        check.name("rule", &config.name, "name");
+        compiler.name("rule", &config.name, "name");
         if OTHER_TABLES.contains(&config.name.as_str()) {
             let message = format!("a rule can't be named `{}`", config.name);
-            check.error(
+            compiler.error(
                 Some("name"),
                 None,
                 message,
@@ -62,14 +62,14 @@ pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<CompiledRule>, Vec<Rul
         }
         if !names.insert(config.name.as_str()) {
             let message = format!("there are two rules named `{}`", config.name);
-            check.error(
+            compiler.error(
                 Some("name"),
                 None,
                 message,
                 "give each rule a name of its own",
             );
         }
-        rules.push(check.rule(config));
+        rules.push(compiler.rule(config));
     }
     match errors.is_empty() {
         true => Ok(rules),
@@ -84,14 +84,14 @@ const XPATH_HINT: &str = "write CSS: //ul/li[2]//a[@class='x']/@href is select =
 const SOURCE_HINT: &str = "give one of `select`, `json-ld`, `microdata`, `open-graph`";
 
 /// The compiler of one rule, which collects the mistakes in it.
-struct Check<'a> {
+struct RuleCompiler<'a> {
     rule: usize,
     /// The keys that lead to the table that is being compiled.
     path: Vec<String>,
     errors: &'a mut Vec<RuleError>,
 }
 
-impl Check<'_> {
+impl RuleCompiler<'_> {
     fn error(
         &mut self,
         key: Option<&str>,

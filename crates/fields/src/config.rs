@@ -181,8 +181,8 @@ impl Serialize for FieldConfigList {
 
 impl<'de> Deserialize<'de> for FieldConfigList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldConfigList, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
+        struct FieldListVisitor;
+        impl<'de> Visitor<'de> for FieldListVisitor {
             type Value = FieldConfigList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,7 +197,7 @@ impl<'de> Deserialize<'de> for FieldConfigList {
                 Ok(FieldConfigList(fields))
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(FieldListVisitor)
     }
 }
 

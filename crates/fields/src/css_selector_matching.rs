@@ -2,8 +2,8 @@
 //!
 //! The selector engine walks from an element to its ancestors and siblings. A selector such as `h2
 //! ~ p` may walk past all siblings of each element. So the engine gets elements of type
-//! [`Counted`], which count each step. Once no steps are left, a [`Counted`] element pretends to
-//! have no ancestors or siblings.
+//! [`BudgetedElement`], which count each step. Once no steps are left, an element pretends to have
+//! no ancestors or siblings.
 
 use html5ever::Namespace;
 use scraper::ElementRef;
@@ -75,7 +75,7 @@ impl CssSelectorList {
             MatchingForInvalidation::No,
         );
         context.scope_element = Some(Element::opaque(&scope));
-        let element = Counted { element, budget };
+        let element = BudgetedElement { element, budget };
         let mut list = self.0.slice().iter();
         list.any(|one| matching::matches_selector(one, 0, None, &element, &mut context))
     }
@@ -101,25 +101,25 @@ fn words(why: &scraper::error::SelectorErrorKind) -> String {
 
 /// An element that takes a step from the budget whenever the engine moves to another element.
 #[derive(Clone)]
-struct Counted<'a, 'b> {
+struct BudgetedElement<'a, 'b> {
     element: ElementRef<'a>,
     budget: &'b RuleWorkBudget,
 }
 
-impl std::fmt::Debug for Counted<'_, '_> {
+impl std::fmt::Debug for BudgetedElement<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.element.fmt(f)
     }
 }
 
-impl<'a> Counted<'a, '_> {
+impl<'a> BudgetedElement<'a, '_> {
     fn step(&self, to: impl FnOnce(&ElementRef<'a>) -> Option<ElementRef<'a>>) -> Option<Self> {
         let element = self.budget.step().then(|| to(&self.element))??;
-        Some(Counted { element, ..*self })
+        Some(BudgetedElement { element, ..*self })
     }
 }
 
-impl Element for Counted<'_, '_> {
+impl Element for BudgetedElement<'_, '_> {
     type Impl = Simple;
 
     fn opaque(&self) -> OpaqueElement {

@@ -61,19 +61,19 @@ struct Page<'a> {
 
 /// The fields of a rule that are missing or that failed, by path.
 #[derive(Default)]
-struct Notes {
+struct FieldProblems {
     missing: BTreeSet<String>,
     failed: BTreeMap<String, String>,
 }
 
 impl<'a> Page<'a> {
     fn rule(&self, rule: &CompiledRule) -> ExtractedFields {
-        let mut notes = Notes::default();
-        let fields = self.fields(&rule.fields, self.root, "", &mut notes);
-        let Notes {
+        let mut problems = FieldProblems::default();
+        let fields = self.fields(&rule.fields, self.root, "", &mut problems);
+        let FieldProblems {
             mut missing,
             failed,
-        } = notes;
+        } = problems;
         // In a list of groups, a field may be missing in one group and fail in another. Such a
         // field counts as failed.
         missing.retain(|name| !failed.contains_key(name));
@@ -93,27 +93,27 @@ impl<'a> Page<'a> {
         fields: &[CompiledField],
         scope: ElementRef<'_>,
         prefix: &str,
-        notes: &mut Notes,
+        problems: &mut FieldProblems,
     ) -> Map<String, Value> {
         let values = fields.iter().map(|field| {
             let path = format!("{prefix}{}", field.name);
             let value = match &field.group {
-                Some(group) => self.group(field, group, scope, &path, notes),
-                None => self.value(field, scope, &path, notes),
+                Some(group) => self.group(field, group, scope, &path, problems),
+                None => self.value(field, scope, &path, problems),
             };
             let is_missing = match &value {
                 Value::Null => true,
                 Value::Array(items) => items.is_empty(),
                 _ => false,
             };
-            if is_missing && !notes.failed.contains_key(&path) {
+            if is_missing && !problems.failed.contains_key(&path) {
                 match field.required {
                     true => {
                         let why = "required, but nothing matches".to_owned();
-                        notes.failed.insert(path, why);
+                        problems.failed.insert(path, why);
                     }
                     false => {
-                        notes.missing.insert(path);
+                        problems.missing.insert(path);
                     }
                 }
             }
@@ -130,12 +130,14 @@ impl<'a> Page<'a> {
         group: &[CompiledField],
         scope: ElementRef<'_>,
         path: &str,
-        notes: &mut Notes,
+        problems: &mut FieldProblems,
     ) -> Value {
         let prefix = format!("{path}.");
         let mut objects = Vec::new();
         for element in self.elements(field, scope) {
-            objects.push(Value::Object(self.fields(group, element, &prefix, notes)));
+            objects.push(Value::Object(
+                self.fields(group, element, &prefix, problems),
+            ));
         }
         match field.all {
             true => Value::Array(objects),
@@ -149,7 +151,7 @@ impl<'a> Page<'a> {
         field: &CompiledField,
         scope: ElementRef<'_>,
         path: &str,
-        notes: &mut Notes,
+        problems: &mut FieldProblems,
     ) -> Value {
         let texts = self.texts(field, scope);
         if field.value.kind == FieldType::Bool && !field.all && texts.is_empty() {
@@ -158,7 +160,7 @@ impl<'a> Page<'a> {
         let values = texts.into_iter().map(|text| {
             let value = field.value.value(&text, Some(&self.base));
             value.unwrap_or_else(|why| {
-                notes.failed.entry(path.to_owned()).or_insert(why);
+                problems.failed.entry(path.to_owned()).or_insert(why);
                 Value::Null
             })
         });

@@ -35,11 +35,11 @@ pub(crate) const NEUTRAL: Locale = Locale {
 
 /// A number format: the names of the locales that use it, the characters that separate groups of
 /// digits, and the decimal separator.
-type Numbers = (&'static [&'static str], &'static str, char);
+type NumberFormat = (&'static [&'static str], &'static str, char);
 
 /// The number formats of all supported locales. A locale that is not listed, such as `de-BE`, has
 /// the format of its language.
-const NUMBERS: &[Numbers] = &[
+const NUMBER_FORMATS: &[NumberFormat] = &[
     (&["de-ch", "de-li", "it-ch"], APOSTROPHES_OR_SPACES, '.'),
     (&["es-mx", "es-us", "es-pr"], ",", '.'),
     (&["en", "zh", "ja", "ko", "th", "he"], ",", '.'),
@@ -173,7 +173,7 @@ impl Locale {
         let name = name.to_ascii_lowercase().replace('_', "-");
         let language = name.split('-').next().unwrap_or_default();
         let by_name = |wanted: &str| {
-            let mut rows = NUMBERS.iter();
+            let mut rows = NUMBER_FORMATS.iter();
             rows.find(|(names, ..)| names.contains(&wanted))
         };
         let (_, groups, decimal) = by_name(&name).or_else(|| by_name(language))?;
@@ -189,7 +189,7 @@ impl Locale {
 
     /// Returns the names of the supported locales as a list for messages.
     pub(crate) fn languages() -> String {
-        let languages = NUMBERS.iter().flat_map(|(names, ..)| *names);
+        let languages = NUMBER_FORMATS.iter().flat_map(|(names, ..)| *names);
         let mut languages: Vec<_> = languages.copied().collect();
         languages.sort_unstable();
         languages.join(", ")

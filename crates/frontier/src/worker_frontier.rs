@@ -113,7 +113,7 @@ pub trait WorkerFrontier: Frontier {
     fn life(&self) -> &str;
 
     /// Returns the deadline of this worker's requests, which each heartbeat extends.
-    fn send_guard(&self) -> Arc<dyn SendDeadline>;
+    fn send_deadline(&self) -> Arc<dyn SendDeadline>;
 
     /// Fails if this worker's leases expired or were taken over.
     ///

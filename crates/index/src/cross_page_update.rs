@@ -23,7 +23,7 @@ use crawl_index_entry::url_key;
 /// Maximum percentage of an index's pages to remove in one run. If there are more, the cause may be
 /// an error on the site's side.
 /// Beyond the limit: the pages stay, and the run reports it.
-const MAX_LEAVING_PERCENT: u64 = 10;
+const MAX_DOUBTFUL_REMOVAL_PERCENT: u64 = 10;
 
 /// The numbers of pages that [`IndexWriter::reconcile`] found, left out as duplicates, removed or
 /// kept.
@@ -148,10 +148,10 @@ impl PendingEntrySource for () {
 }
 
 /// The last pending entry of each URL, by URL key. Earlier entries of the URL are ignored.
-type LatestEntries = HashMap<u64, Latest, RandomState>;
+type LatestEntries = HashMap<u64, LatestEntry, RandomState>;
 
 #[derive(Clone, Copy, Debug)]
-struct Latest {
+struct LatestEntry {
     /// The position of the entry among all pending entries, from 0.
     number: u32,
     /// True if the entry adds a page that names no other URL as canonical.
@@ -160,7 +160,7 @@ struct Latest {
 
 /// The result of a survey of the pending entries: facts for their pages, and the last entry of each
 /// URL.
-struct Pending {
+struct PendingSurvey {
     survey: CrossPageFactsCollector,
     latest: LatestEntries,
     /// The URLs and reasons of entries that would remove a page for a doubtful reason: see
@@ -171,17 +171,17 @@ struct Pending {
 }
 
 /// The result of a survey of all pages.
-struct Surveyed {
+struct AllPagesSurvey {
     facts: CrossPageFactsFile,
     latest: LatestEntries,
-    leaving: Leaving,
+    removals: DoubtfulRemovals,
     /// Maps each page that is replaced because of its canonical URL to the page that replaces it.
     behind: HashMap<String, String>,
 }
 
 /// The input of a pass over all pages: the stored pages of the index, and the pages of pending
 /// entries.
-struct AllPages<'a> {
+struct AllPagesInput<'a> {
     dir: &'a Path,
     fields: &'a IndexFields,
     searcher: &'a Searcher,
@@ -191,24 +191,24 @@ struct AllPages<'a> {
     now: i64,
 }
 
-impl AllPages<'_> {
+impl AllPagesInput<'_> {
     fn is_over(&self, page: &IndexedPage) -> bool {
         page.until.is_some_and(|until| until <= self.now)
     }
 
     /// Collects the facts that depend on all pages. Returns `None` if stopped by `is_stopped`.
-    fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
+    fn survey(&self) -> Result<Option<AllPagesSurvey>, IndexError> {
         let Some(pending) = self.survey_pending()? else {
             return Ok(None);
         };
-        let Pending {
+        let PendingSurvey {
             mut survey,
             latest,
             doubtful,
             named,
         } = pending;
-        let leaving = guarded(self.dir, || self.leaving(&latest, doubtful))?;
-        let (behind, has_returned) = self.yielding_pages(named, &latest, &leaving)?;
+        let removals = guarded(self.dir, || self.doubtful_removals(&latest, doubtful))?;
+        let (behind, has_returned) = self.yielding_pages(named, &latest, &removals)?;
         let stands = |page: &IndexedPage| !self.is_over(page) && !behind.contains_key(&page.url);
         if has_returned {
             let walk = self.each_pending(|number, entry| match entry {
@@ -226,7 +226,7 @@ impl AllPages<'_> {
             }
         }
         let walk = self.each_stored(&latest, |page| {
-            match stands(&page) && !leaving.removes(&page.url) {
+            match stands(&page) && !removals.removes(&page.url) {
                 true => survey.page(&page).map_err(IndexError::disk(self.dir)),
                 false => Ok(()),
             }
@@ -234,16 +234,16 @@ impl AllPages<'_> {
         if walk.is_break() {
             return Ok(None);
         }
-        for url in leaving.kept_of_pending(&latest) {
+        for url in removals.kept_of_pending(&latest) {
             if let Some(page) = self.page_at(url)? {
                 survey.page(&page).map_err(IndexError::disk(self.dir))?;
             }
         }
         let facts = survey.finish().map_err(IndexError::disk(self.dir))?;
-        Ok(Some(Surveyed {
+        Ok(Some(AllPagesSurvey {
             facts,
             latest,
-            leaving,
+            removals,
             behind,
         }))
     }
@@ -251,11 +251,11 @@ impl AllPages<'_> {
     /// Returns the pages that an entry would remove for a doubtful reason: see
     /// [`IndexLogEntry::doubtful_reason`]. The entry may be pending, or may have been applied
     /// earlier.
-    fn leaving(
+    fn doubtful_removals(
         &self,
         latest: &LatestEntries,
         doubtful: Vec<(String, String)>,
-    ) -> Result<Leaving, IndexError> {
+    ) -> Result<DoubtfulRemovals, IndexError> {
         let mut pages = Vec::new();
         for (url, why) in doubtful {
             let page = self.page_at(&url)?;
@@ -271,7 +271,7 @@ impl AllPages<'_> {
                 pages.push((page.url, why));
             }
         }
-        let mut leaving = Leaving {
+        let mut removals = DoubtfulRemovals {
             pages: HashMap::default(),
             stay: false,
             logged_out: HashMap::default(),
@@ -282,7 +282,7 @@ impl AllPages<'_> {
         pages.retain(|(url, why)| {
             let is_login = redirect_target(why).is_some_and(|to| logins.contains(to));
             if is_login {
-                leaving.logged_out.insert(url_key(url), url.clone());
+                removals.logged_out.insert(url_key(url), url.clone());
             }
             !is_login
         });
@@ -300,13 +300,13 @@ impl AllPages<'_> {
                 },
                 _ => false,
             };
-            leaving
+            removals
                 .pages
-                .insert(url_key(&url), Leaves { url, why, moved });
+                .insert(url_key(&url), DoubtfulRemoval { url, why, moved });
         }
-        let lost = leaving.pages.values().filter(|page| !page.moved).count() as u64;
-        leaving.stay = lost * 100 > self.searcher.num_docs() * MAX_LEAVING_PERCENT;
-        Ok(leaving)
+        let lost = removals.pages.values().filter(|page| !page.moved).count() as u64;
+        removals.stay = lost * 100 > self.searcher.num_docs() * MAX_DOUBTFUL_REMOVAL_PERCENT;
+        Ok(removals)
     }
 
     fn page_at(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
@@ -315,19 +315,19 @@ impl AllPages<'_> {
 
     /// Surveys the pending pages, using only the last entry of each URL. `None` if stopped by
     /// `is_stopped`.
-    fn survey_pending(&self) -> Result<Option<Pending>, IndexError> {
+    fn survey_pending(&self) -> Result<Option<PendingSurvey>, IndexError> {
         let mut latest = LatestEntries::default();
         let (pending, has_repeats) = match self.survey_latest(&mut latest, None)? {
             Some(surveyed) => surveyed,
             None => return Ok(None),
         };
         if !has_repeats {
-            return Ok(Some(Pending { latest, ..pending }));
+            return Ok(Some(PendingSurvey { latest, ..pending }));
         }
         // Some URLs have several entries. Survey again, counting only the last entry of each.
         let last_entries = latest.clone();
         let again = self.survey_latest(&mut latest, Some(&last_entries))?;
-        Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
+        Ok(again.map(|(pending, _)| PendingSurvey { latest, ..pending }))
     }
 
     /// Surveys the pending entries, and stores the latest entry of each URL in `latest`. If `known`
@@ -337,8 +337,8 @@ impl AllPages<'_> {
         &self,
         latest: &mut LatestEntries,
         known: Option<&LatestEntries>,
-    ) -> Result<Option<(Pending, bool)>, IndexError> {
-        let mut pending = Pending {
+    ) -> Result<Option<(PendingSurvey, bool)>, IndexError> {
+        let mut pending = PendingSurvey {
             survey: CrossPageFactsCollector::new(self.dir),
             latest: LatestEntries::default(),
             doubtful: Vec::new(),
@@ -348,7 +348,7 @@ impl AllPages<'_> {
         let walk = self.each_pending(|number, entry| {
             let key = url_key(entry.url());
             let is_put = matches!(&entry, IndexLogEntry::Put(page) if page.gives_way_to.is_none());
-            has_repeats |= latest.insert(key, Latest { number, is_put }).is_some();
+            has_repeats |= latest.insert(key, LatestEntry { number, is_put }).is_some();
             if known.is_some_and(|known| !is_latest(known, key, number)) {
                 return Ok(());
             }
@@ -381,7 +381,7 @@ impl AllPages<'_> {
         &self,
         pending_named: BTreeMap<String, String>,
         latest: &LatestEntries,
-        leaving: &Leaving,
+        removals: &DoubtfulRemovals,
     ) -> Result<(HashMap<String, String>, bool), IndexError> {
         let pending_urls: Vec<String> = pending_named.keys().cloned().collect();
         let mut canonicals = CanonicalUrlMap::default();
@@ -397,8 +397,8 @@ impl AllPages<'_> {
         }
         canonicals
             .named
-            .retain(|url, _| leaving.reason_to_keep(url).is_none() && !leaving.removes(url));
-        let mut is_indexed = |url: &str| self.is_indexed(url, latest, leaving);
+            .retain(|url, _| removals.reason_to_keep(url).is_none() && !removals.removes(url));
+        let mut is_indexed = |url: &str| self.is_indexed(url, latest, removals);
         canonicals.look_up_redirects(&mut is_indexed, self.answers)?;
         let behind = canonicals.resolve(&mut is_indexed)?;
         let has_returned = pending_urls.iter().any(|url| !behind.contains_key(url));
@@ -411,16 +411,16 @@ impl AllPages<'_> {
         &self,
         url: &str,
         latest: &LatestEntries,
-        leaving: &Leaving,
+        removals: &DoubtfulRemovals,
     ) -> Result<bool, IndexError> {
-        if leaving.reason_to_keep(url).is_some() {
+        if removals.reason_to_keep(url).is_some() {
             return Ok(true);
         }
-        if leaving.goes(url) {
+        if removals.goes(url) {
             return Ok(false);
         }
         let entry = latest.get(&url_key(url));
-        match entry.filter(|_| !leaving.is_logged_out(url)) {
+        match entry.filter(|_| !removals.is_logged_out(url)) {
             Some(latest) => Ok(latest.is_put),
             None => {
                 let page = self.page_at(url)?;
@@ -474,7 +474,7 @@ fn reconcile(
 ) -> Result<Option<ReconcileReport>, IndexError> {
     let searcher = searcher(writer.dir(), writer.inner.index())?;
     let (dir, fields) = (writer.dir().to_path_buf(), writer.fields.clone());
-    let all = AllPages {
+    let all = AllPagesInput {
         dir: &dir,
         fields: &fields,
         searcher: &searcher,
@@ -486,7 +486,7 @@ fn reconcile(
     let Some(surveyed) = all.survey()? else {
         return Ok(None);
     };
-    let mut settling = Settling {
+    let mut page_writer = ChangedPageWriter {
         all: &all,
         surveyed: &surveyed,
         writer,
@@ -494,36 +494,36 @@ fn reconcile(
     };
     // The pass adds changes while it reads, but `searcher` sees only the last commit, so no page is
     // visited twice.
-    let stored = |page| settling.settle(IndexLogEntry::Put(Box::new(page)), false);
+    let stored = |page| page_writer.update(IndexLogEntry::Put(Box::new(page)), false);
     if all.each_stored(&surveyed.latest, stored)?.is_break() {
         return Ok(None);
     }
     let walk = all.each_pending(|number, entry| {
         match is_latest(&surveyed.latest, url_key(entry.url()), number) {
-            true => settling.settle(entry, true),
+            true => page_writer.update(entry, true),
             false => Ok(()),
         }
     })?;
-    let done = settling.done;
+    let done = page_writer.done;
     Ok(walk.is_continue().then_some(done))
 }
 
 /// The second pass over all pages: writes each page whose facts have changed.
-struct Settling<'a> {
-    all: &'a AllPages<'a>,
-    surveyed: &'a Surveyed,
+struct ChangedPageWriter<'a> {
+    all: &'a AllPagesInput<'a>,
+    surveyed: &'a AllPagesSurvey,
     writer: &'a mut IndexWriter,
     done: ReconcileReport,
 }
 
-impl Settling<'_> {
+impl ChangedPageWriter<'_> {
     /// Updates a page. `is_new` is true if the entry is pending, false if the page is stored.
-    fn settle(&mut self, entry: IndexLogEntry, is_new: bool) -> Result<(), IndexError> {
+    fn update(&mut self, entry: IndexLogEntry, is_new: bool) -> Result<(), IndexError> {
         let url = entry.url().to_owned();
-        let stays = self.surveyed.leaving.reason_to_keep(&url);
-        let is_logged_out = self.surveyed.leaving.is_logged_out(&url);
+        let stays = self.surveyed.removals.reason_to_keep(&url);
+        let is_logged_out = self.surveyed.removals.is_logged_out(&url);
         let Some(mut page) = self.kept(entry, stays)? else {
-            let leaves = self.surveyed.leaving.goes(&url);
+            let leaves = self.surveyed.removals.goes(&url);
             self.done.left += u64::from(leaves);
             self.writer.drop_url(&url);
             return Ok(());
@@ -563,9 +563,9 @@ impl Settling<'_> {
         entry: IndexLogEntry,
         stays: Option<&str>,
     ) -> Result<Option<Box<IndexedPage>>, IndexError> {
-        let leaving = &self.surveyed.leaving;
+        let removals = &self.surveyed.removals;
         match (entry, stays) {
-            (IndexLogEntry::Put(page), _) if leaving.removes(&page.url) => Ok(None),
+            (IndexLogEntry::Put(page), _) if removals.removes(&page.url) => Ok(None),
             (IndexLogEntry::Put(page), _) if self.all.is_over(&page) => {
                 self.done.expired += 1;
                 Ok(None)
@@ -581,7 +581,7 @@ impl Settling<'_> {
                     })
                 }))
             }
-            (IndexLogEntry::Drop { url, .. }, None) if leaving.is_logged_out(&url) => {
+            (IndexLogEntry::Drop { url, .. }, None) if removals.is_logged_out(&url) => {
                 let page = self.all.page_at(&url)?;
                 Ok(page.filter(|page| !self.all.is_over(page)).map(Box::new))
             }
@@ -646,9 +646,9 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
 }
 
 /// Pages that would be removed from the index for a doubtful reason, and whether they are removed.
-struct Leaving {
+struct DoubtfulRemovals {
     /// The pages, by URL key.
-    pages: HashMap<u64, Leaves, RandomState>,
+    pages: HashMap<u64, DoubtfulRemoval, RandomState>,
     /// True if the pages are kept in the index, because they are more than the limit. Pages that
     /// have moved are removed anyway.
     stay: bool,
@@ -669,8 +669,8 @@ fn redirect_target(why: &str) -> Option<&str> {
     (name == REDIRECT).then_some(target)
 }
 
-/// A page in [`Leaving`].
-struct Leaves {
+/// A page in [`DoubtfulRemovals`].
+struct DoubtfulRemoval {
     url: String,
     /// The reason for the removal.
     why: String,
@@ -678,13 +678,13 @@ struct Leaves {
     moved: bool,
 }
 
-impl Leaves {
+impl DoubtfulRemoval {
     fn names_canonical(&self) -> bool {
         self.why.starts_with(CANONICAL)
     }
 }
 
-impl Leaving {
+impl DoubtfulRemovals {
     fn goes(&self, url: &str) -> bool {
         let page = self.pages.get(&url_key(url));
         page.is_some_and(|page| page.moved || !self.stay)
@@ -709,7 +709,7 @@ impl Leaving {
     /// Returns the URLs of pages that are kept although a pending entry would remove them.
     fn kept_of_pending(&self, latest: &LatestEntries) -> impl Iterator<Item = &str> {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
-        let is_dropped = |page: &&Leaves| {
+        let is_dropped = |page: &&DoubtfulRemoval| {
             let entry = latest.get(&url_key(&page.url));
             // Skip pages that name a canonical URL. The survey reads these from their pending
             // entries.

@@ -116,10 +116,10 @@ pub(crate) fn metas(dir: &Path) -> Result<IndexMeta, IndexError> {
 /// list must not contain the names of foreign files.
 fn check_names(dir: &Path) -> Result<(), IndexError> {
     #[derive(Deserialize)]
-    struct Names(Vec<PathBuf>);
+    struct ManagedFileNames(Vec<PathBuf>);
 
     let text = read_small(dir, MANAGED_FILE)?;
-    let names: Names = serde_json::from_slice(&text)
+    let names: ManagedFileNames = serde_json::from_slice(&text)
         .map_err(|error| IndexError::damaged(dir, format!("{MANAGED_FILE}: {error}")))?;
     let is_plain = |name: &PathBuf| {
         let mut parts = name.components();

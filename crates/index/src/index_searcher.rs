@@ -20,16 +20,16 @@ use crate::facets::FacetFilters;
 use crate::file_check::ChecksumFileFilter;
 use crate::lexicon::Lexicon;
 use crate::page_prior::is_about_changes;
-use crate::page_search::{FoundPages, PageSearchRequest};
 use crate::page_versions::is_versioned_folder;
 use crate::query::Query;
 use crate::query_plan::{MarkedWords, MatchStrictness, PlanningBudget, QueryPlan, QueryPlanner};
+use crate::ranked_retrieval::{FoundPages, RankedRetrieval};
 use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{IndexFields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::scoring_statistics::ScoringStatistics;
-use crate::search_rules::SearchRules;
 use crate::section_selection::{section_at, sections};
 use crate::stored_page_reader::{address_of, each_stored, page_at, stored};
+use crate::synonyms_and_pins::SearchRules;
 use crate::text_fragment_link::passage_url;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
@@ -84,12 +84,12 @@ impl Default for SearchOptions {
 pub struct IndexSearcher {
     dir: PathBuf,
     rules: SearchRules,
-    seen: Mutex<Arc<Seen>>,
+    view: Mutex<Arc<CommitView>>,
 }
 
 /// A view of the index as of one commit.
-struct Seen {
-    stamp: Stamp,
+struct CommitView {
+    stamp: CommitStamp,
     searcher: Searcher,
     statistics: ScoringStatistics,
     fields: IndexFields,
@@ -100,7 +100,7 @@ struct Seen {
 /// Identifies a commit by the file properties of `meta.json`, because each commit replaces this
 /// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct CommitStamp {
     modified: SystemTime,
     bytes: u64,
     file: u64,
@@ -112,11 +112,11 @@ impl IndexSearcher {
     /// # Errors
     /// [`IndexError`] if there is no index, it has another format or is damaged, or the disk fails.
     pub fn open(dir: &Path) -> Result<IndexSearcher, IndexError> {
-        let seen = guarded(dir, || Seen::open(dir, true))?;
+        let view = guarded(dir, || CommitView::open(dir, true))?;
         Ok(IndexSearcher {
             dir: dir.to_path_buf(),
             rules: SearchRules::default(),
-            seen: Mutex::new(Arc::new(seen)),
+            view: Mutex::new(Arc::new(view)),
         })
     }
 
@@ -142,10 +142,10 @@ impl IndexSearcher {
             return Err(QueryError::TooFar { asked, most }.into());
         }
         let parsed = Query::parse(query)?;
-        let seen = self.seen();
+        let view = self.view();
         guarded(&self.dir, || {
             let search = Search {
-                seen: &seen,
+                view: &view,
                 rules: &self.rules,
                 options,
             };
@@ -159,9 +159,9 @@ impl IndexSearcher {
     /// # Errors
     /// If the index is damaged.
     pub fn page(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
-        let seen = self.seen();
+        let view = self.view();
         guarded(&self.dir, || {
-            seen.page(url).map_err(IndexError::of(&self.dir))
+            view.page(url).map_err(IndexError::of(&self.dir))
         })
     }
 
@@ -170,9 +170,9 @@ impl IndexSearcher {
     /// # Errors
     /// If the index is damaged.
     pub fn stored(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
-        let seen = self.seen();
+        let view = self.view();
         guarded(&self.dir, || {
-            seen.stored(url).map_err(IndexError::of(&self.dir))
+            view.stored(url).map_err(IndexError::of(&self.dir))
         })
     }
 
@@ -200,9 +200,9 @@ impl IndexSearcher {
     ) -> Result<(), E> {
         // Read the stored pages with read-ahead rather than through memory maps, which would keep
         // them in memory.
-        let last = guarded(&self.dir, || Seen::open_to_read_pages(&self.dir));
-        let seen = last.map_or_else(|_| self.seen(), Arc::new);
-        let (fields, searcher) = (&seen.fields, &seen.searcher);
+        let last = guarded(&self.dir, || CommitView::open_to_read_pages(&self.dir));
+        let view = last.map_or_else(|_| self.view(), Arc::new);
+        let (fields, searcher) = (&view.fields, &view.searcher);
         each_stored(&self.dir, fields, searcher, &|| false, visit).map(drop)
     }
 
@@ -211,39 +211,39 @@ impl IndexSearcher {
     /// # Errors
     /// If the index is damaged or the disk fails.
     pub fn stats(&self) -> Result<IndexStats, IndexError> {
-        let seen = self.seen();
+        let view = self.view();
         let bytes = bytes(&self.dir)?;
         guarded(&self.dir, || {
-            seen.stats(bytes).map_err(IndexError::of(&self.dir))
+            view.stats(bytes).map_err(IndexError::of(&self.dir))
         })
     }
 
     /// Returns a view of the last commit. If it can't be opened because the index is being
     /// replaced, returns a view of the previous commit.
-    fn seen(&self) -> Arc<Seen> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if Stamp::of(&self.dir).is_some_and(|stamp| stamp != seen.stamp)
-            && let Ok(newer) = guarded(&self.dir, || Seen::open(&self.dir, false))
+    fn view(&self) -> Arc<CommitView> {
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if CommitStamp::of(&self.dir).is_some_and(|stamp| stamp != view.stamp)
+            && let Ok(newer) = guarded(&self.dir, || CommitView::open(&self.dir, false))
         {
-            *seen = Arc::new(newer);
+            *view = Arc::new(newer);
         }
-        Arc::clone(&seen)
+        Arc::clone(&view)
     }
 }
 
-impl std::fmt::Debug for Seen {
+impl std::fmt::Debug for CommitView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seen")
+        f.debug_struct("CommitView")
             .field("stamp", &self.stamp)
             .finish_non_exhaustive()
     }
 }
 
-impl Seen {
+impl CommitView {
     /// Opens the last commit. If `checked`, verifies the files' checksums.
-    fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
+    fn open(dir: &Path, checked: bool) -> Result<CommitView, IndexError> {
         check_format(dir)?;
-        let stamp = Stamp::needed(dir)?;
+        let stamp = CommitStamp::needed(dir)?;
         let snapshot = CommitSnapshotDirectory::open(dir)?;
         if checked {
             let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
@@ -252,21 +252,25 @@ impl Seen {
             };
             snapshot.check(dir, files)?;
         }
-        Seen::of(dir, stamp, snapshot)
+        CommitView::of(dir, stamp, snapshot)
     }
 
     /// Opens the last commit for reading all pages, without verifying checksums.
-    fn open_to_read_pages(dir: &Path) -> Result<Seen, IndexError> {
+    fn open_to_read_pages(dir: &Path) -> Result<CommitView, IndexError> {
         check_format(dir)?;
-        let stamp = Stamp::needed(dir)?;
-        Seen::of(
+        let stamp = CommitStamp::needed(dir)?;
+        CommitView::of(
             dir,
             stamp,
             CommitSnapshotDirectory::open_to_read_pages(dir)?,
         )
     }
 
-    fn of(dir: &Path, stamp: Stamp, snapshot: CommitSnapshotDirectory) -> Result<Seen, IndexError> {
+    fn of(
+        dir: &Path,
+        stamp: CommitStamp,
+        snapshot: CommitSnapshotDirectory,
+    ) -> Result<CommitView, IndexError> {
         let error = IndexError::of(dir);
         let index = Index::open(snapshot).map_err(&error)?;
         let (schema, fields) = schema();
@@ -281,7 +285,7 @@ impl Seen {
         let searcher = reader.searcher();
         let languages = counted(&searcher, fields.language).map_err(&error)?;
         let statistics = ScoringStatistics::new(searcher.clone(), &fields).map_err(&error)?;
-        Ok(Seen {
+        Ok(CommitView {
             stamp,
             searcher,
             statistics,
@@ -352,7 +356,7 @@ fn as_written(query: &str, results: &[Hit]) -> String {
 
 /// A single search.
 struct Search<'a> {
-    seen: &'a Seen,
+    view: &'a CommitView,
     rules: &'a SearchRules,
     options: &'a SearchOptions,
 }
@@ -360,7 +364,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&self, typed: &str, query: Query) -> tantivy::Result<SearchResults> {
         let query = &match query.terms.iter().any(|term| term.is_not) {
-            true => with_resolved_minus(query, &self.planner(), &self.seen.searcher)?,
+            true => with_resolved_minus(query, &self.planner(), &self.view.searcher)?,
             false => query,
         };
         let pinned = self.pinned(typed)?;
@@ -385,8 +389,8 @@ impl Search<'_> {
         }
         let mut results = Vec::new();
         for (score, address) in matches.best {
-            let document: TantivyDocument = self.seen.searcher.doc(address)?;
-            if let Some(page) = stored(&self.seen.fields, &document) {
+            let document: TantivyDocument = self.view.searcher.doc(address)?;
+            if let Some(page) = stored(&self.view.fields, &document) {
                 results.push(self.hit(&page, score, &plan.wanted));
             }
         }
@@ -420,11 +424,11 @@ impl Search<'_> {
         };
         let is_over =
             |page: &IndexedPage| page.until.is_some_and(|until| until <= self.options.now);
-        let page = self.seen.page(url)?.filter(|page| !is_over(page));
+        let page = self.view.page(url)?.filter(|page| !is_over(page));
         let Some(page) = page.filter(|_| self.options.filters.is_empty()) else {
             return Ok(None);
         };
-        let address = address_of(&self.seen.searcher, &self.seen.fields, url)?;
+        let address = address_of(&self.view.searcher, &self.view.fields, url)?;
         Ok(address.map(|address| (page, address)))
     }
 
@@ -433,14 +437,14 @@ impl Search<'_> {
     }
 
     fn planner(&self) -> QueryPlanner<'_> {
-        let Seen {
+        let CommitView {
             searcher,
             statistics,
             fields,
             languages,
             compound_candidates,
             ..
-        } = self.seen;
+        } = self.view;
         let languages = languages.iter().take(MAX_LANGUAGES);
         let languages = languages.map(|(language, _)| language.as_str());
         let stemmers = languages
@@ -469,10 +473,10 @@ impl Search<'_> {
     ) -> tantivy::Result<FoundPages> {
         let options = self.options;
         let is_of_version = query.sites.iter().any(|site| is_versioned_folder(site));
-        let look_up = PageSearchRequest {
-            searcher: &self.seen.searcher,
-            statistics: &self.seen.statistics,
-            fields: &self.seen.fields,
+        let retrieval = RankedRetrieval {
+            searcher: &self.view.searcher,
+            statistics: &self.view.statistics,
+            fields: &self.view.fields,
             limit: options.limit,
             offset: options.offset,
             pinned,
@@ -482,7 +486,7 @@ impl Search<'_> {
             prefers_newest: !is_of_version && !options.filters.is_of_version(),
             counts_facets: options.facets,
         };
-        look_up.run(plan.lookup.box_clone())
+        retrieval.run(plan.lookup.box_clone())
     }
 
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
@@ -552,10 +556,10 @@ fn counted(searcher: &Searcher, field: Field) -> tantivy::Result<Vec<(String, u6
     Ok(counts)
 }
 
-impl Stamp {
-    fn of(dir: &Path) -> Option<Stamp> {
+impl CommitStamp {
+    fn of(dir: &Path) -> Option<CommitStamp> {
         let meta = fs::metadata(dir.join("meta.json")).ok()?;
-        Some(Stamp {
+        Some(CommitStamp {
             modified: meta.modified().ok()?,
             bytes: meta.len(),
             file: meta.ino(),
@@ -565,8 +569,8 @@ impl Stamp {
     /// Returns the file properties that identify the last commit. Must be called before opening the
     /// index. If a commit follows in between, the old properties make the next search reopen the
     /// index.
-    fn needed(dir: &Path) -> Result<Stamp, IndexError> {
-        Stamp::of(dir).ok_or_else(|| IndexError::Missing {
+    fn needed(dir: &Path) -> Result<CommitStamp, IndexError> {
+        CommitStamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
         })
     }

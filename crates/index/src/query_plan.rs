@@ -13,7 +13,7 @@ use tantivy::schema::Field;
 
 use self::index_queries::clause;
 pub(crate) use self::marked_words::{MarkedWords, MatchedTerm};
-use self::phrase_ranking_words::has_parts;
+use self::phrase_ranking_words::{has_parts, is_name};
 pub(crate) use self::ranking_weights::WEIGHTS;
 use self::suggestion::MaybeCorrectedTerm;
 use crate::bm25f::{MIN_SITE, SameStemTerms};
@@ -21,7 +21,7 @@ use crate::lexicon::Lexicon;
 use crate::page_tokenizer::STEM;
 use crate::query::{Query, QueryTerm, TermMatchMode};
 use crate::schema::IndexFields;
-use crate::search_rules::SearchRules;
+use crate::synonyms_and_pins::SearchRules;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 /// A word is common if more than this share of all pages have it. A page matches even if it lacks
@@ -116,7 +116,7 @@ impl PlanningBudget {
 /// A word to look up, with its forms and their weights, or a run of characters in a script without
 /// spaces.
 #[derive(Clone, Debug, Default)]
-struct Unit {
+struct PlannedWord {
     forms: Vec<(String, f32)>,
     /// Groups of forms whose occurrences are added up.
     inflections: Vec<SameStemTerms>,
@@ -143,20 +143,20 @@ struct Unit {
 
 /// Whether longer words that start with a word match it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum PrefixMatchMode {
     /// The word is complete, so longer words don't match.
-    Typed,
+    Never,
     /// The word is the last of the query, so the user may still be typing it.
     Maybe,
     /// The word was typed as a prefix (`word*`).
-    Open,
+    Always,
 }
 
 impl QueryPlanner<'_> {
     pub(crate) fn plan(&self, query: &Query, fit: MatchStrictness) -> tantivy::Result<QueryPlan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        let (mut units, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut words, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatchMode::Phrase {
@@ -167,12 +167,12 @@ impl QueryPlanner<'_> {
                 let phrase = self.look_up_phrase(term, marks);
                 if !is_apart {
                     suggested.push(MaybeCorrectedTerm::as_typed(term));
-                    let ranked_by = self.phrase_units(term)?;
+                    let ranked_by = self.phrase_words(term)?;
                     clauses.push(match ranked_by.is_empty() {
                         true => clause(term, phrase),
                         false => (Occur::Must, Box::new(ConstScoreQuery::new(phrase, 0.0))),
                     });
-                    units.extend(ranked_by);
+                    words.extend(ranked_by);
                     continue;
                 }
                 if !self.lexicon.has(&*phrase)? {
@@ -187,52 +187,52 @@ impl QueryPlanner<'_> {
                 suggested.push(MaybeCorrectedTerm::as_typed(term));
                 continue;
             }
-            let ending = match term.how {
-                TermMatchMode::Prefix => Ending::Open,
-                TermMatchMode::Words if is_last && !term.is_not => Ending::Maybe,
-                TermMatchMode::Words | TermMatchMode::Phrase => Ending::Typed,
+            let prefix_mode = match term.how {
+                TermMatchMode::Prefix => PrefixMatchMode::Always,
+                TermMatchMode::Words if is_last && !term.is_not => PrefixMatchMode::Maybe,
+                TermMatchMode::Words | TermMatchMode::Phrase => PrefixMatchMode::Never,
             };
-            let term_units = self.units(term, ending)?;
-            suggested.push(MaybeCorrectedTerm::by(term, &term_units));
+            let term_words = self.planned_words(term, prefix_mode)?;
+            suggested.push(MaybeCorrectedTerm::by(term, &term_words));
             if !term.is_not && !term.in_title {
                 clauses.extend(self.look_up_name(term));
-                units.extend(term_units);
+                words.extend(term_words);
                 continue;
             }
-            for unit in &term_units {
+            for word in &term_words {
                 if !term.is_not {
-                    wanted.mark(unit, false);
+                    wanted.mark(word, false);
                 }
-                clauses.push(clause(term, self.look_up_unit(unit, Some(term))));
+                clauses.push(clause(term, self.look_up_word(word, Some(term))));
             }
         }
         let is_asked = |(occur, _): &(Occur, _)| *occur == Occur::Must;
-        self.join_neighbours(&mut units, &mut wanted)?;
-        if units.iter().any(|unit| !unit.is_unknown) || clauses.iter().any(is_asked) {
-            remove_unknown(&mut units, &mut unknown);
+        self.join_neighbours(&mut words, &mut wanted)?;
+        if words.iter().any(|word| !word.is_unknown) || clauses.iter().any(is_asked) {
+            remove_unknown(&mut words, &mut unknown);
         } else {
-            unknown.extend(units.iter().map(|unit| unit.written.clone()));
-            if units.is_empty() && clauses.is_empty() {
+            unknown.extend(words.iter().map(|word| word.written.clone()));
+            if words.is_empty() && clauses.is_empty() {
                 // All terms are symbols, which are not words.
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
         if fit == MatchStrictness::Apart {
-            units = self.apart(units)?;
+            words = self.apart(words)?;
         }
         // Excerpts mark a very frequent word only next to other words, unless all words of the
         // query are very frequent.
-        let has_others = units.iter().any(|unit| !unit.is_everywhere);
-        for unit in &units {
-            wanted.mark(unit, has_others && unit.is_everywhere);
+        let has_others = words.iter().any(|word| !word.is_everywhere);
+        for word in &words {
+            wanted.mark(word, has_others && word.is_everywhere);
         }
-        let distinctive = units.iter().filter(|unit| !unit.is_common).count();
+        let distinctive = words.iter().filter(|word| !word.is_common).count();
         let is_pair = distinctive == 2
-            && units
+            && words
                 .iter()
-                .all(|unit| !unit.is_in_phrase && unit.run.is_empty());
-        clauses.extend(self.look_up_words(&units, fit));
-        clauses.extend(self.look_up_neighbours(&units));
+                .all(|word| !word.is_in_phrase && word.run.is_empty());
+        clauses.extend(self.look_up_words(&words, fit));
+        clauses.extend(self.look_up_neighbours(&words));
         self.restrict_to_sites(query, &mut clauses);
         Ok(QueryPlan {
             lookup: Box::new(BooleanQuery::new(clauses)),
@@ -245,21 +245,21 @@ impl QueryPlanner<'_> {
 
     /// Replaces each run of characters in a script without spaces by its pairs of characters, which
     /// are looked up separately. Drops pairs that no page has. Leaves all other words unchanged.
-    fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
-        let mut apart = Vec::with_capacity(units.len());
-        for mut unit in units {
-            let run = std::mem::take(&mut unit.run);
+    fn apart(&self, words: Vec<PlannedWord>) -> tantivy::Result<Vec<PlannedWord>> {
+        let mut apart = Vec::with_capacity(words.len());
+        for mut planned in words {
+            let run = std::mem::take(&mut planned.run);
             if run.is_empty() {
-                apart.push(unit);
+                apart.push(planned);
             }
             for pair in run {
                 let pages = self.lexicon.pages_with(&pair)?;
                 if pages > 0 {
-                    apart.push(Unit {
+                    apart.push(PlannedWord {
                         idf: self.idf(pages),
                         written: pair.clone(),
                         forms: vec![(pair, 1.0)],
-                        ..Unit::default()
+                        ..PlannedWord::default()
                     });
                 }
             }
@@ -268,9 +268,13 @@ impl QueryPlanner<'_> {
     }
 
     /// Returns the words and runs of characters to look up for a term.
-    fn units(&self, term: &QueryTerm, ending: Ending) -> tantivy::Result<Vec<Unit>> {
+    fn planned_words(
+        &self,
+        term: &QueryTerm,
+        prefix_mode: PrefixMatchMode,
+    ) -> tantivy::Result<Vec<PlannedWord>> {
         let all_words = words(&term.text, &Stemmer::none());
-        let mut units = Vec::new();
+        let mut planned_words = Vec::new();
         let mut run: Vec<&Word> = Vec::new();
         let whole: Vec<&Word> = all_words
             .iter()
@@ -283,34 +287,38 @@ impl QueryPlanner<'_> {
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
                 {
-                    units.extend(Unit::of_run(&run));
+                    planned_words.extend(PlannedWord::of_run(&run));
                     run.clear();
                 }
                 run.push(word);
                 continue;
             }
-            units.extend(Unit::of_run(&run));
+            planned_words.extend(PlannedWord::of_run(&run));
             run.clear();
             if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
-                let ending = if is_last { ending } else { Ending::Typed };
-                let word_units = self.plain(word, &all_words, ending, !term.is_not)?;
-                units.extend(word_units);
+                let mode = if is_last {
+                    prefix_mode
+                } else {
+                    PrefixMatchMode::Never
+                };
+                let plain_words = self.plain(word, &all_words, mode, !term.is_not)?;
+                planned_words.extend(plain_words);
             }
         }
-        units.extend(Unit::of_run(&run));
-        Ok(units)
+        planned_words.extend(PlannedWord::of_run(&run));
+        Ok(planned_words)
     }
 
-    /// Returns the [`Unit`]s to look up for a word in a script with spaces. If no page has the word
-    /// and `guess` is set, these are the units of [`QueryPlanner::unknown`].
+    /// Returns the [`PlannedWord`]s to look up for a word in a script with spaces. If no page has
+    /// the word and `guess` is set, returns the result of [`QueryPlanner::unknown`].
     fn plain(
         &self,
         word: &Word,
         all: &[Word],
-        ending: Ending,
+        prefix_mode: PrefixMatchMode,
         guess: bool,
-    ) -> tantivy::Result<Vec<Unit>> {
+    ) -> tantivy::Result<Vec<PlannedWord>> {
         if !PlanningBudget::take(&self.budget.words) {
             return Ok(Vec::new());
         }
@@ -331,24 +339,25 @@ impl QueryPlanner<'_> {
             pages = self.most_pages(&compounds)?;
         }
         forms.extend(compounds);
-        let longer = match ending {
-            Ending::Typed => None,
-            Ending::Maybe if pages > 0 && text.chars().count() < MIN_OPEN_LETTERS => None,
-            Ending::Maybe if pages > 0 => Some(WEIGHTS.longer),
-            Ending::Maybe | Ending::Open => Some(WEIGHTS.beginning),
+        let longer = match prefix_mode {
+            PrefixMatchMode::Never => None,
+            PrefixMatchMode::Maybe if pages > 0 && text.chars().count() < MIN_OPEN_LETTERS => None,
+            PrefixMatchMode::Maybe if pages > 0 => Some(WEIGHTS.longer),
+            PrefixMatchMode::Maybe | PrefixMatchMode::Always => Some(WEIGHTS.beginning),
         };
         if let Some(weight) = longer
             && PlanningBudget::take(&self.budget.beginnings)
         {
             let more = self.lexicon.beginning_with(text)?;
             let more: Vec<_> = more.into_iter().map(|word| (word, weight)).collect();
-            if pages == 0 || ending == Ending::Open {
+            if pages == 0 || prefix_mode == PrefixMatchMode::Always {
                 pages = pages.max(self.most_pages(&more)?);
             }
             forms.extend(more);
         }
-        let unit = Unit {
-            is_common: self.is_common(pages, self.common_part()) && ending != Ending::Open,
+        let planned = PlannedWord {
+            is_common: self.is_common(pages, self.common_part())
+                && prefix_mode != PrefixMatchMode::Always,
             is_everywhere: self.is_common(pages, EVERYWHERE),
             idf: self.idf(pages),
             is_name: has_parts(word, all),
@@ -356,50 +365,55 @@ impl QueryPlanner<'_> {
             written: text.clone(),
             forms: dedup(forms),
             inflections,
-            ..Unit::default()
+            ..PlannedWord::default()
         };
         match pages == 0 && guess {
-            true => self.unknown(unit, word, all),
-            false => Ok(vec![unit]),
+            true => self.unknown(planned, word, all),
+            false => Ok(vec![planned]),
         }
     }
 
-    /// Returns the [`Unit`]s to look up in place of a word that no page has.
+    /// Returns the [`PlannedWord`]s to look up in place of a word that no page has.
     ///
-    /// These are the units of the word's parts. A word without parts is replaced by its
-    /// corrections, and a word without corrections by the two words that it consists of. If there
-    /// are none, returns `unit`, marked as unknown.
-    fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
+    /// These are the word's parts. A word without parts is replaced by its corrections, and a word
+    /// without corrections by the two words that it consists of. If there are none, returns
+    /// `planned`, marked as unknown.
+    fn unknown(
+        &self,
+        mut planned: PlannedWord,
+        word: &Word,
+        all: &[Word],
+    ) -> tantivy::Result<Vec<PlannedWord>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
                 && part.range.start >= word.range.start
                 && part.range.end <= word.range.end
         });
-        let mut units = Vec::new();
+        let mut planned_words = Vec::new();
         for part in parts {
-            units.extend(self.plain(part, &[], Ending::Typed, true)?);
+            planned_words.extend(self.plain(part, &[], PrefixMatchMode::Never, true)?);
         }
-        if !units.is_empty() {
-            return Ok(units);
+        if !planned_words.is_empty() {
+            return Ok(planned_words);
         }
-        unit.is_unknown = true;
+        planned.is_unknown = true;
         let is_short = word.text.chars().count() <= MAX_GUESSED_LETTERS;
         if !is_short || !PlanningBudget::take(&self.budget.guesses) {
-            return Ok(vec![unit]);
+            return Ok(vec![planned]);
         }
         let near = self.lexicon.corrections_of(&word.text)?;
         if near.is_empty() {
             if let Some((first, second)) = self.lexicon.halves_of(&word.text)? {
                 return Ok(vec![self.corrected(first)?, self.corrected(second)?]);
             }
-            return Ok(vec![unit]);
+            return Ok(vec![planned]);
         }
-        unit.is_unknown = false;
+        planned.is_unknown = false;
         // Look up only the corrections, because no page has a form of the word as typed.
-        unit.forms.clear();
-        unit.inflections.clear();
-        unit.written.clone_from(&near[0]);
-        unit.is_correction = true;
+        planned.forms.clear();
+        planned.inflections.clear();
+        planned.written.clone_from(&near[0]);
+        planned.is_correction = true;
         for (n, near) in near.into_iter().enumerate() {
             let weight = if n == 0 {
                 WEIGHTS.correction
@@ -409,13 +423,13 @@ impl QueryPlanner<'_> {
             // Add the inflections of the likeliest correction only. Inflections of the other
             // corrections would match too much.
             match n {
-                0 => self.add_forms(&near, weight, &mut unit.forms, &mut unit.inflections),
-                _ => unit.forms.push((near, weight)),
+                0 => self.add_forms(&near, weight, &mut planned.forms, &mut planned.inflections),
+                _ => planned.forms.push((near, weight)),
             }
         }
-        unit.idf = self.idf(self.lexicon.pages_with(&unit.written)?);
-        unit.forms = dedup(unit.forms);
-        Ok(vec![unit])
+        planned.idf = self.idf(self.lexicon.pages_with(&planned.written)?);
+        planned.forms = dedup(planned.forms);
+        Ok(vec![planned])
     }
 
     /// Adds a word with a weight, and all words with the same stem with a lower weight. Uses the
@@ -446,15 +460,15 @@ impl QueryPlanner<'_> {
         inflections.push((terms, stemmed));
     }
 
-    fn corrected(&self, word: String) -> tantivy::Result<Unit> {
+    fn corrected(&self, word: String) -> tantivy::Result<PlannedWord> {
         let pages = self.lexicon.pages_with(&word)?;
-        Ok(Unit {
+        Ok(PlannedWord {
             written: word.clone(),
             idf: self.idf(pages),
             is_common: self.is_common(pages, self.common_part()),
             forms: vec![(word, 1.0)],
             is_correction: true,
-            ..Unit::default()
+            ..PlannedWord::default()
         })
     }
 
@@ -489,17 +503,21 @@ impl QueryPlanner<'_> {
 
     /// Makes two adjacent query words also match the word that they form when joined, if pages have
     /// that word.
-    fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
-        for n in 1..units.len() {
-            if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
+    fn join_neighbours(
+        &self,
+        words: &mut [PlannedWord],
+        wanted: &mut MarkedWords,
+    ) -> tantivy::Result<()> {
+        for n in 1..words.len() {
+            if !words[n].run.is_empty() || !words[n - 1].run.is_empty() {
                 continue;
             }
-            let joined = format!("{}{}", units[n - 1].written, units[n].written);
+            let joined = format!("{}{}", words[n - 1].written, words[n].written);
             if self.lexicon.pages_with(&joined)? > 0 {
                 wanted.want(&joined, MatchedTerm::of(wanted.next_term()));
-                for unit in &mut units[n - 1..=n] {
-                    unit.forms.push((joined.clone(), WEIGHTS.stem));
-                    unit.is_unknown = false;
+                for planned in &mut words[n - 1..=n] {
+                    planned.forms.push((joined.clone(), WEIGHTS.stem));
+                    planned.is_unknown = false;
                 }
             }
         }
@@ -507,10 +525,10 @@ impl QueryPlanner<'_> {
     }
 }
 
-impl Unit {
-    /// Returns a unit for consecutive characters in a script without spaces. The unit contains
+impl PlannedWord {
+    /// Plans the look-up of consecutive characters in a script without spaces. The result contains
     /// their pairs, or the character if there is only one.
-    fn of_run(run: &[&Word]) -> Option<Unit> {
+    fn of_run(run: &[&Word]) -> Option<PlannedWord> {
         let pairs: Vec<_> = run
             .iter()
             .filter(|word| word.kind == WordRelation::Pair)
@@ -519,10 +537,10 @@ impl Unit {
             true => run.iter().map(|word| word.text.clone()).collect(),
             false => pairs.iter().map(|word| word.text.clone()).collect(),
         };
-        (!run.is_empty()).then(|| Unit {
+        (!run.is_empty()).then(|| PlannedWord {
             written: run.join(""),
             run,
-            ..Unit::default()
+            ..PlannedWord::default()
         })
     }
 
@@ -535,38 +553,27 @@ impl Unit {
 impl MarkedWords {
     /// Marks the forms of a word in results. If `needs_another`, a form is marked only next to
     /// another marked word.
-    fn mark(&mut self, unit: &Unit, needs_another: bool) {
+    fn mark(&mut self, planned: &PlannedWord, needs_another: bool) {
         let term = MatchedTerm {
             term: self.next_term(),
             needs_another,
         };
-        for (form, _) in &unit.forms {
+        for (form, _) in &planned.forms {
             self.want(form, term);
         }
-        for pair in &unit.run {
+        for pair in &planned.run {
             self.want(pair, term);
         }
     }
 }
 
-/// Returns true if a term consists of several words or parts, such as `user_agent`.
-fn is_name(text: &str) -> bool {
-    let words = words(text, &Stemmer::none());
-    words
-        .iter()
-        .filter(|word| word.kind != WordRelation::Part)
-        .count()
-        > 1
-        || words.iter().any(|word| word.kind == WordRelation::Part)
-}
-
-/// Removes the words that no page has from `units`, and adds them to `named`. A word that is
+/// Removes the words that no page has from `words`, and adds them to `named`. A word that is
 /// already contained in an entry of `named` is not added.
-fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
-    for unit in units.extract_if(.., |unit| unit.is_unknown) {
-        let is_named = |name: &String| name.to_lowercase().contains(&unit.written);
+fn remove_unknown(words: &mut Vec<PlannedWord>, named: &mut Vec<String>) {
+    for planned in words.extract_if(.., |planned| planned.is_unknown) {
+        let is_named = |name: &String| name.to_lowercase().contains(&planned.written);
         if !named.iter().any(is_named) {
-            named.push(unit.written);
+            named.push(planned.written);
         }
     }
 }

@@ -24,7 +24,7 @@ const FORMAT: u32 = 1;
 
 /// The content of [`MARK`].
 #[derive(Serialize, Deserialize)]
-struct Mark {
+struct MarkerFile {
     format: u32,
     files: u64,
 }
@@ -128,12 +128,12 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
 /// Returns whether a folder is a mirror.
 fn is_mirror(folder: &Path) -> bool {
     let mark = fs::read(folder.join(MARK)).unwrap_or_default();
-    serde_json::from_slice::<Mark>(&mark).is_ok()
+    serde_json::from_slice::<MarkerFile>(&mark).is_ok()
 }
 
 fn write_mark(folder: &Path, files: u64) -> Result<(), MirrorError> {
     let path = folder.join(MARK);
-    let mark = serde_json::json!(Mark {
+    let mark = serde_json::json!(MarkerFile {
         format: FORMAT,
         files
     });

@@ -29,8 +29,8 @@ pub(crate) struct TransactionColumns {
     fence: FenceColumns,
     records: RecordColumns,
     origins: OriginColumns,
-    robots: KeptColumns,
-    hosts: KeptColumns,
+    robots: StoredBytesColumns,
+    hosts: StoredBytesColumns,
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
@@ -38,9 +38,9 @@ pub(crate) struct TransactionColumns {
     /// before the commit.
     ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
-    dropped_visits: KeyColumns,
+    dropped_visits: UrlKeyColumns,
     /// Keys of the origins whose copy of robots.txt is removed.
-    dropped_robots: NumberColumns,
+    dropped_robots: OriginKeyColumns,
     to_reopen: BucketToReopenColumns,
     looked_through: BucketToReopenColumns,
     files: Vec<String>,
@@ -95,7 +95,7 @@ struct OriginColumns {
 
 /// The bytes stored for origins (robots.txt copies) or for hosts (their states).
 #[derive(Default)]
-struct KeptColumns {
+struct StoredBytesColumns {
     b: Vec<i32>,
     number: Vec<i64>,
     name: Vec<String>,
@@ -145,7 +145,7 @@ struct LinkKeyColumns {
 
 /// Keys of URLs.
 #[derive(Default)]
-struct KeyColumns {
+struct UrlKeyColumns {
     b: Vec<i32>,
     origin: Vec<i64>,
     fingerprint: Vec<i64>,
@@ -153,7 +153,7 @@ struct KeyColumns {
 
 /// Keys of origins.
 #[derive(Default)]
-struct NumberColumns {
+struct OriginKeyColumns {
     b: Vec<i32>,
     number: Vec<i64>,
 }
@@ -163,7 +163,7 @@ struct NumberColumns {
 #[derive(Default)]
 struct BucketToReopenColumns {
     worker: Vec<i32>,
-    last: KeyColumns,
+    last: UrlKeyColumns,
 }
 
 /// The change of the number of URLs in each state, indexed by the state's number.
@@ -547,7 +547,7 @@ impl LinkColumns {
     }
 }
 
-impl KeyColumns {
+impl UrlKeyColumns {
     fn push(&mut self, key: UrlKey) {
         self.b.push(key.b);
         self.origin.push(key.origin);
@@ -555,7 +555,7 @@ impl KeyColumns {
     }
 }
 
-impl KeptColumns {
+impl StoredBytesColumns {
     fn push(&mut self, b: i32, number: i64, name: &str, bytes: Vec<u8>) {
         self.b.push(b);
         self.number.push(number);

@@ -44,7 +44,7 @@ mod server_group_overview;
 mod server_setup;
 mod sql_statements;
 mod tls;
-mod worker_homes;
+mod worker_home_groups;
 
 pub use connection_string::ConnectionString;
 pub use crawl_exporter::CrawlExporter;

@@ -66,7 +66,8 @@ pub fn reopen(
         SharedCrawlError::NoSuchCrawl { address, .. } => no_such_worker(address),
         why => why,
     })?;
-    let groups: Vec<LostGroup> = groups.into_iter().map(LostGroup::of).collect();
+    let groups: Vec<LostWorkerServerGroup> =
+        groups.into_iter().map(LostWorkerServerGroup::of).collect();
     let mut home = None;
     for group in &groups {
         if home.is_none() && group.has(worker)? {
@@ -96,8 +97,8 @@ pub fn reopen(
 }
 
 fn reopen_in(
-    groups: &[LostGroup],
-    home: &LostGroup,
+    groups: &[LostWorkerServerGroup],
+    home: &LostWorkerServerGroup,
     worker: &str,
 ) -> Result<Outcome, SharedCrawlError> {
     if groups.len() == 1 {
@@ -110,7 +111,7 @@ fn reopen_in(
     let maps = || {
         groups
             .iter()
-            .map(LostGroup::map)
+            .map(LostWorkerServerGroup::map)
             .collect::<Result<Vec<_>, _>>()
     };
     let before = maps()?;
@@ -141,7 +142,7 @@ fn reopen_in(
 }
 
 /// A server group of a crawl with a worker that lost its directory.
-struct LostGroup {
+struct LostWorkerServerGroup {
     group: i32,
     /// The crawl's number in this server group.
     crawl: i32,
@@ -149,9 +150,9 @@ struct LostGroup {
     config: ServerConfig,
 }
 
-impl LostGroup {
-    fn of(group: ServerGroup) -> LostGroup {
-        LostGroup {
+impl LostWorkerServerGroup {
+    fn of(group: ServerGroup) -> LostWorkerServerGroup {
+        LostWorkerServerGroup {
             group: group.crawl.group,
             crawl: group.crawl.number,
             thread: group.server.thread,

@@ -16,12 +16,14 @@ use crate::crawl_exporter::EXPORTED;
 use crate::database_server_groups::ServerGroups;
 use crate::error::SharedCrawlError;
 use crate::frontier::{FrontierWriterState, LeasesAndRecentUrls, SharedFrontier};
-use crate::open_groups::{CrawlRow, ServerGroup, UnsearchedServer, begin_groups};
+use crate::open_groups::{ConnectedServer, CrawlRow, ServerGroup, begin_groups};
 use crate::options::SharedFrontierOptions;
 use crate::recent_urls::RecentUrls;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
 use crate::sql_statements::Sql;
-use crate::worker_homes::{FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere};
+use crate::worker_home_groups::{
+    FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere,
+};
 
 /// Minimum duration of a lease, as a multiple of the server's response time. After it took its
 /// name, a worker waits for up to five replies and then for a third of the lease before its first
@@ -120,7 +122,7 @@ fn begin(
     urls: &[String],
     options: &SharedFrontierOptions,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
-    let is_quick = |server: &UnsearchedServer| match server.took * ANSWERS_PER_LEASE > options.lease
+    let is_quick = |server: &ConnectedServer| match server.took * ANSWERS_PER_LEASE > options.lease
     {
         false => Ok(()),
         true => Err(SharedCrawlError::TooSlow {

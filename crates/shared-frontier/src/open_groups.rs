@@ -18,8 +18,8 @@ use crate::database_server_groups::MAX_GROUPS;
 use crate::error::SharedCrawlError;
 use crate::server_setup::{judged, server_at};
 
-/// A database server in which the crawl has not been looked up yet.
-pub(crate) struct UnsearchedServer {
+/// A database server with an open connection.
+pub(crate) struct ConnectedServer {
     pub(crate) thread: DatabaseThread,
     pub(crate) config: ServerConfig,
     client: Arc<Client>,
@@ -29,7 +29,7 @@ pub(crate) struct UnsearchedServer {
 
 /// A server group of a crawl.
 pub(crate) struct ServerGroup {
-    pub(crate) server: UnsearchedServer,
+    pub(crate) server: ConnectedServer,
     pub(crate) crawl: CrawlRow,
 }
 
@@ -79,7 +79,7 @@ impl NewServerGroup {
 fn reach(
     urls: &[String],
     credentials: &PasswordSources,
-) -> Result<Vec<UnsearchedServer>, SharedCrawlError> {
+) -> Result<Vec<ConnectedServer>, SharedCrawlError> {
     if urls.len() > MAX_GROUPS {
         return Err(SharedCrawlError::TooManyGroups {
             found: urls.len(),
@@ -89,7 +89,7 @@ fn reach(
     let servers = urls.iter().map(|url| {
         let (thread, config) = server_at(url, credentials)?;
         let (client, took) = judged(&thread, &config)?;
-        Ok(UnsearchedServer {
+        Ok(ConnectedServer {
             thread,
             config,
             client,
@@ -99,7 +99,7 @@ fn reach(
     servers.collect()
 }
 
-impl UnsearchedServer {
+impl ConnectedServer {
     fn address(&self) -> String {
         self.thread.address.clone()
     }
@@ -142,7 +142,7 @@ pub(crate) fn begin_groups(
     credentials: &PasswordSources,
     name: &str,
     buckets: u16,
-    judge: impl Fn(&UnsearchedServer) -> Result<(), SharedCrawlError>,
+    judge: impl Fn(&ConnectedServer) -> Result<(), SharedCrawlError>,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     refuse_twice(urls, name)?;
     let servers = reach(urls, credentials)?;
@@ -194,7 +194,7 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), SharedCrawlError> {
 /// Creates all server groups of a crawl, numbered in the order in which the database servers are
 /// named. Reuses groups that an interrupted start left.
 fn first_start(
-    servers: Vec<UnsearchedServer>,
+    servers: Vec<ConnectedServer>,
     name: &str,
     buckets: i32,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
@@ -233,7 +233,7 @@ fn first_start(
 /// Continues an existing crawl. Database servers that don't have the crawl join as additional
 /// server groups.
 fn go_on(
-    servers: Vec<UnsearchedServer>,
+    servers: Vec<ConnectedServer>,
     crawl_rows: Vec<Option<CrawlRow>>,
     name: &str,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
@@ -332,7 +332,7 @@ fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedCrawlErro
     Ok(())
 }
 
-fn differs(server: &UnsearchedServer, crawl: &str, what: &'static str) -> SharedCrawlError {
+fn differs(server: &ConnectedServer, crawl: &str, what: &'static str) -> SharedCrawlError {
     SharedCrawlError::GroupsDiffer {
         address: server.address(),
         crawl: crawl.to_owned(),

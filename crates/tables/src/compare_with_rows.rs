@@ -5,8 +5,8 @@ use std::path::Path;
 use crawl_records::RoundSelection;
 
 use crate::export::{TablesError, sums_of_rows};
+use crate::non_page_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::pages_table::{CRAWL_COLUMN, PAGES};
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::table_checksums::sums_of_parquet;
 use crate::table_definition::{ColumnKind, TableDefinition};
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use expect_test::expect_file;
 
+use crate::non_page_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::pages_table::PAGES;
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::table_definition::{ColumnKind, ColumnMetadata, TableDefinition};
 
 const HEAD: &str = "\

@@ -17,10 +17,12 @@ use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
 use crate::csv_file_writer::CsvFileWriter;
+use crate::non_page_tables::{
+    EXCLUDED, HOSTS, LINKS, OriginRobotsResponse, REQUESTS, ROBOTS, WALK,
+};
 use crate::pages_table::{PAGES, PageTableRow};
 use crate::parquet_file_writer::ParquetFileWriter;
 use crate::record_length_reader::RecordLengthReader;
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobotsResponse, REQUESTS, ROBOTS, WALK};
 use crate::table_checksums::{ChecksumSink, ChecksumsByTable, TableChecksums};
 use crate::table_definition::{RowSink, TableDefinition};
 use crate::url_parts::UrlParts;
@@ -98,7 +100,7 @@ pub fn export(
     rounds: RoundSelection,
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let kind = SinkKind::Files(format);
-    export_to(dir, &Folder { out, kind }, rounds)
+    export_to(dir, &TableDestination { out, kind }, rounds)
 }
 
 /// Computes the checksums that each table should have, from the rows of the crawl. Returns them by
@@ -110,24 +112,24 @@ pub(crate) fn sums_of_rows(
     let sums = ChecksumsByTable::default();
     let kind = SinkKind::Sums(Rc::clone(&sums));
     let out = Path::new("");
-    export_to(dir, &Folder { out, kind }, rounds)?;
+    export_to(dir, &TableDestination { out, kind }, rounds)?;
     Ok(sums.take())
 }
 
 fn export_to(
     dir: &Path,
-    folder: &Folder<'_>,
+    destination: &TableDestination<'_>,
     rounds: RoundSelection,
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let settings = CrawlSettings::read(dir)?;
     let view = RoundRowFilter::read(dir, rounds)?;
     let mut hosts = HostReportCollector::new(settings.per_host);
     // Read requests before pages. The requests show which pages are sitemaps.
-    let requests = folder.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
+    let requests = destination.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);
         Ok(Some(row))
     })?;
-    let pages = folder.pages(dir, &mut hosts, &view)?;
+    let pages = destination.pages(dir, &mut hosts, &view)?;
     hosts.take_last_rows(dir, |_| {})?;
     each_row(waiting(dir)?, |row| {
         hosts.waiting(&row);
@@ -141,30 +143,30 @@ fn export_to(
             Err(why) => return Err(why.into()),
         }
     }
-    let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
+    let excluded = destination.copy(&EXCLUDED, excluded(dir)?, |line, row| {
         Ok(view.holds_excluded(line, &row).then_some(row))
     })?;
     let links = match dir.join("links.jsonl").exists() {
-        true => Some(folder.copy(&LINKS, links(dir)?, |_, row| {
+        true => Some(destination.copy(&LINKS, links(dir)?, |_, row| {
             Ok(view.holds_link(&row).then_some(row))
         })?),
         false => None,
     };
     let walk = match dir.join("walk.jsonl").exists() {
-        true => Some(folder.copy(&WALK, walk(dir)?, |_, row| Ok(Some(row)))?),
+        true => Some(destination.copy(&WALK, walk(dir)?, |_, row| Ok(Some(row)))?),
         false => None,
     };
     let hosts = hosts.finish();
     let mut written = vec![pages];
     written.extend(links);
     written.extend(walk);
-    written.extend([folder.all(&HOSTS, &hosts)?, requests, excluded]);
-    written.push(folder.all(&ROBOTS, &origins(&hosts))?);
+    written.extend([destination.all(&HOSTS, &hosts)?, requests, excluded]);
+    written.push(destination.all(&ROBOTS, &origins(&hosts))?);
     Ok(written)
 }
 
 /// The destination of tables: a folder, or only their checksums.
-struct Folder<'a> {
+struct TableDestination<'a> {
     out: &'a Path,
     kind: SinkKind,
 }
@@ -183,7 +185,7 @@ struct Writing<R: 'static> {
     rows: u64,
 }
 
-impl Folder<'_> {
+impl TableDestination<'_> {
     fn begin<R>(&self, table: &'static TableDefinition<R>) -> Result<Writing<R>, TablesError> {
         let (path, sink) = match &self.kind {
             SinkKind::Files(format) => {

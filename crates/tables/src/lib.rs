@@ -32,14 +32,14 @@ mod csv_file_writer;
 #[cfg(test)]
 mod docs_page_check;
 mod export;
-mod extract_table_definitions;
-mod extract_table_writer;
+mod extracted_field_table_writer;
+mod extracted_field_tables;
 mod language_codes;
 mod link_graph_export;
+mod non_page_tables;
 mod pages_table;
 mod parquet_file_writer;
 mod record_length_reader;
-mod row_tables;
 mod spilled_map;
 mod table_checksums;
 mod table_definition;
@@ -49,7 +49,7 @@ pub use compare_with_rows::{
     ColumnDocumentation, TableDifference, TableDocumentation, check_tables, table_columns,
 };
 pub use export::{ReadRowCounts, TableFormat, TablesError, WrittenTable, export};
-pub use extract_table_writer::{WrittenRuleTable, export_extracts};
+pub use extracted_field_table_writer::{WrittenRuleTable, export_extracts};
 pub use link_graph_export::{WrittenGraph, export_graph};
 pub use table_definition::ColumnKind;
 

@@ -40,9 +40,9 @@ pub fn misbehaviours() -> Vec<Misbehaviour> {
         .collect()
 }
 
-type Kinds = Vec<(&'static str, ScriptedReply)>;
+type NamedReplies = Vec<(&'static str, ScriptedReply)>;
 
-fn no_answer() -> Kinds {
+fn no_answer() -> NamedReplies {
     vec![
         ("sends nothing", ScriptedReply::silence()),
         ("closes without an answer", ScriptedReply::close()),
@@ -81,7 +81,7 @@ fn no_answer() -> Kinds {
     ]
 }
 
-fn heads() -> Kinds {
+fn heads() -> NamedReplies {
     let ok = "content-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
     let head = |lines: &str| raw([text(&format!("HTTP/1.1 200 OK\r\n{lines}{ok}"))]);
     let status = |line: &str| raw([text(&format!("{line}\r\n{ok}"))]);
@@ -149,7 +149,7 @@ fn heads() -> Kinds {
     ]
 }
 
-fn bodies() -> Kinds {
+fn bodies() -> NamedReplies {
     let framed = |lines: &str, body: &str| {
         text(&format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n{lines}\r\n{body}"
@@ -266,7 +266,7 @@ fn bodies() -> Kinds {
     ]
 }
 
-fn codings() -> Kinds {
+fn codings() -> NamedReplies {
     let coded = |coding: &str, body: Vec<u8>| {
         let answer = HttpAnswer::of(200).header("content-type", "text/html");
         answer.header("content-encoding", coding).body(body)
@@ -318,7 +318,7 @@ fn codings() -> Kinds {
     ]
 }
 
-fn contents() -> Kinds {
+fn contents() -> NamedReplies {
     let loops = "<meta http-equiv=refresh content=\"0; url=/\"><title>Again</title>";
     let login = "<title>Sign in</title><form><input name=u><input type=password name=p></form>";
     let blocked = "<title>Request Rejected</title>The requested URL was rejected. Please consult \

@@ -27,7 +27,7 @@ use crate::web_plan::{LinkMix, WebParameters};
 pub struct TestWeb {
     shared: Arc<ServerState>,
     addresses: Vec<SocketAddr>,
-    doors: Mutex<Vec<Door>>,
+    host_listeners: Mutex<Vec<HostListener>>,
     /// The runtime. `None` only while the web is being dropped.
     runtime: Option<Runtime>,
 }
@@ -63,20 +63,20 @@ impl TestWeb {
         let mut web = TestWeb {
             shared,
             addresses,
-            doors: Mutex::default(),
+            host_listeners: Mutex::default(),
             runtime: Some(runtime),
         };
-        let mut doors = Vec::new();
+        let mut host_listeners = Vec::new();
         for (host, listener) in (0..).zip(listeners) {
             let open = web.shared.connection_mode(host) != ConnectionBehaviour::Refused;
-            doors.push(if open {
+            host_listeners.push(if open {
                 web.open(host, || TcpListener::from_std(listener))?
             } else {
                 drop(listener);
-                Door::shut(web.addresses[host as usize])?
+                HostListener::closed(web.addresses[host as usize])?
             });
         }
-        web.doors = Mutex::new(doors);
+        web.host_listeners = Mutex::new(host_listeners);
         Ok(web)
     }
 
@@ -170,17 +170,18 @@ impl TestWeb {
     /// If there is no such host.
     pub fn connection_mode(&self, host: u32, mode: ConnectionBehaviour) -> io::Result<()> {
         lock(&self.shared.connection_modes).insert(host, mode);
-        let mut doors = lock(&self.doors);
-        let door = &mut doors[host as usize];
-        match (mode, &mut *door) {
-            (ConnectionBehaviour::Refused, Door::Open(task)) => {
+        let mut host_listeners = lock(&self.host_listeners);
+        let host_listener = &mut host_listeners[host as usize];
+        match (mode, &mut *host_listener) {
+            (ConnectionBehaviour::Refused, HostListener::Listening(task)) => {
                 close(task);
-                *door = Door::shut(self.addresses[host as usize])?;
+                *host_listener = HostListener::closed(self.addresses[host as usize])?;
             }
-            (ConnectionBehaviour::Refused, Door::Shut(_)) | (_, Door::Open(_)) => {}
-            (_, Door::Shut(socket)) => {
+            (ConnectionBehaviour::Refused, HostListener::Closed(_))
+            | (_, HostListener::Listening(_)) => {}
+            (_, HostListener::Closed(socket)) => {
                 if let Some(socket) = socket.take() {
-                    *door = self.open(host, || socket.listen(BACKLOG))?;
+                    *host_listener = self.open(host, || socket.listen(BACKLOG))?;
                 }
             }
         }
@@ -191,21 +192,21 @@ impl TestWeb {
         &self,
         host: u32,
         listener: impl FnOnce() -> io::Result<TcpListener>,
-    ) -> io::Result<Door> {
+    ) -> io::Result<HostListener> {
         let Some(runtime) = &self.runtime else {
-            return Ok(Door::Shut(None));
+            return Ok(HostListener::Closed(None));
         };
         let _context = runtime.enter();
         let task = serve(Arc::clone(&self.shared), listener()?, host);
-        Ok(Door::Open(runtime.spawn(task)))
+        Ok(HostListener::Listening(runtime.spawn(task)))
     }
 }
 
 impl Drop for TestWeb {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            for door in lock(&self.doors).iter() {
-                if let Door::Open(task) = door {
+            for host_listener in lock(&self.host_listeners).iter() {
+                if let HostListener::Listening(task) = host_listener {
                     close(task);
                 }
             }
@@ -227,15 +228,15 @@ impl std::fmt::Debug for TestWeb {
 const BACKLOG: u32 = 1024;
 
 /// Whether a host listens.
-enum Door {
+enum HostListener {
     /// The host listens. The value is the task that accepts connections.
-    Open(JoinHandle<()>),
+    Listening(JoinHandle<()>),
     /// The host does not listen. The value is the socket that reserves the port.
-    Shut(Option<TcpSocket>),
+    Closed(Option<TcpSocket>),
 }
 
-impl Door {
-    fn shut(address: SocketAddr) -> io::Result<Door> {
+impl HostListener {
+    fn closed(address: SocketAddr) -> io::Result<HostListener> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -243,7 +244,7 @@ impl Door {
         // Reuse the address, because the host's last connections may still exist.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Ok(Door::Shut(Some(socket)))
+        Ok(HostListener::Closed(Some(socket)))
     }
 }
 

@@ -15,7 +15,7 @@
 
 mod deferred_kinds_format;
 mod deferred_url_kinds;
-mod host_memory;
+mod host_history;
 mod learned_spellings;
 mod mirrored_origins;
 mod novelty;
@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
 use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
-use self::host_memory::{HostMemories, HostMemory, TextOccurrences, UrlsFromBarrenPages};
+use self::host_history::{HostHistories, HostHistory, TextOccurrences, UrlsFromBarrenPages};
 pub use self::learned_spellings::{RecordedSpellings, fetched_instead, is_about_session_ids};
 use self::mirrored_origins::MirrorTracker;
 pub use self::mirrored_origins::mirrored_page;
@@ -134,7 +134,7 @@ pub enum UrlDisposition {
 pub struct TrapDetector {
     naming: SpellingStepPolicies,
     defers: bool,
-    hosts: HostMemories,
+    hosts: HostHistories,
     deferred: DeferredUrlKinds,
     /// Whether the deferred kinds of URLs have changed since they were last stored.
     has_changed: bool,
@@ -168,7 +168,7 @@ impl TrapDetector {
         TrapDetector {
             naming,
             defers,
-            hosts: HostMemories::default(),
+            hosts: HostHistories::default(),
             deferred: DeferredUrlKinds::default(),
             has_changed: false,
             may_rename: false,
@@ -327,8 +327,8 @@ impl TrapDetector {
         let counts = std::iter::once((template, of_template));
         let mut defers = false;
         for (place, count) in counts.chain(family.map(|family| (family, of_family))) {
-            let memory = self.hosts.get_mut(&host);
-            let Some(account) = memory.and_then(|memory| memory.templates.get_mut(place)) else {
+            let history = self.hosts.get_mut(&host);
+            let Some(account) = history.and_then(|history| history.templates.get_mut(place)) else {
                 continue;
             };
             account.count_children(count);
@@ -387,7 +387,7 @@ impl TrapDetector {
         if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.defers) {
             return UrlDisposition::Mirror(twin, why);
         }
-        let is_watched = |host: &HostMemory| {
+        let is_watched = |host: &HostHistory| {
             let (template, family) = keys(&key, url.shape());
             let mut places = std::iter::once(template).chain(family);
             places.any(|place| {
@@ -448,7 +448,7 @@ impl TrapDetector {
         if self.knows_of_none() {
             return false;
         }
-        let learned = |host: &HostMemory| host.names.has_rules();
+        let learned = |host: &HostHistory| host.names.has_rules();
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
@@ -465,8 +465,8 @@ impl TrapDetector {
             return false;
         };
         let host = visit.url.host_key();
-        let memory = self.hosts.get_mut(&host);
-        let Some(text) = memory.and_then(|host| host.texts.get_mut(gist.said)) else {
+        let history = self.hosts.get_mut(&host);
+        let Some(text) = history.and_then(|history| history.texts.get_mut(gist.said)) else {
             return false;
         };
         let pages = text.pages;
@@ -564,7 +564,7 @@ impl TrapDetector {
 /// its URL pattern have proven useful and nothing looks suspicious, only one page in eight is
 /// compared.
 fn is_doubtful(
-    host: &HostMemory,
+    host: &HostHistory,
     gist: &PageFingerprint,
     level: u8,
     (url, template): (&CanonicalUrl, u64),
@@ -583,7 +583,7 @@ fn is_doubtful(
 
 /// Compares a page with earlier pages of its host. A page whose text was seen before has nothing
 /// new. Otherwise `new_words` decides, if the page's words were compared.
-fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> PageYield {
+fn read(host: &mut HostHistory, gist: &PageFingerprint, new_words: Option<u32>) -> PageYield {
     let threshold = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
     let has_new_words = new_words.is_none_or(|words| words as usize > threshold);
     let pages = host.texts.entry(gist.said, TextOccurrences::default);

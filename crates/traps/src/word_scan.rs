@@ -22,10 +22,13 @@ impl WordByteBitmap {
     /// Scans the beginning of `text`, which is a part of a page.
     #[inline]
     pub(super) fn at(page: &[u8], text: Range<usize>) -> WordByteBitmap {
-        let first = Kinds::at(page, text.start);
+        let first = ByteKinds::at(page, text.start);
         let (kinds, scanned) = match text.len() {
             ..=WIDTH => (first, WIDTH),
-            _ => (first.and(Kinds::at(page, text.start + WIDTH)), 2 * WIDTH),
+            _ => (
+                first.and(ByteKinds::at(page, text.start + WIDTH)),
+                2 * WIDTH,
+            ),
         };
         let all = scanned.min(text.len());
         let before = (kinds.ampersands.trailing_zeros() as usize).min(all);
@@ -39,15 +42,15 @@ impl WordByteBitmap {
 
 /// Two bit sets for the bytes of a text: which bytes belong to words, and which are ampersands.
 #[derive(Clone, Copy)]
-struct Kinds {
+struct ByteKinds {
     words: u64,
     ampersands: u64,
 }
 
-impl Kinds {
+impl ByteKinds {
     /// Classifies sixteen bytes of a page. No bit is set for bytes past the page's end.
     #[inline]
-    fn at(page: &[u8], at: usize) -> Kinds {
+    fn at(page: &[u8], at: usize) -> ByteKinds {
         let rest = page.get(at..).unwrap_or_default();
         let bytes = rest.first_chunk().copied().unwrap_or_else(|| {
             let mut bytes = [0; WIDTH];
@@ -60,7 +63,7 @@ impl Kinds {
         let beyond_ascii = bytes.max(u8x16::splat(0x80)).simd_eq(bytes);
         let words = letters | digits | beyond_ascii;
         let ampersands = bytes.simd_eq(u8x16::splat(b'&'));
-        Kinds {
+        ByteKinds {
             words: words.to_bitmask().into(),
             ampersands: ampersands.to_bitmask().into(),
         }
@@ -68,8 +71,8 @@ impl Kinds {
 
     /// Appends the classes of the following sixteen bytes.
     #[inline]
-    fn and(self, next: Kinds) -> Kinds {
-        Kinds {
+    fn and(self, next: ByteKinds) -> ByteKinds {
+        ByteKinds {
             words: self.words | next.words << WIDTH,
             ampersands: self.ampersands | next.ampersands << WIDTH,
         }

@@ -41,7 +41,7 @@ pub(crate) struct EarlierWaczFiles(Vec<EarlierWacz>);
 
 /// The fields of a `datapackage.json` that this module reads.
 #[derive(Deserialize)]
-struct Named {
+struct PackageRounds {
     #[serde(default)]
     rounds: Vec<u32>,
 }
@@ -103,8 +103,8 @@ fn rounds_of(file: &File) -> io::Result<Vec<u32>> {
     zip.by_name("datapackage.json")?
         .take(MAX_DATA_PACKAGE_BYTES)
         .read_to_end(&mut text)?;
-    let named: Named = serde_json::from_slice(&text)?;
-    Ok(named.rounds)
+    let package: PackageRounds = serde_json::from_slice(&text)?;
+    Ok(package.rounds)
 }
 
 /// Returns the digest and length of a file.

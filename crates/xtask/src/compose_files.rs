@@ -25,7 +25,7 @@ const AS_JSON: &str = "import json, sys\nfrom ruamel.yaml import YAML\n\
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     workspace.build_programs()?;
-    let crawl = Crawl(workspace);
+    let crawl = CrawlProgram(workspace);
     let mut faults = Vec::new();
     for file in [COMPOSE, WORKERS] {
         let mut schema = workspace.program(workspace.python_bin().join("check-jsonschema"));
@@ -196,9 +196,9 @@ pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
 }
 
 /// The program `crawl`, as built in this workspace.
-struct Crawl<'a>(&'a Workspace);
+struct CrawlProgram<'a>(&'a Workspace);
 
-impl Crawl<'_> {
+impl CrawlProgram<'_> {
     /// Fails unless the program accepts the command and each flag.
     fn takes(&self, argv: &[String]) -> Result<()> {
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();

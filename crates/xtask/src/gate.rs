@@ -201,12 +201,13 @@ fn run_most_at_once(
         let steps = wanted.iter().copied();
         steps.filter(move |step| step.place == place)
     };
-    let fetching = Beside::start(workspace, watchdog, "fetch", placed(Place::BesideBuilds))?;
+    let fetching =
+        ConcurrentSteps::start(workspace, watchdog, "fetch", placed(Place::BesideBuilds))?;
     run_in_turn(workspace, watchdog, placed(Place::InTurn), times)?;
     let begin = Instant::now();
     fetching.finish(watchdog)?;
     times.push(("waiting for downloads", begin.elapsed()));
-    let beside = |name, place| Beside::start(workspace, watchdog, name, placed(place));
+    let beside = |name, place| ConcurrentSteps::start(workspace, watchdog, name, placed(place));
     let trials = beside("beside-tests", Place::BesideTests)?;
     let with_servers = beside("beside-all", Place::BesideAll)?;
     let tested = run_in_turn(workspace, watchdog, placed(Place::Tests), times);
@@ -219,23 +220,23 @@ fn run_most_at_once(
 }
 
 /// Steps that run in a separate process, concurrently with the steps of this process.
-struct Beside {
+struct ConcurrentSteps {
     /// `None` if there are no steps.
     child: Option<Child>,
     log: PathBuf,
 }
 
-impl Beside {
+impl ConcurrentSteps {
     fn start<'a>(
         workspace: &Workspace,
         watchdog: &Watchdog,
         name: &str,
         steps: impl Iterator<Item = &'a Step>,
-    ) -> Result<Beside> {
+    ) -> Result<ConcurrentSteps> {
         let names: Vec<&str> = steps.map(|step| step.name).collect();
         let log = workspace.target.join(format!("{name}.log"));
         if names.is_empty() {
-            return Ok(Beside { child: None, log });
+            return Ok(ConcurrentSteps { child: None, log });
         }
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = workspace.itself();
@@ -251,7 +252,7 @@ impl Beside {
             .with_context(|| format!("cannot start {}", names.join(", ")))?;
         watchdog.note_log(&log);
         let child = Some(child);
-        Ok(Beside { child, log })
+        Ok(ConcurrentSteps { child, log })
     }
 
     /// Waits for the process and prints its output.
@@ -270,7 +271,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for ConcurrentSteps {
     /// Kills the process if it is still running, so that a failed gate does not wait for downloads.
     fn drop(&mut self) {
         // If `finish` has already waited for the process, this does nothing.

@@ -12,14 +12,14 @@ use crate::url_record::{UrlRecord, UrlRecordState};
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryUrlRecords {
     /// The records as of the last fork.
-    base: Arc<Base>,
+    base: Arc<SortedRecords>,
     /// Records changed since the last fork.
     changed: HashMap<CanonicalUrl, UrlRecord>,
 }
 
 /// Records sorted by sequence number, with the index of each URL's record.
 #[derive(Clone, Debug, Default)]
-struct Base {
+struct SortedRecords {
     records: Vec<(CanonicalUrl, UrlRecord)>,
     places: HashMap<CanonicalUrl, usize>,
 }
@@ -74,7 +74,7 @@ impl MemoryUrlRecords {
     }
 }
 
-impl Base {
+impl SortedRecords {
     fn get(&self, url: &CanonicalUrl) -> Option<&UrlRecord> {
         let place = self.places.get(url)?;
         self.records.get(*place).map(|(_, record)| record)

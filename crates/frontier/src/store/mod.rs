@@ -3,15 +3,15 @@
 
 mod crawl_transfer;
 mod due_visit_rows;
+mod erasing_copy;
+mod failure_or_exclusion_note_ids;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
 mod meta_keys;
-mod note_number_cache;
 mod open;
 mod queue_block;
 mod record_codec;
 mod record_primitives;
-mod store_copy;
 mod stored_visits;
 mod tables;
 mod torn_journal;
@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Readable, Snapshot};
 
-pub use self::store_copy::{OfflineFrontier, OmittedUrlCounts, RemovalFilter};
+pub use self::erasing_copy::{OfflineFrontier, OmittedUrlCounts, RemovalFilter};
 
-use self::note_number_cache::NoteNumberCache;
+use self::failure_or_exclusion_note_ids::FailureOrExclusionNoteIds;
 use self::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use self::tables::StoreTables;
 use self::transaction::FjallTransaction;
@@ -117,7 +117,7 @@ struct Writer {
     /// The committed counters.
     sequence: StoreCounters,
     cache: BlockCache,
-    notes: NoteNumberCache,
+    note_ids: FailureOrExclusionNoteIds,
     /// No visit is due before this time, in seconds since the Unix epoch, so scans of the table
     /// `due` begin here. A scan from the start of the table would walk over the tombstones of all
     /// removed rows.

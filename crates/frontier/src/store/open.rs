@@ -286,7 +286,7 @@ fn load(
         writer: Mutex::new(Writer {
             sequence,
             cache: BlockCache::new(options.cache_bytes / SIEVE_SHARE),
-            notes: Default::default(),
+            note_ids: Default::default(),
             due_from: 0,
             last_changes: 0,
             last_settled: 0,

@@ -419,7 +419,7 @@ impl Transaction for FjallTransaction<'_> {
         })?;
         self.writer.sequence = sequence;
         self.writer.due_from = self.due_from;
-        self.writer.notes.keep(notes);
+        self.writer.note_ids.keep(notes);
         self.writer.last_changes = records.len();
         self.writer.last_settled = self.settled.len();
         if self.reopens {

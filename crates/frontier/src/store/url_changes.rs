@@ -38,8 +38,8 @@ pub(super) enum FullUrlState {
 }
 
 impl FullUrlState {
-    /// Returns the state as stored in the sieve. If the state has a note, the note's number is 0
-    /// here, because only the commit assigns the number.
+    /// Returns the state as stored in the sieve. If the state has a note, the note's ID is 0 here,
+    /// because only the commit assigns the ID.
     pub(super) fn state(&self) -> SieveUrlState {
         match *self {
             FullUrlState::Pending(ref queued) => SieveUrlState::Pending(queued.place),

@@ -93,7 +93,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
     assert!(second.owned_buckets().is_empty());
     two.pass(TERM);
     assert!(is_lost(one.begin()) && is_lost(one.renew()) && is_lost(one.lease(&origin())));
-    assert!(one.send_guard().is_over());
+    assert!(one.send_deadline().is_over());
 
     // The leases of w2 have ended as well, so open w2 again.
     let second = two.crawl.open("w2", Some(second.life())).unwrap();

@@ -104,7 +104,7 @@ fn write_origin(
     urls: &BTreeMap<String, Option<String>>,
     folder: &Path,
 ) -> Result<u64, ExportError> {
-    let mut files = Parts::new(folder);
+    let mut files = SitemapFilesOfOrigin::new(folder);
     for (url, changed) in urls {
         let changed = changed.as_ref();
         let changed = changed.map(|time| format!("<lastmod>{time}</lastmod>"));
@@ -137,16 +137,16 @@ fn write_origin(
 }
 
 /// Writes the sitemap files of one origin, one after the other.
-struct Parts {
+struct SitemapFilesOfOrigin {
     folder: PathBuf,
     count: u64,
     urls: usize,
     text: Vec<u8>,
 }
 
-impl Parts {
-    fn new(folder: &Path) -> Parts {
-        Parts {
+impl SitemapFilesOfOrigin {
+    fn new(folder: &Path) -> SitemapFilesOfOrigin {
+        SitemapFilesOfOrigin {
             folder: folder.to_path_buf(),
             count: 0,
             urls: 0,

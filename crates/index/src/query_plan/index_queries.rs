@@ -10,7 +10,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::ranking_weights::{WEIGHTS, weighted_fields};
-use super::{MarkedWords, MatchStrictness, MatchedTerm, QueryPlanner, Unit};
+use super::{MarkedWords, MatchStrictness, MatchedTerm, PlannedWord, QueryPlanner};
 use crate::bm25f::{self, Bm25fQuery, ScoredQueryWord, WeightedField};
 use crate::exclusion_workaround::ExclusionQuery;
 use crate::query::{Query, QueryTerm};
@@ -21,21 +21,23 @@ impl QueryPlanner<'_> {
     /// least one of them. Common words only raise the score.
     pub(super) fn look_up_words(
         &self,
-        units: &[Unit],
+        planned_words: &[PlannedWord],
         fit: MatchStrictness,
     ) -> Vec<(Occur, Box<dyn Lookup>)> {
-        let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
+        let (runs, words): (Vec<_>, Vec<_>) =
+            planned_words.iter().partition(|word| !word.run.is_empty());
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         for run in &runs {
-            clauses.push((Occur::Must, self.look_up_unit(run, None)));
+            clauses.push((Occur::Must, self.look_up_word(run, None)));
         }
         if words.is_empty() {
             return any_of(clauses, fit);
         }
-        let free = words.iter().filter(|unit| !unit.is_in_phrase);
-        let all_common = free.clone().all(|unit| unit.is_common) && runs.is_empty();
-        let is_distinctive = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
-        let distinctive = free.clone().filter(|unit| is_distinctive(unit)).count();
+        let free = words.iter().filter(|word| !word.is_in_phrase);
+        let all_common = free.clone().all(|word| word.is_common) && runs.is_empty();
+        let is_distinctive =
+            |word: &PlannedWord| !word.is_in_phrase && (all_common || !word.is_common);
+        let distinctive = free.clone().filter(|word| is_distinctive(word)).count();
         let least = match (fit, distinctive) {
             (MatchStrictness::Any | MatchStrictness::Apart | MatchStrictness::Relaxed, _) => 1,
             (MatchStrictness::Most, n @ 0..=2) => n,
@@ -45,14 +47,14 @@ impl QueryPlanner<'_> {
         let terms = bm25f::Bm25fQueryDefinition {
             words: words
                 .iter()
-                .map(|unit| ScoredQueryWord {
-                    forms: unit.forms.clone(),
-                    inflections: unit.inflections.clone(),
-                    idf: unit.idf,
-                    rarity: unit.idf.powf(WEIGHTS.rarity_power),
-                    is_distinctive: is_distinctive(unit),
-                    is_name: unit.is_name,
-                    shared_in: unit.shared_in.clone(),
+                .map(|word| ScoredQueryWord {
+                    forms: word.forms.clone(),
+                    inflections: word.inflections.clone(),
+                    idf: word.idf,
+                    rarity: word.idf.powf(WEIGHTS.rarity_power),
+                    is_distinctive: is_distinctive(word),
+                    is_name: word.is_name,
+                    shared_in: word.shared_in.clone(),
                 })
                 .collect(),
             places: weighted_fields(texts),
@@ -86,7 +88,11 @@ impl QueryPlanner<'_> {
 
     /// Returns a query for pages with a word. Searches all fields, or only those that the term
     /// `term_of` allows.
-    pub(super) fn look_up_unit(&self, unit: &Unit, term_of: Option<&QueryTerm>) -> Box<dyn Lookup> {
+    pub(super) fn look_up_word(
+        &self,
+        word: &PlannedWord,
+        term_of: Option<&QueryTerm>,
+    ) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let mut places = weighted_fields(texts);
         if let Some(QueryTerm {
@@ -99,17 +105,17 @@ impl QueryPlanner<'_> {
             places.retain(|place| !is_not || place.field != texts.beside);
         }
         let lookups = places.iter().map(|WeightedField { field, weight, .. }| {
-            let lookup: Box<dyn Lookup> = match unit.run.len() {
-                0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
-                1 => term(*field, &unit.run[0]),
+            let lookup: Box<dyn Lookup> = match word.run.len() {
+                0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &word.forms))),
+                1 => term(*field, &word.run[0]),
                 _ if self.has_places(*field) => Box::new(PhraseQuery::new(
-                    unit.run
+                    word.run
                         .iter()
                         .map(|pair| Term::from_field_text(*field, pair))
                         .collect(),
                 )),
                 _ => Box::new(BooleanQuery::intersection(
-                    unit.run.iter().map(|pair| term(*field, pair)).collect(),
+                    word.run.iter().map(|pair| term(*field, pair)).collect(),
                 )),
             };
             Box::new(BoostQuery::new(lookup, *weight)) as Box<dyn Lookup>
@@ -123,10 +129,13 @@ impl QueryPlanner<'_> {
 
     /// Returns clauses that raise the score if two words that are adjacent in the query are
     /// adjacent in a page.
-    pub(super) fn look_up_neighbours(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
+    pub(super) fn look_up_neighbours(
+        &self,
+        planned_words: &[PlannedWord],
+    ) -> Vec<(Occur, Box<dyn Lookup>)> {
         let texts = &self.fields.texts;
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        for pair in units.windows(2) {
+        for pair in planned_words.windows(2) {
             let [first, second] = pair else { continue };
             let (Some(a), Some(b)) = (first.best(), second.best()) else {
                 continue;

@@ -1,6 +1,6 @@
 //! Suggests a corrected query.
 
-use super::{QueryPlanner, Unit};
+use super::{PlannedWord, QueryPlanner};
 use crate::query::{Query, QueryTerm, TermMatchMode};
 
 impl QueryPlanner<'_> {
@@ -48,12 +48,12 @@ impl MaybeCorrectedTerm {
         }
     }
 
-    pub(super) fn by(term: &QueryTerm, units: &[Unit]) -> MaybeCorrectedTerm {
-        if units.iter().all(|unit| !unit.is_correction) {
+    pub(super) fn by(term: &QueryTerm, words: &[PlannedWord]) -> MaybeCorrectedTerm {
+        if words.iter().all(|word| !word.is_correction) {
             return MaybeCorrectedTerm::as_typed(term);
         }
-        let words: Vec<_> = units.iter().map(|unit| unit.written.as_str()).collect();
-        let text = words.join(" ");
+        let texts: Vec<_> = words.iter().map(|word| word.written.as_str()).collect();
+        let text = texts.join(" ");
         MaybeCorrectedTerm {
             is_other: true,
             ..MaybeCorrectedTerm::as_typed(&QueryTerm {

@@ -88,7 +88,7 @@ impl Before {
 }
 
 /// The record of a URL as this transaction sees it.
-struct FoundUrl {
+struct UrlRecordView {
     before: Option<Before>,
     record: UrlRecord,
 }
@@ -202,9 +202,9 @@ impl<'f> SharedTransaction<'f> {
         &mut self,
         key: Fingerprint,
         url: &CanonicalUrl,
-    ) -> Result<Option<FoundUrl>, FrontierError> {
+    ) -> Result<Option<UrlRecordView>, FrontierError> {
         if let Some(change) = self.changed.get(&key) {
-            return Ok(Some(FoundUrl {
+            return Ok(Some(UrlRecordView {
                 before: change.before,
                 record: change.now.clone(),
             }));
@@ -217,7 +217,7 @@ impl<'f> SharedTransaction<'f> {
                 records.into_iter().next().flatten()
             }
         };
-        Ok(record.map(|record| FoundUrl {
+        Ok(record.map(|record| UrlRecordView {
             before: Some(Before::of(&record)),
             record,
         }))
@@ -293,13 +293,13 @@ impl<'f> SharedTransaction<'f> {
         if state.is_some_and(|state| meet(state, admission) == AdmitAction::Stay) {
             return Ok(AdmissionResult::Known);
         }
-        let found_url = self.find(key, &admission.url)?;
-        let now = match &found_url {
-            Some(found_url) => found_url.record.now(self.leased(key).is_some()),
+        let view = self.find(key, &admission.url)?;
+        let now = match &view {
+            Some(view) => view.record.now(self.leased(key).is_some()),
             None => CurrentState::Unknown,
         };
-        let (before, record) = match found_url {
-            Some(FoundUrl { before, record }) => (before, Some(record)),
+        let (before, record) = match view {
+            Some(UrlRecordView { before, record }) => (before, Some(record)),
             None => (None, None),
         };
         let url = admission.url.clone();
@@ -486,7 +486,7 @@ impl Transaction for SharedTransaction<'_> {
             return Ok(false);
         }
         let key = self.fingerprint(url);
-        let Some(FoundUrl { before, record }) = self.find(key, url)? else {
+        let Some(UrlRecordView { before, record }) = self.find(key, url)? else {
             return Ok(false);
         };
         let is_excluded = matches!(record.state, UrlRecordState::Excluded(_));

@@ -21,16 +21,16 @@ use crate::crawl_exporter::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::row_codec::{ColumnReader, LinksToOtherGroups, sum};
 use crate::sql_statements::Sql;
-use crate::worker_homes::{self, FIRST_GROUP, lower_allowed, read_map};
+use crate::worker_home_groups::{self, FIRST_GROUP, lower_allowed, read_map};
 
 /// The duration of a lease, as a multiple of the safety margin at its end. No request is sent in
 /// that margin.
 const MARGIN_PARTS: u32 = 10;
 
 /// The deadline of a worker's requests: the end of its leases, minus a safety margin.
-struct LeaseGuard(Arc<BucketOwnership>);
+struct LeaseDeadline(Arc<BucketOwnership>);
 
-impl SendDeadline for LeaseGuard {
+impl SendDeadline for LeaseDeadline {
     fn ends_at(&self) -> Instant {
         let ends_at = self.0.until() - self.0.term / MARGIN_PARTS;
         match self.0.is_lost() {
@@ -99,8 +99,8 @@ impl WorkerFrontier for SharedFrontier {
         &self.tables.owned.owner
     }
 
-    fn send_guard(&self) -> Arc<dyn SendDeadline> {
-        Arc::new(LeaseGuard(Arc::clone(&self.tables.owned)))
+    fn send_deadline(&self) -> Arc<dyn SendDeadline> {
+        Arc::new(LeaseDeadline(Arc::clone(&self.tables.owned)))
     }
 
     fn check(&self) -> Result<(), FrontierError> {
@@ -271,7 +271,7 @@ impl WorkerFrontier for SharedFrontier {
 
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError> {
         if self.tables.groups.count() > 1 {
-            return worker_homes::allow(&self.tables, pages, more, of);
+            return worker_home_groups::allow(&self.tables, pages, more, of);
         }
         // While this lock is held, no commit can begin, so the connection for commits is free.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -256,12 +256,12 @@ impl MemoryWorker {
     }
 }
 
-struct MemoryGuard {
+struct MemorySendDeadline {
     crawl: Arc<Shared>,
     own: Arc<Mutex<Own>>,
 }
 
-impl SendDeadline for MemoryGuard {
+impl SendDeadline for MemorySendDeadline {
     fn ends_at(&self) -> Instant {
         let own = lock(&self.own);
         let ends_at = own.until - self.crawl.term / MARGIN_PARTS;
@@ -286,8 +286,8 @@ impl WorkerFrontier for MemoryWorker {
         &self.life
     }
 
-    fn send_guard(&self) -> Arc<dyn SendDeadline> {
-        Arc::new(MemoryGuard {
+    fn send_deadline(&self) -> Arc<dyn SendDeadline> {
+        Arc::new(MemorySendDeadline {
             crawl: Arc::clone(&self.crawl),
             own: Arc::clone(&self.own),
         })

@@ -174,8 +174,8 @@ impl FjallTransaction<'_> {
         let state = match &change.now {
             FullUrlState::Noted { depth, note } => {
                 let last = &mut self.sequence.note;
-                let number = self.writer.notes.number(note, last, &mut writing.notes);
-                note.state(*depth, number)
+                let id = self.writer.note_ids.id(note, last, &mut writing.notes);
+                note.state(*depth, id)
             }
             other => other.state(),
         };
@@ -209,8 +209,8 @@ impl FjallTransaction<'_> {
         for (name, value) in std::mem::take(&mut self.meta) {
             batch.insert(&tables.meta, name, value);
         }
-        for (bytes, number) in &writing.notes {
-            batch.insert(&tables.notes, number.to_be_bytes(), bytes.as_slice());
+        for (bytes, id) in &writing.notes {
+            batch.insert(&tables.notes, id.to_be_bytes(), bytes.as_slice());
         }
         if !writing.records.is_empty() {
             self.sequence.commit += 1;

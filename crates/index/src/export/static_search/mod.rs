@@ -32,7 +32,7 @@ use super::{ExportError, is_shown};
 use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
 use crate::query_plan::WEIGHTS;
 use crate::search_box::BOX;
-use crate::search_rules::SearchRules;
+use crate::synonyms_and_pins::SearchRules;
 use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 

@@ -12,7 +12,7 @@ use super::word_collector::by_utf16;
 use super::{Manifest, StaticSearchReport, StaticSearchWriter};
 use crate::export::sample_pages::{full, odd};
 use crate::index_document::path_words;
-use crate::search_rules::SearchRules;
+use crate::synonyms_and_pins::SearchRules;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::{Heading, IndexedPage};
 

@@ -53,13 +53,13 @@ pub(super) struct WordCollector {
     occurrences: OccurrenceCollector,
     /// For each word: whether a page in a language that writes compounds as one word has it.
     may_be_compounds: Vec<bool>,
-    pages: Vec<Seen>,
+    pages: Vec<CollectedPage>,
     has_compounds: bool,
     stemmers: StemmerCounts,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct CollectedPage {
     url: Box<str>,
     lengths: FieldLengths,
     /// The number of binary digits of the number of pages that link to the page.
@@ -162,7 +162,7 @@ impl WordCollector {
         }
         self.occurrences.end_page()?;
         self.has_compounds |= has_compounds;
-        self.pages.push(Seen {
+        self.pages.push(CollectedPage {
             url: page.url.as_str().into(),
             lengths,
             linked: power_of_two(page.linked_from),
@@ -179,7 +179,7 @@ impl WordCollector {
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();
         let key = |page: &usize| {
-            let Seen {
+            let CollectedPage {
                 linked, worth, url, ..
             } = &self.pages[*page];
             (*linked, *worth, url)
@@ -265,7 +265,7 @@ impl WordCollector {
 }
 
 /// Returns the priors of pages whose prior is not 1, ordered by page number.
-fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PageRangePrior> {
+fn priors(pages: &[CollectedPage], ranks: &[u32]) -> Vec<PageRangePrior> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);
         (*rank, *rank, of_query(false), of_query(true))
@@ -285,7 +285,7 @@ fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PageRangePrior> {
 }
 
 /// Returns the factor by which the index multiplies the score of a page, in thousandths.
-fn thousandths(page: &Seen, is_about_changes: bool) -> u64 {
+fn thousandths(page: &CollectedPage, is_about_changes: bool) -> u64 {
     let by_links = 1.0 + WEIGHTS.linked * page.linked as f32;
     (10.0 * by_links * hundredths(page.worth, is_about_changes) as f32).round() as u64
 }
@@ -293,7 +293,7 @@ fn thousandths(page: &Seen, is_about_changes: bool) -> u64 {
 /// Converts the occurrences of a word to postings, with final weights and final page numbers.
 fn postings(
     occurrences: &[PageOccurrences],
-    pages: &[Seen],
+    pages: &[CollectedPage],
     ranks: &[u32],
     means: &MeanFieldLengths,
 ) -> Vec<Posting> {

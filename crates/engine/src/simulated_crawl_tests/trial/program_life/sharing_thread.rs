@@ -105,7 +105,7 @@ impl SimulatedSharing {
         });
         let lease = config.shared.as_ref().unwrap().lease;
         SimulatedSharing {
-            guard: frontier.send_guard(),
+            guard: frontier.send_deadline(),
             links: SharingThreadState::new(Arc::clone(&frontier) as _, config, send),
             frontier,
             sent,

@@ -21,8 +21,8 @@ use crate::scoring_statistics::ScoringStatistics;
 /// many times as high.
 const MIN_OLDER_LEAD: f32 = 2.0;
 
-/// A search of the index: what to find, and how many results to return.
-pub(crate) struct PageSearchRequest<'a> {
+/// A retrieval of ranked pages: what to find, and how many results to return.
+pub(crate) struct RankedRetrieval<'a> {
     pub(crate) searcher: &'a Searcher,
     pub(crate) statistics: &'a ScoringStatistics,
     pub(crate) fields: &'a IndexFields,
@@ -54,7 +54,7 @@ pub(crate) struct FoundPages {
     pub(crate) facets: Option<FacetCounts>,
 }
 
-impl PageSearchRequest<'_> {
+impl RankedRetrieval<'_> {
     pub(crate) fn run(&self, lookup: Box<dyn Lookup>) -> tantivy::Result<FoundPages> {
         let lookup = self.in_time(self.filtered(lookup));
         if self.counts_facets || (self.prefers_newest && self.has_versions()) {
@@ -265,7 +265,7 @@ impl Prior {
 }
 
 /// Collects all matching pages in any order, with their scores times their priors. The field is
-/// [`PageSearchRequest::is_about_changes`].
+/// [`RankedRetrieval::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -17,7 +17,7 @@ const MAX_TEXT_BYTES: usize = 2 << 20;
 
 /// A row of `robots.jsonl`: an archived response to a request for robots.txt, with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct RobotsCopy {
+pub(crate) struct RobotsRow {
     /// The requested URL.
     pub(crate) url: String,
     /// The origin whose rules the response contains. `None` if it is the origin of `url`.
@@ -33,9 +33,9 @@ pub(crate) struct RobotsCopy {
 
 /// Calls `each` for every archived response to a request for robots.txt or `tdmrep.json`, in the
 /// order of the archive.
-pub(crate) fn each_robots_copy<E: From<VerifyError>>(
+pub(crate) fn each_robots_row<E: From<VerifyError>>(
     dir: &Path,
-    mut each: impl FnMut(&RobotsCopy) -> Result<(), E>,
+    mut each: impl FnMut(&RobotsRow) -> Result<(), E>,
 ) -> Result<(), E> {
     for name in warc_names(dir)? {
         let path = dir.join(FOLDER).join(&name);
@@ -53,8 +53,8 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
             match (record.kind(), &response) {
                 ("response", _) => response = Some(record),
                 ("metadata", Some(answer)) => {
-                    if let Some(copy) = copy_of(&name, answer, &record) {
-                        each(&copy)?;
+                    if let Some(row) = row_of(&name, answer, &record) {
+                        each(&row)?;
                     }
                 }
                 _ => {}
@@ -66,7 +66,7 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
 
 /// Returns the row of a response, or `None` if its metadata record does not mark it as a response
 /// to a request for rules.
-fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<RobotsCopy> {
+fn row_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<RobotsRow> {
     if metadata.field("WARC-Concurrent-To") != answer.field("WARC-Record-ID") {
         return None;
     }
@@ -86,7 +86,7 @@ fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<Rob
         let body = &body[..body.len().min(MAX_TEXT_BYTES)];
         String::from_utf8_lossy(body).into_owned()
     });
-    Some(RobotsCopy {
+    Some(RobotsRow {
         url: answer.url()?.to_owned(),
         of: field("of"),
         fetched_at: answer.date()?,

@@ -14,19 +14,19 @@ pub trait SendDeadlineSource: Send + Sync {
     fn ends_at(&self) -> Instant;
 }
 
-/// Waits for the guard's deadline, and resolves to this deadline once it has passed. Never resolves
-/// without a guard.
+/// Waits for the deadline, and resolves to it once it has passed. Never resolves without a
+/// `deadline_source`.
 ///
 /// Every poll reads the clock, because after a freeze of the process an answer may wake the task
 /// before its timers fire.
-pub(crate) async fn until_over(guard: Option<&dyn SendDeadlineSource>) -> Instant {
-    let Some(guard) = guard else {
+pub(crate) async fn until_over(deadline_source: Option<&dyn SendDeadlineSource>) -> Instant {
+    let Some(deadline_source) = deadline_source else {
         return pending().await;
     };
-    let mut timer = pin!(sleep_until(guard.ends_at().into()));
+    let mut timer = pin!(sleep_until(deadline_source.ends_at().into()));
     poll_fn(|context| {
         loop {
-            let ends_at = guard.ends_at();
+            let ends_at = deadline_source.ends_at();
             if Instant::now() >= ends_at {
                 return Poll::Ready(ends_at);
             }
@@ -57,17 +57,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_extended_guard_holds_until_its_new_deadline() {
+    async fn an_extended_deadline_holds() {
         let begun = Instant::now();
-        let guard = Until(Mutex::new(begun + Duration::from_millis(20)));
+        let deadline_source = Until(Mutex::new(begun + Duration::from_millis(20)));
         let later = begun + Duration::from_millis(60);
-        let over = until_over(Some(&guard));
-        let put_off = async { *guard.0.lock().unwrap() = later };
+        let over = until_over(Some(&deadline_source));
+        let put_off = async { *deadline_source.0.lock().unwrap() = later };
         assert_eq!(tokio::join!(over, put_off).0, later);
         assert!(Instant::now() >= later);
-        // After the deadline, the guard's future resolves immediately. Without a guard, the future
-        // never resolves.
-        until_over(Some(&guard)).await;
+        // After the deadline, the future resolves immediately. Without a deadline, the future never
+        // resolves.
+        until_over(Some(&deadline_source)).await;
         let mut without = pin!(until_over(None));
         let polled = poll_fn(|context| Poll::Ready(without.as_mut().poll(context).is_pending()));
         assert!(polled.await);

@@ -1,4 +1,5 @@
-//! Remembers the recent pages of each host. The memory of all hosts together is bounded.
+//! The history of each host: its recent pages, templates and texts. The memory of all hosts together
+//! is bounded.
 
 use std::collections::HashMap;
 
@@ -20,9 +21,9 @@ const MAX_TEMPLATES: usize = 512;
 /// Beyond the limit: the oldest are forgotten.
 const MAX_TEXTS: usize = 1024;
 
-/// What is remembered of one host: the content of its recent pages, and the spellings of its URLs.
+/// The history of one host: the content of its recent pages, and the spellings of its URLs.
 #[derive(Debug)]
-pub(super) struct HostMemory {
+pub(super) struct HostHistory {
     pub(super) words: HostWords,
     pub(super) templates: RecentMap<TemplateHistory>,
     pub(super) texts: RecentMap<TextOccurrences>,
@@ -57,17 +58,17 @@ pub(super) struct UrlsFromBarrenPages {
     pub(super) members: Vec<u64>,
 }
 
-/// The memory of all hosts together.
+/// The histories of all hosts. Their memory together is bounded by [`MAX_BYTES`].
 #[derive(Debug, Default)]
-pub(super) struct HostMemories {
-    hosts: HashMap<HostKey, HostMemory>,
+pub(super) struct HostHistories {
+    hosts: HashMap<HostKey, HostHistory>,
     bytes: usize,
     pages: u64,
 }
 
-impl Default for HostMemory {
-    fn default() -> HostMemory {
-        HostMemory {
+impl Default for HostHistory {
+    fn default() -> HostHistory {
+        HostHistory {
             words: HostWords::default(),
             templates: RecentMap::new(MAX_TEMPLATES),
             texts: RecentMap::new(MAX_TEXTS),
@@ -79,17 +80,17 @@ impl Default for HostMemory {
     }
 }
 
-impl HostMemories {
-    pub(super) fn get(&self, key: &HostKey) -> Option<&HostMemory> {
+impl HostHistories {
+    pub(super) fn get(&self, key: &HostKey) -> Option<&HostHistory> {
         self.hosts.get(key)
     }
 
-    pub(super) fn get_mut(&mut self, key: &HostKey) -> Option<&mut HostMemory> {
+    pub(super) fn get_mut(&mut self, key: &HostKey) -> Option<&mut HostHistory> {
         self.hosts.get_mut(key)
     }
 
-    /// Returns the memory of a host. Called for each fetched page of the host.
-    pub(super) fn for_page(&mut self, key: &HostKey) -> &mut HostMemory {
+    /// Returns the history of a host. Called for each fetched page of the host.
+    pub(super) fn for_page(&mut self, key: &HostKey) -> &mut HostHistory {
         self.pages += 1;
         let host = self.hosts.entry(key.clone()).or_default();
         host.seen = self.pages;
@@ -104,7 +105,7 @@ impl HostMemories {
     /// Returns the approximate memory of all hosts, in bytes.
     #[cfg(test)]
     pub(super) fn weigh(&self) -> usize {
-        self.hosts.values().map(HostMemory::weigh).sum()
+        self.hosts.values().map(HostHistory::weigh).sum()
     }
 
     /// Evicts hosts until an eighth of the maximum memory is free, but not the host of the last
@@ -123,7 +124,7 @@ impl HostMemories {
     }
 }
 
-impl HostMemory {
+impl HostHistory {
     /// Returns the approximate memory of this host, in bytes.
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
@@ -132,7 +133,7 @@ impl HostMemory {
             + self.names.bytes()
             + TEMPLATE * self.templates.len()
             + TEXT * self.texts.len()
-            + size_of::<HostMemory>()
+            + size_of::<HostHistory>()
     }
 }
 
@@ -140,35 +141,35 @@ impl HostMemory {
 mod tests {
     use crawl_weburl::HostKey;
 
-    use super::{HostMemories, MAX_BYTES, TextOccurrences};
+    use super::{HostHistories, MAX_BYTES, TextOccurrences};
 
     #[test]
     fn least_recently_seen_hosts_are_evicted() {
         let host = |n: usize| HostKey::parse(&format!("h{n}.example")).unwrap();
-        let mut memories = HostMemories::default();
+        let mut histories = HostHistories::default();
         let mut n = 0;
-        while memories.hosts.len() == n {
+        while histories.hosts.len() == n {
             for key in [host(0), host(n)] {
-                let texts = &mut memories.for_page(&key).texts;
+                let texts = &mut histories.for_page(&key).texts;
                 for text in 0..1024 {
                     texts.entry(text, TextOccurrences::default);
                 }
                 // Simulate a further page of the host. Only then is the memory of the host
                 // measured, and may other hosts be evicted.
-                memories.for_page(&key);
+                histories.for_page(&key);
             }
             n += 1;
         }
-        assert!(memories.bytes <= MAX_BYTES);
-        let evicted = (0..n).filter(|n| memories.get(&host(*n)).is_none());
+        assert!(histories.bytes <= MAX_BYTES);
+        let evicted = (0..n).filter(|n| histories.get(&host(*n)).is_none());
         let evicted: Vec<usize> = evicted.collect();
         assert_eq!(evicted, (1..=evicted.len()).collect::<Vec<_>>());
         assert!((n / 9..n / 7).contains(&evicted.len()), "{evicted:?}");
-        let weighed = memories
+        let weighed = histories
             .hosts
             .values()
             .map(|host| host.bytes)
             .sum::<usize>();
-        assert_eq!(memories.bytes, weighed);
+        assert_eq!(histories.bytes, weighed);
     }
 }

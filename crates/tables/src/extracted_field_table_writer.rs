@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::csv_file_writer::push_text;
 use crate::export::{ReadRowCounts, TableFormat, TablesError, each_row, unwritable};
-use crate::extract_table_definitions::{ExtractTable, FieldColumn, tables_of};
+use crate::extracted_field_tables::{ExtractTable, FieldColumn, tables_of};
 
 /// Maximum rows in a Parquet row group of extracted fields.
 /// Beyond the limit: the next row group.
