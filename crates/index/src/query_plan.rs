@@ -123,6 +123,7 @@ struct Unit {
     /// In a script without spaces between words: the pairs of consecutive characters. Otherwise
     /// empty.
     run: Vec<String>,
+    /// The word or the run of characters as typed, or the correction of the word.
     written: String,
     is_common: bool,
     /// True if the share of pages with the word exceeds [`EVERYWHERE`].
@@ -283,13 +284,13 @@ impl QueryPlanner<'_> {
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
                 {
-                    units.extend(Unit::of_run(&run));
+                    units.extend(Unit::of_run(&term.text, &run));
                     run.clear();
                 }
                 run.push(word);
                 continue;
             }
-            units.extend(Unit::of_run(&run));
+            units.extend(Unit::of_run(&term.text, &run));
             run.clear();
             if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
@@ -298,7 +299,7 @@ impl QueryPlanner<'_> {
                 units.extend(word_units);
             }
         }
-        units.extend(Unit::of_run(&run));
+        units.extend(Unit::of_run(&term.text, &run));
         Ok(units)
     }
 
@@ -509,8 +510,9 @@ impl QueryPlanner<'_> {
 
 impl Unit {
     /// Returns a unit for consecutive characters in a script without spaces. The unit contains
-    /// their pairs, or the character if there is only one.
-    fn of_run(run: &[&Word]) -> Option<Unit> {
+    /// their pairs, or the character if there is only one. `text` is the text of the term.
+    fn of_run(text: &str, run: &[&Word]) -> Option<Unit> {
+        let written = run.first()?.range.start..run.last()?.range.end;
         let pairs: Vec<_> = run
             .iter()
             .filter(|word| word.kind == WordRelation::Pair)
@@ -519,8 +521,8 @@ impl Unit {
             true => run.iter().map(|word| word.text.clone()).collect(),
             false => pairs.iter().map(|word| word.text.clone()).collect(),
         };
-        (!run.is_empty()).then(|| Unit {
-            written: run.join(""),
+        Some(Unit {
+            written: text[written].to_owned(),
             run,
             ..Unit::default()
         })
