@@ -195,7 +195,7 @@ fn first_round() -> u32 {
 /// Errors that don't count as failures: the page was read up to a limit of the crawler, the page is
 /// a login page, `crawl forget` erased the target of a redirect, or a guessed sitemap doesn't
 /// exist.
-const READ_ALL_THE_SAME: [&str; 6] = [
+const NOT_FAILURES: [&str; 6] = [
     "body_truncated",
     "decoded_too_large",
     "decompression_bomb",
@@ -317,10 +317,12 @@ impl PageRow {
     /// sitemap that doesn't exist. A body that the server didn't finish is a failure.
     #[must_use]
     pub fn is_failed(&self) -> bool {
-        let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
+        let is_failure = |error: &str| !NOT_FAILURES.contains(&error);
         match self.error.as_deref() {
             Some(NO_SITEMAP) => false,
-            error => self.status.is_none_or(|status| status >= 400) || error.is_some_and(is_unread),
+            error => {
+                self.status.is_none_or(|status| status >= 400) || error.is_some_and(is_failure)
+            }
         }
     }
 }

@@ -224,11 +224,11 @@ impl Bm25fWeight {
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
         let terms = &self.terms;
         let pages = segment.max_doc();
-        let mut sheet: PageValues<Tally> = PageValues::new(pages);
-        let mut word_sheet: PageValues<f32> = PageValues::new(pages);
-        let mut place_sheet: PageValues<f32> = PageValues::new(pages);
-        let mut text_sheet: PageValues<f32> = PageValues::new(pages);
-        let mut sum_sheet: PageValues<f32> = PageValues::new(pages);
+        let mut tallies: PageValues<Tally> = PageValues::new(pages);
+        let mut word_counts: PageValues<f32> = PageValues::new(pages);
+        let mut field_counts: PageValues<f32> = PageValues::new(pages);
+        let mut text_counts: PageValues<f32> = PageValues::new(pages);
+        let mut sums: PageValues<f32> = PageValues::new(pages);
         let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
         let all_idf: f32 = terms.words.iter().map(|word| word.idf).sum();
         let alone = terms.text_alone;
@@ -240,32 +240,32 @@ impl Bm25fWeight {
         let text = text.and_then(|text| lengths.get(text));
         for word in &terms.words {
             for (place, lengths) in terms.places.iter().zip(&lengths) {
-                count_in(word, place.field, segment, &mut place_sheet, &mut sum_sheet)?;
+                count_in(word, place.field, segment, &mut field_counts, &mut sums)?;
                 let is_shared = word.shared_in.contains(&place.field);
                 let weight = place.weight * if is_shared { SHARED } else { 1.0 };
                 let is_text = !is_shared && [terms.title, terms.body].contains(&place.field);
-                place_sheet.drain(|page, often| {
+                field_counts.drain(|page, often| {
                     let much = often / lengths.norm(page, place.length);
-                    *word_sheet.at(page) += much * weight;
+                    *word_counts.at(page) += much * weight;
                     if is_text {
-                        *text_sheet.at(page) += often;
+                        *text_counts.at(page) += often;
                     }
                 });
             }
             let max_bonus = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
-            text_sheet.drain(|page, often| {
+            text_counts.drain(|page, often| {
                 let much = often / text.map_or(1.0, |text| text.norm(page, alone.length));
-                sheet.at(page).score += max_bonus * much / (alone.saturation + much);
+                tallies.at(page).score += max_bonus * much / (alone.saturation + much);
             });
-            word_sheet.drain(|page, much| {
-                let tally = sheet.at(page);
+            word_counts.drain(|page, much| {
+                let tally = tallies.at(page);
                 tally.score += word.rarity * much / (terms.saturation + much);
                 tally.rarity += word.rarity;
                 tally.distinctive += usize::from(word.is_distinctive);
             });
         }
         let mut ranked = Vec::new();
-        sheet.drain(|page, tally| {
+        tallies.drain(|page, tally| {
             let part = if all > 0.0 { tally.rarity / all } else { 1.0 };
             let matches = tally.distinctive >= terms.least || part >= terms.least_part;
             // Skip deleted pages, because they would count against `MAX_PAGES_COMPARED`.
@@ -387,14 +387,14 @@ fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredQueryWord], passa
     best
 }
 
-/// Counts a word in one field, and stores each page's weighted count in `sheet`. If the word has
+/// Counts a word in one field, and stores each page's weighted count in `counts`. If the word has
 /// several forms, the greatest weighted count is stored. Inflections count as one form. `sums` is a
 /// reusable buffer and must be empty.
 fn count_in(
     word: &ScoredQueryWord,
     place: Field,
     segment: &SegmentReader,
-    sheet: &mut PageValues<f32>,
+    counts: &mut PageValues<f32>,
     sums: &mut PageValues<f32>,
 ) -> tantivy::Result<()> {
     let index = segment.inverted_index(place)?;
@@ -416,7 +416,7 @@ fn count_in(
             |(inflections, of_sum): &SameStemTerms| weight > of_sum || !inflections.contains(form);
         if word.inflections.iter().all(is_other) {
             each_page(form, &mut |page, often| {
-                let count = sheet.at(page);
+                let count = counts.at(page);
                 *count = count.max(often * weight);
             })?;
         }
@@ -426,7 +426,7 @@ fn count_in(
             each_page(form, &mut |page, often| *sums.at(page) += often)?;
         }
         sums.drain(|page, often| {
-            let count = sheet.at(page);
+            let count = counts.at(page);
             *count = count.max(often * weight);
         });
     }

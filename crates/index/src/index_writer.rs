@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -141,13 +140,8 @@ impl IndexWriter {
     /// If the disk fails.
     pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
-        // A stemmer may panic on some texts. In this case, only this page is left out of the index.
-        let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));
-        let Ok(document) = document else {
-            return Ok(());
-        };
         let added = self.inner.add_document(QueuedDocument {
-            document,
+            document: document(&self.fields, page),
             _pass: self.queue.enter(document_bytes(page)),
         });
         added.map_err(IndexError::of(&self.dir)).map(|_| ())
@@ -320,4 +314,30 @@ fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
     let place = IndexDirectory::open_to_write(dir);
     let begun = place.and_then(|place| Index::create(place, schema, settings));
     begun.map_err(IndexError::of(dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_index_entry::IndexedPage;
+
+    use super::IndexWriter;
+    use crate::words::PANICKING_WORD;
+
+    #[test]
+    fn a_page_on_which_a_stemmer_panics_replaces_its_old_version() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = IndexWriter::open(dir.path()).unwrap();
+        let mut page = IndexedPage {
+            url: "http://a.example/".to_owned(),
+            title: "old".to_owned(),
+            ..IndexedPage::default()
+        };
+        writer.put(&page).unwrap();
+        writer.commit("1").unwrap();
+        page.title = PANICKING_WORD.to_owned();
+        page.text = format!("before\n{PANICKING_WORD}\nafter");
+        writer.put(&page).unwrap();
+        writer.commit("2").unwrap();
+        assert_eq!(writer.committed(&page.url).unwrap(), Some(page));
+    }
 }

@@ -5,7 +5,6 @@
 //! Words are returned one at a time, so a list of all words of a page is never in memory.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -124,10 +123,7 @@ impl PageTokenStream<'_> {
             return false;
         }
         self.words = self.words.wrapping_add(1);
-        // A stemmer may panic on some texts. In this case the rest of the text is not indexed.
-        let is_ready = words.has_ready()
-            || catch_unwind(AssertUnwindSafe(|| words.make_ready())).unwrap_or(false);
-        let Some(word) = words.pop().filter(|_| is_ready) else {
+        let Some(word) = words.next_borrowed() else {
             return false;
         };
         if let Some(stem) = word.stem {

@@ -123,6 +123,7 @@ struct PlannedWord {
     /// In a script without spaces between words: the pairs of consecutive characters. Otherwise
     /// empty.
     run: Vec<String>,
+    /// The word or the run of characters as typed, or the correction of the word.
     written: String,
     is_common: bool,
     /// True if the share of pages with the word exceeds [`EVERYWHERE`].
@@ -287,13 +288,13 @@ impl QueryPlanner<'_> {
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
                 {
-                    planned_words.extend(PlannedWord::of_run(&run));
+                    planned_words.extend(PlannedWord::of_run(&term.text, &run));
                     run.clear();
                 }
                 run.push(word);
                 continue;
             }
-            planned_words.extend(PlannedWord::of_run(&run));
+            planned_words.extend(PlannedWord::of_run(&term.text, &run));
             run.clear();
             if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
@@ -306,7 +307,7 @@ impl QueryPlanner<'_> {
                 planned_words.extend(plain_words);
             }
         }
-        planned_words.extend(PlannedWord::of_run(&run));
+        planned_words.extend(PlannedWord::of_run(&term.text, &run));
         Ok(planned_words)
     }
 
@@ -527,8 +528,9 @@ impl QueryPlanner<'_> {
 
 impl PlannedWord {
     /// Plans the look-up of consecutive characters in a script without spaces. The result contains
-    /// their pairs, or the character if there is only one.
-    fn of_run(run: &[&Word]) -> Option<PlannedWord> {
+    /// their pairs, or the character if there is only one. `text` is the text of the term.
+    fn of_run(text: &str, run: &[&Word]) -> Option<PlannedWord> {
+        let written = run.first()?.range.start..run.last()?.range.end;
         let pairs: Vec<_> = run
             .iter()
             .filter(|word| word.kind == WordRelation::Pair)
@@ -537,8 +539,8 @@ impl PlannedWord {
             true => run.iter().map(|word| word.text.clone()).collect(),
             false => pairs.iter().map(|word| word.text.clone()).collect(),
         };
-        (!run.is_empty()).then(|| PlannedWord {
-            written: run.join(""),
+        Some(PlannedWord {
+            written: text[written].to_owned(),
             run,
             ..PlannedWord::default()
         })

@@ -14,10 +14,13 @@ mod word_folding;
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
+#[cfg(test)]
+pub(crate) use stem::PANICKING_WORD;
 pub use stem::Stemmer;
 use word_cache::{CachedWordHandle, WordCache};
 use word_folding::fold;
@@ -136,13 +139,8 @@ impl<'t> WordIterator<'t> {
         }
     }
 
-    /// Returns whether a word is ready.
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// Splits more text until a word is ready. Returns false at the end of the text. A stemmer may
-    /// panic on some texts, but only in this function and not in [`WordIterator::pop`].
+    /// Splits more text until a word is ready. Returns false at the end of the text. Skips the rest
+    /// of a line on which a stemmer panics, so that the other words of the page are still found.
     pub(crate) fn make_ready(&mut self) -> bool {
         while self.ready.is_empty() && self.next < self.text.len() {
             // All words have been returned, so the cached forms are no longer in use.
@@ -151,19 +149,14 @@ impl<'t> WordIterator<'t> {
             let piece = piece_of(&self.text[start..]);
             // Advance first, so that a piece whose processing panics is not processed again.
             self.next += piece.len();
-            self.piece(start, piece);
+            let _ = catch_unwind(AssertUnwindSafe(|| self.piece(start, piece)));
         }
-        self.has_ready()
+        !self.ready.is_empty()
     }
 
     /// Returns the next word. It borrows its forms from the iterator.
     pub(crate) fn next_borrowed(&mut self) -> Option<BorrowedWord<'_>> {
         self.make_ready();
-        self.pop()
-    }
-
-    /// Returns the next word if it is ready: see [`WordIterator::make_ready`].
-    pub(crate) fn pop(&mut self) -> Option<BorrowedWord<'_>> {
         let word = self.ready.pop_front()?;
         let (text, stem) = match word.form {
             FoundForm::Known(word) => {

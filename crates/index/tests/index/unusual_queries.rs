@@ -75,6 +75,12 @@ fn a_suggestion_is_written_as_pages_write_it() {
 }
 
 #[test]
+fn a_suggestion_keeps_text_without_spaces_as_typed() {
+    let (_dir, index) = indexed(&[page("http://a.example/", "日本語", "A dictionary.")]);
+    assert_eq!(found(&index, "日本語dictionery"), "/ (日本語 dictionary?)");
+}
+
+#[test]
 fn words_that_most_titles_share_do_not_count_in_titles() {
     let mut pages: Vec<_> = (0..29)
         .map(|n| {

@@ -384,7 +384,11 @@ impl AuditRun<'_> {
         let elsewhere = host.per_host > 1 || !asked.at_home;
         let undecided = if !self.settings.is_known_at(sent.worker(), sent.start) {
             Some(EARLIER_RUN)
-        } else if !asked.is_own && self.settings.restarted_between(asked.known_at, sent.start) {
+        } else if !asked.is_own
+            && self
+                .settings
+                .restarted_between(sent.worker(), asked.known_at, sent.start)
+        {
             Some(PACE_BEFORE_RESTART)
         } else if sent.may_be_after(latest.end.saturating_add(gap), latest.worker.as_deref()) {
             Some(CLOCKS_APART)
@@ -522,7 +526,7 @@ impl SettingsHistory {
     /// rows of gathered workers: another worker may have sent the earlier request.
     fn began_during(&self, earlier: &Ended, sent: &SentRequest) -> bool {
         let until = earlier.end.min(sent.start);
-        sent.worker().is_none() && self.began_between(earlier.start, until)
+        sent.worker().is_none() && self.began_between(None, earlier.start, until)
     }
 }
 

@@ -91,7 +91,10 @@ impl AuditRun<'_> {
             false => until.max(answer.known_at + MAX_LIFE_MS),
         };
         if is_page && sent.start > latest + SETTLING_MS {
-            if self.settings.restarted_between(answer.end, sent.start) {
+            if self
+                .settings
+                .restarted_between(sent.worker(), answer.end, sent.start)
+            {
                 return Ok(AuditCheckResult::Undecided(STALE_AFTER_RESTART));
             }
             let (age, life) = (sent.start - answer.end, until - answer.end);

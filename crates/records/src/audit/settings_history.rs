@@ -245,20 +245,18 @@ impl SettingsHistory {
         self.until(moment).next().is_some() || moment >= self.unknown_until
     }
 
-    /// Returns whether a run is recorded to have begun after `from`, up to `to`. Ignores the runs of
-    /// gathered workers.
-    pub(super) fn began_between(&self, from: u64, to: u64) -> bool {
+    /// Returns whether a run of a worker is recorded to have begun after `from`, up to `to`.
+    pub(super) fn began_between(&self, worker: Option<&str>, from: u64, to: u64) -> bool {
         let first = self.starts.partition_point(|(start, _)| *start <= from);
         let starts = self.starts.iter().skip(first);
         let mut starts = starts.take_while(|(start, _)| *start <= to);
-        starts.any(|(_, worker)| worker.is_none())
+        starts.any(|(_, started)| started.as_deref() == worker)
     }
 
-    /// Returns whether the program was, or may have been, restarted between two moments.
-    pub(super) fn restarted_between(&self, from: u64, to: u64) -> bool {
-        let first = self.starts.partition_point(|(start, _)| *start <= from);
-        (self.starts.get(first)).is_some_and(|(start, _)| *start <= to)
-            || !self.is_any_known_at(from)
+    /// Returns whether a worker was, or may have been, restarted between two moments. The start of
+    /// one worker doesn't change what another one knows.
+    pub(super) fn restarted_between(&self, worker: Option<&str>, from: u64, to: u64) -> bool {
+        self.began_between(worker, from, to) || !self.is_known_at(worker, from)
     }
 
     /// Returns the settings recorded for a worker up to `moment`, the latest first.
@@ -336,20 +334,23 @@ mod tests {
         assert_eq!(history.most_per_host("b.example"), 3);
         assert_eq!(history.since(None, 22_000), 20_000);
         assert_eq!(history.of_all_workers(22_000).len(), 2);
-        assert!(history.restarted_between(21_000, 26_000));
-        assert!(!history.restarted_between(25_000, 29_000));
+        let restarted = |worker, from, to| history.restarted_between(worker, from, to);
+        assert!(restarted(None, 21_000, 26_000) && !restarted(None, 25_000, 29_000));
+        // The start of another worker doesn't count.
+        assert!(!restarted(None, 10_000, 19_000) && !restarted(Some("w2"), 16_000, 30_000));
+        assert!(restarted(Some("w2"), 10_000, 19_000));
     }
 
     #[test]
     fn settings_of_earlier_runs_that_are_not_recorded_are_unknown() {
         let started = "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = ";
         let once = history(&format!("{started}\"1970-01-01T00:01:00Z\"\n"), Vec::new());
-        assert!(once.is_known_at(None, 0) && !once.restarted_between(0, 999_000));
+        assert!(once.is_known_at(None, 0) && !once.restarted_between(None, 0, 999_000));
         let twice = format!("{started}\"1970-01-01T00:02:00Z\"\n");
         let unknown = history(&twice, Vec::new());
         assert!(!unknown.is_known_at(None, 120_999) && unknown.is_known_at(None, 121_000));
-        assert!(unknown.restarted_between(100_000, 110_000));
-        assert!(!unknown.restarted_between(121_000, 130_000));
+        assert!(unknown.restarted_between(None, 100_000, 110_000));
+        assert!(!unknown.restarted_between(None, 121_000, 130_000));
         let recorded = history(&twice, vec![row(60_500, None, "{}", false)]);
         assert!(recorded.is_known_at(None, 60_500) && !recorded.is_known_at(None, 60_499));
         let reread = history("", vec![row(60_000, None, "", true)]);

@@ -31,7 +31,7 @@ const FIELD_WEIGHTS: [(f32, f32); FIELDS] = [
 ];
 pub(super) const FIELDS: usize = 11;
 /// The fields whose pages are counted to get the frequency of a word. If none of them has the word,
-/// `BESIDE` is counted.
+/// `SECONDARY` is counted.
 const COUNTED: [usize; 7] = [
     TITLE,
     HEADINGS[0],
@@ -41,6 +41,7 @@ const COUNTED: [usize; 7] = [
     ANCHORS,
     PATH,
 ];
+const SECONDARY: [usize; 3] = [DESCRIPTION, KEYWORDS, BESIDE];
 
 /// For each field, the number of occurrences of a word on one page.
 pub(super) type FieldOccurrenceCounts = [u16; FIELDS];
@@ -49,7 +50,7 @@ pub(super) type FieldLengths = [u32; FIELDS];
 
 /// Returns the fields that have a word and count for its frequency, as bits.
 pub(super) fn counted_fields(counts: &FieldOccurrenceCounts) -> u16 {
-    let fields = COUNTED.into_iter().chain([BESIDE]);
+    let fields = COUNTED.into_iter().chain(SECONDARY);
     let fields = fields.filter(|field| counts[*field] > 0);
     fields.map(|field| 1 << field).sum()
 }
@@ -68,8 +69,9 @@ pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
             *count += u32::from(fields >> field & 1);
         }
     }
-    let most = COUNTED.map(|field| counts[field]).into_iter().max();
-    most.filter(|most| *most > 0).unwrap_or(counts[BESIDE])
+    let most = |fields: &[usize]| fields.iter().map(|field| counts[*field]).max();
+    let most_counted = most(&COUNTED).filter(|pages| *pages > 0);
+    most_counted.or_else(|| most(&SECONDARY)).unwrap_or(0)
 }
 
 /// The mean lengths of the fields over all pages.
@@ -154,8 +156,8 @@ pub(super) fn text_byte(often: f32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::{
-        ANCHORS, BESIDE, BODY, FIELDS, FIRST_STEP, LEAD, MeanFieldLengths, STEPS, TITLE, byte,
-        counted_fields, frequency, text_byte,
+        ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, FIRST_STEP, KEYWORDS, LEAD, MeanFieldLengths,
+        STEPS, TITLE, byte, counted_fields, frequency, text_byte,
     };
 
     #[test]
@@ -189,9 +191,11 @@ mod tests {
             pages(&[&[TITLE], &[TITLE, BODY], &[BODY], &[BODY, LEAD]]),
             3
         );
-        // Text outside the main text counts only if no other field has the word.
-        assert_eq!(pages(&[&[BESIDE], &[BESIDE, TITLE]]), 1);
-        assert_eq!(pages(&[&[BESIDE], &[BESIDE]]), 2);
+        // These fields count only if no other field has the word.
+        for field in [DESCRIPTION, KEYWORDS, BESIDE] {
+            assert_eq!(pages(&[&[field], &[field, TITLE]]), 1, "{field}");
+            assert_eq!(pages(&[&[field], &[field]]), 2, "{field}");
+        }
         assert_eq!(pages(&[]), 0);
     }
 

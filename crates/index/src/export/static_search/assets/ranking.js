@@ -124,7 +124,7 @@ class Search {
       if (!term.isNot && !term.inTitle && whole.length > 1) {
         plan.names.push({ units, words: whole.map((word) => [word.text, word.position - whole[0].position]) });
       }
-      const now = units.map((unit) => unit.written).join(' ');
+      const now = units.map((unit, n) => unit.rest || (n ? ' ' : '') + unit.written).join('');
       const changed = units.some((unit) => unit.isGuess);
       isChanged = isChanged || (changed && !term.isNot);
       written.push(`${term.isNot ? '-' : ''}${term.inTitle ? 'title:' : ''}${changed ? now : term.text}${term.isBeginning ? '*' : ''}`);
@@ -160,7 +160,10 @@ class Search {
       if (word.kind === 'character' && pairs.has(word.position)) continue;
       const isLast = n === whole.length - 1;
       const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
-      units.push(...(await this.unit(word.text, parts, isLast ? ending : 'typed', guess)));
+      const added = await this.unit(word.text, parts, isLast ? ending : 'typed', guess);
+      // The second character of a pair, if the pair before it has the first one.
+      if (word.kind === 'pair' && n > 1 && whole[n - 2].kind === 'pair') added[0].rest = whole[n + 1].text;
+      units.push(...added);
     }
     return units;
   }
