@@ -32,7 +32,7 @@ pub(crate) struct FetchContext {
     pub(crate) rules: Arc<CompiledRobots>,
     /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
-    /// The links that this visit leaves unread.
+    /// The kinds of links that this visit leaves unread.
     pub(crate) unread_link_kinds: UnreadLinkKinds,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,

@@ -13,8 +13,8 @@ pub(crate) fn is_last_hop(lease: &Lease, scope: &Scope) -> bool {
     lease.hops_off > 0 && lease.hops_off >= scope.hops_off() && !scope.holds(&lease.url)
 }
 
-/// The kinds of links that a visit leaves unread, one bit each. `DocumentLinkCollector` in `page_reading`
-/// follows the others.
+/// The kinds of links that a visit leaves unread, one bit each. `DocumentLinkCollector` in
+/// `page_reading` follows the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct UnreadLinkKinds(u8);
@@ -57,7 +57,7 @@ impl UnreadLinkKinds {
 
     /// Returns what two visits of the same content both left unread.
     #[must_use]
-    pub(crate) fn of_both(self, other: UnreadLinkKinds) -> UnreadLinkKinds {
+    pub(crate) fn both(self, other: UnreadLinkKinds) -> UnreadLinkKinds {
         UnreadLinkKinds(self.0 & other.0)
     }
 
@@ -137,6 +137,6 @@ mod tests {
             config.forms = true;
         });
         assert!(everything.are_none());
-        assert_eq!(first.of_both(everything), everything);
+        assert_eq!(first.both(everything), everything);
     }
 }

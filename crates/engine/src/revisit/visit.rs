@@ -505,9 +505,7 @@ impl RevisitRules {
                         last_modified: page.last_modified,
                         indexing_fields: page.indexing_fields,
                         render_need: page.render_need,
-                        unread_link_kinds: page
-                            .unread_link_kinds
-                            .of_both(original.unread_link_kinds),
+                        unread_link_kinds: page.unread_link_kinds.both(original.unread_link_kinds),
                         text_digest: page.text_digest.or(original.text_digest),
                         ..original
                     }),

@@ -45,8 +45,8 @@ impl ReplayOrderLog {
     }
 
     /// Appends facts in order. A command is written at once. Other facts are held in memory until
-    /// [`ReplayOrderLog::begin_rows`] is called for a request that began later, or until a group or a
-    /// command is appended.
+    /// [`ReplayOrderLog::begin_rows`] is called for a request that began later, or until a group or
+    /// a command is appended.
     ///
     /// # Errors
     /// I/O errors, or a row that can't be serialized.
