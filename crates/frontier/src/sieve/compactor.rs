@@ -344,8 +344,8 @@ impl SharedSieveState {
 
     fn take_id(&self) -> u64 {
         let mut manifest = self.manifest();
-        manifest.next_run += 1;
-        manifest.next_run
+        manifest.last_run += 1;
+        manifest.last_run
     }
 }
 
