@@ -1,8 +1,8 @@
 //! Documents that wait for a reading process: how many may wait per host, and how much memory all
 //! of them may take.
 //!
-//! Waiting documents count neither as unsettled nor as unread. Slow documents therefore hold up
-//! only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
+//! Waiting documents don't count towards the limits on unsettled items and on unread bytes. Slow
+//! documents therefore hold up only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
 //! document waits, since each is read as soon as it is fetched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
