@@ -345,7 +345,8 @@ pub struct CrawlBudgets {
     pub max_time: Option<Duration>,
     /// Limits of each single host.
     pub per_host: HostBudget,
-    /// Limits of particular hosts, which replace `per_host` for these hosts.
+    /// Limits of particular hosts, each in place of the limit in `per_host`. If a limit is `None`,
+    /// that in `per_host` applies.
     pub per_site: HostPatternMap<HostBudget>,
     /// Groups of hosts with a shared budget. Each host's own limits apply too.
     pub groups: HostPatternMap<Arc<HostGroupBudget>>,
