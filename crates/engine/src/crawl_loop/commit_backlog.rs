@@ -295,6 +295,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::fixtures::{at, config};
+    use super::super::waiting_documents::MOST_DOCUMENTS;
     use super::{
         CommitBacklogTracker, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED,
         MAX_UNSETTLED_BYTES,
@@ -342,6 +343,20 @@ mod tests {
         let mut backlog = CommitBacklogTracker::new(&config, at(20));
         backlog.written(599, 0);
         assert!(backlog.has_room_behind(0) && !backlog.has_room_behind(1));
+    }
+
+    #[test]
+    fn a_start_reads_the_rows_of_all_requests_that_may_be_uncommitted() {
+        for concurrency in [1, 256, 1_000_000] {
+            let mut config = config();
+            config.politeness.concurrency = concurrency;
+            let backlog = CommitBacklogTracker::new(&config, at(20));
+            let uncommitted = backlog.max_unsettled + MOST_DOCUMENTS + u64::from(concurrency);
+            assert!(
+                config.max_log_tail_rows() as u64 >= uncommitted,
+                "{concurrency}"
+            );
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ const MANY_DOCUMENTS: u64 = 128;
 const MAX_BYTES: u64 = 256 << 20;
 /// Bytes to count for a waiting document besides its body: its URL, headers and place in the queue.
 const DOCUMENT_OVERHEAD: u64 = 16 << 10;
+/// Number of waiting documents that fill [`MAX_BYTES`] even if their bodies are empty.
+#[cfg(test)]
+pub(super) const MOST_DOCUMENTS: u64 = MAX_BYTES / DOCUMENT_OVERHEAD;
 
 /// How long waiting documents may still be read after a stop. After that, they are given up and
 /// their URLs are pending again.
