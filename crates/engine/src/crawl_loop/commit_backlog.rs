@@ -12,8 +12,8 @@ use super::waiting_documents::WaitingDocumentTracker;
 use crate::config::Config;
 
 /// Maximum unsettled items, or twice the maximum requests in flight if that is more. Bounds the
-/// memory for bodies, and leaves enough items for group commits to pay off. Beyond the limit: no
-/// further request is sent.
+/// memory for bodies, and leaves enough items for group commits to pay off.
+/// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 
 /// Maximum bytes of bodies not yet committed, apart from requests in flight and from documents that
