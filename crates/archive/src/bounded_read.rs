@@ -16,8 +16,8 @@ use crate::regular_file::open_regular;
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum bytes to skip in search of the end of an overlong line. Skipping more would take
-/// minutes, and disk errors don't make such long lines. Beyond the limit: the rest of the file is
-/// not read.
+/// minutes, and disk errors don't make such long lines.
+/// Beyond the limit: the rest of the file is not read.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Maximum length of a `crawl.toml`, in bytes.

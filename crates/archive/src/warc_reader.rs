@@ -16,10 +16,12 @@ use crate::warc_compression::ZSTD_MAGIC;
 use crate::zstd_frame::FrameDecoder;
 
 /// Maximum length of a WARC record's block, in bytes. A record with a longer block is
-/// [`ReadError::TooLong`]. Beyond the limit: skipped, `record_too_long`.
+/// [`ReadError::TooLong`].
+/// Beyond the limit: skipped, `record_too_long`.
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum length of a WARC record's fields, and of the HTTP header in its block, in bytes. A
-/// record with longer fields is [`ReadError::Malformed`]. Beyond the limit: not a record.
+/// record with longer fields is [`ReadError::Malformed`].
+/// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
 /// Maximum length of a body, in bytes, that fits into a readable record even if the HTTP header has

@@ -65,7 +65,7 @@ pub(crate) fn ro_crate(facts: &CrawlSummary, files: &[BundledFile]) -> String {
         }),
         json!({
             "@id": PROGRAM, "@type": "SoftwareApplication", "name": "crawl",
-            "description": "A polite web crawler with exclusion built in.",
+            "description": "A polite web crawler with robots exclusion built in.",
             "version": facts.report.crawl.version.as_deref().unwrap_or("unknown"),
             // RO-Crate requires a URL here. The program has none, so refer to the README.
             "url": reference(README),

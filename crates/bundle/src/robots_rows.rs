@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::archive_check::warc_names;
 use crate::error::VerifyError;
 
-/// Maximum bytes of a robots.txt's text in a bundle: twice the length that is parsed as rules.
+/// Maximum bytes of a robots.txt's text in a bundle: twice the maximum that is fetched.
 /// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 

@@ -233,6 +233,14 @@ impl Config {
             seeds,
         }
     }
+
+    /// Returns how many rows to read from the end of `requests.jsonl` at a start. The rows of
+    /// requests that were not committed when the last run ended are among these, because the limits
+    /// on uncommitted requests grow in the same way with [`Politeness::concurrency`].
+    pub(crate) fn max_log_tail_rows(&self) -> usize {
+        let concurrency = usize::try_from(self.politeness.concurrency).unwrap_or(usize::MAX);
+        concurrency.saturating_mul(4).saturating_add(20_000)
+    }
 }
 
 /// A crawl that several workers share, and the worker that this process runs as.
@@ -345,7 +353,8 @@ pub struct CrawlBudgets {
     pub max_time: Option<Duration>,
     /// Limits of each single host.
     pub per_host: HostBudget,
-    /// Limits of particular hosts, which replace `per_host` for these hosts.
+    /// Limits of particular hosts, each in place of the limit in `per_host`. If a limit is `None`,
+    /// that in `per_host` applies.
     pub per_site: HostPatternMap<HostBudget>,
     /// Groups of hosts with a shared budget. Each host's own limits apply too.
     pub groups: HostPatternMap<Arc<HostGroupBudget>>,

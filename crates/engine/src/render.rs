@@ -65,11 +65,14 @@ pub enum RenderMode {
 /// Limits of the requests that a page makes while it is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
-    /// Maximum requests. Beyond the limit: further requests are refused.
+    /// Maximum requests of a rendered page.
+    /// Beyond the limit: further requests are refused.
     pub requests: u32,
-    /// Maximum bytes of all bodies. Beyond the limit: further requests are refused.
+    /// Maximum bytes of all bodies of a rendered page.
+    /// Beyond the limit: further requests are refused.
     pub bytes: u64,
-    /// Maximum hosts. Beyond the limit: requests to further hosts are refused.
+    /// Maximum hosts that a rendered page may send requests to.
+    /// Beyond the limit: requests to further hosts are refused.
     pub hosts: usize,
 }
 

@@ -72,8 +72,8 @@ const PAGES: [&str; 13] = [
     "xslt",
 ];
 
-/// Maximum bytes of an extension. Beyond the limit: the text after the
-/// last dot is a part of the name.
+/// Maximum bytes of a file name's extension.
+/// Beyond the limit: the text after the last dot is a part of the name.
 const MAX_EXTENSION_BYTES: usize = 12;
 
 /// Splits the last segment of a URL's path into a file name and an extension that fits the media

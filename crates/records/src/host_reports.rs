@@ -21,7 +21,8 @@ pub(crate) use self::last_row_line_set::LastRowLineSet;
 const ROUNDING_MS: u64 = 1;
 
 /// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as
-/// pages. Beyond the limit: only in the rows of pages.
+/// pages.
+/// Beyond the limit: only in the rows of pages.
 const MAX_HOST_LABELS: usize = 100;
 
 /// The reason in rows of URLs outside the user's scope.

@@ -8,16 +8,19 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// Number of pairs of equal pages that show that an origin is a mirror. A pair of unequal pages
-/// that comes after the first equal pair prevents this.
+/// Number of pairs of equal pages that show that an origin is a mirror, if no pair of pages at the
+/// same path was unequal.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
 /// Beyond the limit: the oldest are forgotten.
 const MAX_PATHS: usize = 16_384;
 /// Maximum number of origins that are compared at one path.
 const MAX_ORIGINS: usize = 4;
-/// Maximum number of pairs of origins that are compared.
+/// Maximum number of pairs of origins whose equal pages are counted.
 const MAX_PAIRS: usize = 1024;
+/// Maximum number of pairs of origins to remember because a page differed.
+/// Beyond the limit: the oldest are forgotten.
+const MAX_UNEQUAL_PAIRS: usize = 16_384;
 /// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
 /// other pages.
 const MIN_WORDS: u32 = 20;
@@ -34,36 +37,42 @@ struct KnownPage {
     simhash: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Pair {
-    same: u32,
-    different: u32,
-}
-
 /// The evidence that some origins mirror others: the pages that they serve at equal paths.
 #[derive(Debug)]
 pub(super) struct MirrorTracker {
     /// The pages at each path, by the hash of path and query.
     paths: RecentMap<Vec<KnownPage>>,
-    /// Pairs of origins with an equal page. The first key is the mirror. The second key is the
-    /// other origin, whose page was seen first.
-    pairs: HashMap<Origin, HashMap<Origin, Pair>>,
-    compared: usize,
+    pairs: OriginPairs,
+}
+
+/// The results of comparing the pages of pairs of origins.
+#[derive(Debug)]
+struct OriginPairs {
+    /// The numbers of equal pages of pairs of origins without an unequal page. The first key is the
+    /// mirror. The second key is the other origin, whose page was seen first.
+    equal: HashMap<Origin, HashMap<Origin, u32>>,
+    /// The number of pairs in `equal`.
+    count: usize,
+    /// Pairs of origins with an unequal page, by the hash of both origins.
+    unequal: RecentMap<()>,
 }
 
 impl Default for MirrorTracker {
     fn default() -> MirrorTracker {
         MirrorTracker {
             paths: RecentMap::new(MAX_PATHS),
-            pairs: HashMap::new(),
-            compared: 0,
+            pairs: OriginPairs {
+                equal: HashMap::new(),
+                count: 0,
+                unequal: RecentMap::new(MAX_UNEQUAL_PAIRS),
+            },
         }
     }
 }
 
 impl MirrorTracker {
-    /// Records a fetched page. Returns whether the page is evidence for or against its origin being
-    /// a mirror of another origin.
+    /// Records a fetched page. Returns whether the page changes the evidence on which
+    /// [`twin`](Self::twin) depends.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
             return false;
@@ -74,34 +83,13 @@ impl MirrorTracker {
         if here.iter().any(|known| known.origin == origin) {
             return false;
         }
-        let mut is_compared = false;
+        let mut is_changed = false;
         for known in here.iter() {
             let bits = (known.simhash ^ gist.simhash).count_ones();
-            let same = known.text == gist.text || bits <= NEAR_BITS;
-            let of_mirror = self.pairs.get_mut(&origin);
-            match of_mirror.and_then(|pairs| pairs.get_mut(&known.origin)) {
-                Some(pair) => {
-                    is_compared = true;
-                    let count = match same {
-                        true => &mut pair.same,
-                        false => &mut pair.different,
-                    };
-                    *count = count.saturating_add(1);
-                }
-                None if same && self.compared < MAX_PAIRS => {
-                    self.compared += 1;
-                    is_compared = true;
-                    let pairs = self.pairs.entry(origin.clone()).or_default();
-                    pairs.insert(
-                        known.origin.clone(),
-                        Pair {
-                            same: 1,
-                            different: 0,
-                        },
-                    );
-                }
-                None => {}
-            }
+            is_changed |= match known.text == gist.text || bits <= NEAR_BITS {
+                true => self.pairs.note_equal(&origin, &known.origin),
+                false => self.pairs.note_unequal(&origin, &known.origin),
+            };
         }
         if here.len() < MAX_ORIGINS {
             here.push(KnownPage {
@@ -110,23 +98,66 @@ impl MirrorTracker {
                 simhash: gist.simhash,
             });
         }
-        is_compared
+        is_changed
     }
 
     /// Returns the URL of the same page on the origin that the URL's origin mirrors, and the
     /// reason. `None` if the origin is not a mirror, or if the other URL would be too long.
     pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
-        if self.pairs.is_empty() {
+        if self.pairs.equal.is_empty() {
             return None;
         }
-        let pairs = self.pairs.get(&url.origin())?;
-        let is_mirror = |pair: &Pair| pair.same >= PAIRS && pair.different == 0;
-        let of = pairs.iter().filter(|(_, pair)| is_mirror(pair));
-        let (of, pair) = of.min_by_key(|(of, _)| of.as_str())?;
-        let same = pair.same;
+        let pairs = self.pairs.equal.get(&url.origin())?;
+        let of = pairs.iter().filter(|(_, same)| **same >= PAIRS);
+        let (of, same) = of.min_by_key(|(of, _)| of.as_str())?;
         let reason = format!("{MIRROR_OF}{of}: {same} of {same} pages were the same");
         Some((page_at(of.as_str(), url)?, reason))
     }
+}
+
+impl OriginPairs {
+    /// Counts a page that `mirror` and `of` have in common. Returns whether it was counted.
+    fn note_equal(&mut self, mirror: &Origin, of: &Origin) -> bool {
+        if self.unequal.get(pair_key(mirror, of)).is_some() {
+            return false;
+        }
+        let pairs = self.equal.get_mut(mirror);
+        if let Some(same) = pairs.and_then(|pairs| pairs.get_mut(of)) {
+            *same = same.saturating_add(1);
+            return true;
+        }
+        let has_room = self.count < MAX_PAIRS;
+        if has_room {
+            self.count += 1;
+            let pairs = self.equal.entry(mirror.clone()).or_default();
+            pairs.insert(of.clone(), 1);
+        }
+        has_room
+    }
+
+    /// Records that two origins differ at a path, so that neither mirrors the other. Returns
+    /// whether they had equal pages.
+    fn note_unequal(&mut self, a: &Origin, b: &Origin) -> bool {
+        self.unequal.entry(pair_key(a, b), || ());
+        let before = self.count;
+        for (mirror, of) in [(a, b), (b, a)] {
+            if let Some(pairs) = self.equal.get_mut(mirror)
+                && pairs.remove(of).is_some()
+            {
+                self.count -= 1;
+                if pairs.is_empty() {
+                    self.equal.remove(mirror);
+                }
+            }
+        }
+        self.count != before
+    }
+}
+
+/// Returns the hash of two origins in either order.
+fn pair_key(a: &Origin, b: &Origin) -> u64 {
+    let (a, b) = (a.as_str(), b.as_str());
+    stable_hash::of_all(&[a.min(b), a.max(b)])
 }
 
 /// Returns the copy of a page on the mirrored origin. `rule` is the reason why the page is
@@ -145,26 +176,25 @@ fn page_at(origin: &str, url: &CanonicalUrl) -> Option<CanonicalUrl> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use crawl_weburl::{MAX_URL_BYTES, canonicalize};
     use expect_test::{Expect, expect};
 
     use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorTracker, PAIRS, PageFingerprint};
 
-    /// Fetches pages `0..pages` of two origins. From page `differs` on, the texts of the two
-    /// origins differ.
+    /// Fetches pages `0..pages` of two origins. The texts of the two origins differ on the pages
+    /// `differs`.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"
     )]
-    fn check(pages: u32, differs: u32, expect: Expect) {
+    fn check(pages: u32, differs: Range<u32>, expect: Expect) {
         let mut mirrors = MirrorTracker::default();
-        for (origin, first_changed) in [
-            ("http://a.example", u32::MAX),
-            ("http://b.example", differs),
-        ] {
+        for (origin, changed) in [("http://a.example", 0..0), ("http://b.example", differs)] {
             for n in 0..pages {
                 let url = canonicalize(None, &format!("{origin}/p{n}")).unwrap();
-                let word = if n < first_changed { "one" } else { "two" };
+                let word = if changed.contains(&n) { "two" } else { "one" };
                 let text: Vec<String> = (0..40).map(|k| format!("{word}{n}x{k}")).collect();
                 mirrors.learn(&url, &PageFingerprint::of_markup(&text.join(" "), &url));
             }
@@ -186,23 +216,25 @@ mod tests {
                 mirrors.learn(&url, &PageFingerprint::of_markup(&text, &url));
             }
         }
-        assert_eq!(mirrors.pairs.len(), MAX_PAIRS);
+        assert_eq!(mirrors.pairs.equal.len(), MAX_PAIRS);
     }
 
     #[test]
     fn an_origin_with_the_pages_of_another_is_a_mirror() {
         check(
             9,
-            9,
+            0..0,
             expect!["http://a.example/x?y: mirror of http://a.example: 9 of 9 pages were the same"],
         );
         check(
             8,
-            8,
+            0..0,
             expect!["http://a.example/x?y: mirror of http://a.example: 8 of 8 pages were the same"],
         );
-        check(7, 9, expect!["none"]);
-        check(20, 19, expect!["none"]);
+        check(7, 0..0, expect!["none"]);
+        // One unequal page shows that the origin is not a mirror, whenever it is seen.
+        check(20, 19..20, expect!["none"]);
+        check(20, 0..1, expect!["none"]);
     }
 
     #[test]
@@ -245,7 +277,7 @@ mod tests {
             mirrors.learn(&a, &page);
             mirrors.learn(&b, &changed_page);
             assert_eq!(
-                mirrors.pairs.len(),
+                mirrors.pairs.equal.len(),
                 usize::from(is_same),
                 "{changed_page:?}"
             );
@@ -256,9 +288,8 @@ mod tests {
         for host in ["a", "b", "b", "c", "d", "e", "f"] {
             mirrors.learn(&url(&format!("http://{host}.example/p")), &page);
         }
-        let of_b = &mirrors.pairs[&b.origin()][&a.origin()];
-        assert_eq!((of_b.same, of_b.different), (1, 0));
+        assert_eq!(mirrors.pairs.equal[&b.origin()][&a.origin()], 1);
         let f = url("http://f.example/").origin();
-        assert_eq!(mirrors.pairs[&f].len(), MAX_ORIGINS);
+        assert_eq!(mirrors.pairs.equal[&f].len(), MAX_ORIGINS);
     }
 }

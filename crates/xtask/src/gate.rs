@@ -312,12 +312,6 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    // The feature `serde` of `crawl-policy` needs its own run, because no crate in the workspace
-    // enables it.
-    run_cargo(
-        workspace,
-        "test -p crawl-policy --features serde --test serde --locked",
-    )?;
     // Report all failures in one run.
     let mut command = cargo(
         workspace,

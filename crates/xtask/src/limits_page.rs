@@ -21,7 +21,7 @@ const END: &str = "<!-- End of the generated table -->\n";
 const MARK: &str = "Beyond the limit: ";
 
 /// The crates whose limits are in the table, in the order of the table, each with its heading.
-const PARTS: [(&str, &str); 18] = [
+const PARTS: [(&str, &str); 19] = [
     ("fetcher", "Fetching"),
     ("coding", "Fetching"),
     ("scheduler", "Politeness"),
@@ -39,6 +39,7 @@ const PARTS: [(&str, &str); 18] = [
     ("tables", "Exports"),
     ("wacz", "Exports"),
     ("bundle", "Exports"),
+    ("mirror", "Exports"),
     ("index", "Search"),
 ];
 /// The program's crate, which comes last in the table.
@@ -205,6 +206,11 @@ fn constants(source: &str) -> Result<Vec<Limit>> {
                     item.push_str(rest);
                 }
                 limits.push(constant(&doc, mark, &item)?);
+            } else if doc.join(" ").contains(MARK) {
+                bail!(
+                    "`{}` must be at the start of a line: {line}",
+                    MARK.trim_end()
+                );
             }
             doc.clear();
         }
@@ -334,6 +340,16 @@ mod tests {
         let source = "/// Links of a page.\n/// Beyond the limit: `full`.\npub links: usize,\n}\n\
                       links: 100_000,\n";
         assert_eq!(constants(source).unwrap()[0].value, "100,000");
+    }
+
+    #[test]
+    fn a_mark_in_the_middle_of_a_line_is_an_error() {
+        for doc in [
+            "/// Names. Beyond the limit: none.",
+            "/// Names. Beyond\n/// the limit: none.",
+        ] {
+            assert!(constants(&format!("{doc}\nconst NAMES: usize = 3;\n")).is_err());
+        }
     }
 
     #[test]

@@ -58,11 +58,11 @@ enum Command {
     Mutants(mutants::Args),
     /// Run fuzz targets under libFuzzer, which keeps changing inputs to reach more code
     Fuzz(fuzz::Args),
-    /// Drive the scheduler, or the whole engine, through drawn webs in virtual time
+    /// Run the scheduler, or the whole engine, on random webs in virtual time
     Simulate(Passed),
-    /// Kill crawls again and again, and hold what they leave against the truth
+    /// Kill crawls repeatedly, and compare their records with what really happened
     Torture(Passed),
-    /// Record a crawl, and go on from what power cuts would have left of it
+    /// Record a crawl, and resume it from the files that power cuts would have left
     PowerCuts(Passed),
     /// Build and try the packages or the container image
     Dist(dist::Args),

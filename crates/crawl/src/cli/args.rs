@@ -51,7 +51,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A polite web crawler with exclusion built in
+/// A polite web crawler with robots exclusion built in
 ///
 /// `crawl https://example.org/` crawls that site: robots.txt first, one request at a time per host,
 /// and a directory of records for other tools. Exit codes: 0 finished; 1 no seed could be fetched,

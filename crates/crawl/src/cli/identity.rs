@@ -33,8 +33,8 @@ pub(crate) enum IdentityCommand {
     },
     /// Write the public keys and the card that describes the crawler, to publish on your site
     ///
-    /// The files lie in FOLDER as in the root folder of the host of --signature-agent. Exit code 0:
-    /// done; 2: a setting is missing or wrong; 3: the disk failed.
+    /// Publish the contents of FOLDER in the root folder of the host of --signature-agent. Exit code
+    /// 0: done; 2: a setting is missing or wrong; 3: the disk failed.
     Directory {
         /// Folder for the files
         #[arg(long, value_name = "FOLDER")]
@@ -50,7 +50,7 @@ pub(crate) enum IdentityCommand {
         #[command(flatten)]
         who: CrawlerIdentityArgs,
     },
-    /// Tell which requests in a log are signed, and whether the signatures hold
+    /// Report which requests in a log are signed, and whether the signatures are valid
     ///
     /// Reads WARC files and lines with the header fields of each request: JSON, such as Caddy's log
     /// or nginx's with `log_format escape=json`, or the combined format followed by Host,

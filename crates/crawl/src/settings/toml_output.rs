@@ -52,6 +52,7 @@ pub(super) const SITE_EXAMPLE: &str = "
 # logged-in = \">Log out<\"                            # a text or { select = \"SELECTOR\" }
 ";
 
+/// An example of a `[group]` table, which is empty by default.
 pub(super) const GROUP_EXAMPLE: &str = "
 # Hosts that share a budget, in addition to that of each host. Names include subdomains,
 # `@FILE` includes the hosts listed in a file. Listing hosts here doesn't add them to the

@@ -12,15 +12,32 @@ pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
         return None;
     }
     let whole: u64 = whole.parse().ok()?;
-    // Ignore decimal places beyond the ninth, which are too small to matter.
-    let digits = &fraction[..fraction.len().min(9)];
-    let part = match digits {
-        "" => 0,
-        _ => {
-            let parts = u128::from(digits.parse::<u64>().ok()?) * u128::from(scale);
-            let divisor = 10_u128.pow(u32::try_from(digits.len()).ok()?);
-            u64::try_from(parts / divisor).ok()?
-        }
-    };
+    // From the last digit to the first, because each step rounds down what the digits after it add.
+    let part = fraction.chars().rev().try_fold(0, |below, digit| {
+        let digit = digit.to_digit(10)?;
+        Some((u128::from(digit) * u128::from(scale) + below) / 10)
+    })?;
+    let part = u64::try_from(part).ok()?;
     whole.checked_mul(scale)?.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaled;
+
+    #[test]
+    fn every_decimal_place_counts() {
+        for (number, scale, expected) in [
+            ("1.5", 1 << 10, Some(1536)),
+            ("0.0000000001", 1 << 40, Some(109)),
+            ("0.9999999999999999999999999999999999999999", 10, Some(9)),
+            ("1.999999999999", 1, Some(1)),
+            ("1.", 10, None),
+            ("1.x", 10, None),
+            ("1.2.3", 10, None),
+            ("18446744073709551615.1", 10, None),
+        ] {
+            assert_eq!(scaled(number, scale), expected, "{number}");
+        }
+    }
 }

@@ -255,7 +255,7 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
     let rules = format!(
         "{title}<div style=\"height:3000px\"></div><p id=passage>The crawler reads robots.txt before any page.</p>\
          <div style=\"height:3000px\"></div>\
-         <p>Where robots.txt can't be had, no page is asked for.</p>"
+         <p>If robots.txt can't be fetched, no page is requested.</p>"
     );
     web.script(0, "/rules", HttpAnswer::html(&rules));
     let page = |head: &str, tag: &str| {

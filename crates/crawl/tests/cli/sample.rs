@@ -208,7 +208,7 @@ fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
         assert_eq!(
             later.count(),
             0,
-            "{} is asked for again, though it was settled",
+            "{} is requested again, though it was settled",
             page.url
         );
     }

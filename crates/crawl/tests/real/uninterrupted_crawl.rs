@@ -25,7 +25,7 @@ fn a_site_is_crawled_whole_and_each_url_once() {
     let mut requested = HashSet::new();
     for request in nginx.log(crawled.len() + besides.len()) {
         let path = &request.path;
-        assert!(requested.insert(path.clone()), "asked for twice: {path}");
+        assert!(requested.insert(path.clone()), "requested twice: {path}");
     }
     assert!(besides.iter().all(|path| requested.contains(*path)));
     assert_eq!(requested.len(), crawled.len() + besides.len());

@@ -111,7 +111,7 @@ fn pages(origin: &str) -> Vec<IndexedPage> {
         language: Some("en".to_owned()),
         ..IndexedPage::default()
     };
-    let section = "Where robots.txt can't be had, no page is asked for.";
+    let section = "If robots.txt can't be fetched, no page is requested.";
     let mut rules = page(
         "/rules",
         "How rules are read",

@@ -12,8 +12,8 @@ use super::waiting_documents::WaitingDocumentTracker;
 use crate::config::Config;
 
 /// Maximum unsettled items, or twice the maximum requests in flight if that is more. Bounds the
-/// memory for bodies, and leaves enough items for group commits to pay off. Beyond the limit: no
-/// further request is sent.
+/// memory for bodies, and leaves enough items for group commits to pay off.
+/// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 
 /// Maximum bytes of bodies not yet committed, apart from requests in flight and from documents that
@@ -295,6 +295,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::fixtures::{at, config};
+    use super::super::waiting_documents::MOST_DOCUMENTS;
     use super::{
         CommitBacklogTracker, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED,
         MAX_UNSETTLED_BYTES,
@@ -342,6 +343,20 @@ mod tests {
         let mut backlog = CommitBacklogTracker::new(&config, at(20));
         backlog.written(599, 0);
         assert!(backlog.has_room_behind(0) && !backlog.has_room_behind(1));
+    }
+
+    #[test]
+    fn a_start_reads_the_rows_of_all_requests_that_may_be_uncommitted() {
+        for concurrency in [1, 256, 1_000_000] {
+            let mut config = config();
+            config.politeness.concurrency = concurrency;
+            let backlog = CommitBacklogTracker::new(&config, at(20));
+            let uncommitted = backlog.max_unsettled + MOST_DOCUMENTS + u64::from(concurrency);
+            assert!(
+                config.max_log_tail_rows() as u64 >= uncommitted,
+                "{concurrency}"
+            );
+        }
     }
 
     #[test]

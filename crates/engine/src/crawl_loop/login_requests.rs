@@ -149,7 +149,10 @@ impl Coordinator {
                 failure.detail.push_str(contrast);
             }
         }
-        page != LoggedOutPageRetry::Again
+        matches!(
+            page,
+            LoggedOutPageRetry::Later | LoggedOutPageRetry::SetAside
+        )
     }
 
     /// Returns whether the login of a URL's site excludes URLs that look like actions, because a

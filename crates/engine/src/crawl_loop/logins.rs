@@ -23,6 +23,7 @@ const MAX_LOGIN_REDIRECTS: u8 = 10;
 /// Maximum times that a site may log the crawl out in a run. After each, the crawl logs in again.
 /// Beyond the limit: the site gets no more requests.
 const MAX_LOGOUTS: u32 = 100;
+
 /// The logins of a run, one state per site. Each site logs in before its first page, and once more
 /// when a page shows that the site has logged the crawl out. If a page still looks logged out after
 /// that, but other pages do not, the page is set aside. If several pages in a row still look logged
@@ -96,23 +97,35 @@ pub(super) struct LoginReaction {
     pub(super) failed: Option<(String, LoginFailure)>,
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
-    /// When to fetch the page again, if it looks logged out.
+    /// Whether to fetch the page again.
     pub(super) page: LoggedOutPageRetry,
 }
 
-/// When to fetch a page again that looks logged out.
+/// Whether and when to fetch a page again because it looks logged out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LoggedOutPageRetry {
+    /// The page doesn't look logged out.
+    #[default]
+    NotLoggedOut,
     /// Fetch the page again after the next login, because the session was over. The attempt doesn't
     /// count.
-    #[default]
-    Again,
+    AfterLogin,
     /// Fetch the page again after the other pages, because the session may still be valid. The
     /// attempt counts.
     Later,
     /// Don't fetch the page again in this round: other pages look logged in, so another login would
     /// not help.
     SetAside,
+}
+
+impl LoginReaction {
+    /// Returns a reaction that changes nothing but when the page is fetched again.
+    fn of_page(page: LoggedOutPageRetry) -> LoginReaction {
+        LoginReaction {
+            page,
+            ..LoginReaction::default()
+        }
+    }
 }
 
 impl LoginTracker {
@@ -283,23 +296,23 @@ impl LoginTracker {
         let is_current =
             session.generation == state.generation && matches!(state.phase, Phase::LoggedIn);
         let why = match &session.shown {
-            _ if !is_current => return LoginReaction::default(),
-            SessionStatus::Unknown => return LoginReaction::default(),
-            SessionStatus::LoggedIn => {
+            SessionStatus::LoggedIn if is_current => {
                 state.evidence.note_logged_in(url);
                 return LoginReaction::default();
             }
+            SessionStatus::LoggedIn | SessionStatus::Unknown => return LoginReaction::default(),
+            SessionStatus::LoggedOut(_) if !is_current => {
+                return LoginReaction::of_page(LoggedOutPageRetry::AfterLogin);
+            }
             SessionStatus::LoggedOut(why) => why,
         };
-        match state.evidence.note_logged_out(url) {
-            SessionConclusion::Undecided => LoginReaction {
-                page: LoggedOutPageRetry::Later,
-                ..LoginReaction::default()
-            },
-            SessionConclusion::SetAside => LoginReaction {
-                page: LoggedOutPageRetry::SetAside,
-                ..LoginReaction::default()
-            },
+        let reaction = match state.evidence.note_logged_out(url) {
+            SessionConclusion::Undecided => {
+                return LoginReaction::of_page(LoggedOutPageRetry::Later);
+            }
+            SessionConclusion::SetAside => {
+                return LoginReaction::of_page(LoggedOutPageRetry::SetAside);
+            }
             SessionConclusion::LoginFailed => {
                 let page = without_query(url);
                 let why = format!("still logged out after a login: {page} ({why})");
@@ -318,6 +331,10 @@ impl LoginTracker {
                 tracing::info!(site, %why, "logged out");
                 LoginReaction::default()
             }
+        };
+        LoginReaction {
+            page: LoggedOutPageRetry::AfterLogin,
+            ..reaction
         }
     }
 

@@ -177,10 +177,11 @@ impl Coordinator {
                 let traps_changed = committed.traps_changed;
                 let leaves_links = committed.leaves_links;
                 self.committed(now, *committed, out);
-                if let Some(are_left) = leaves_links
-                    && self.shared.links_taken(are_left)
-                {
-                    self.write(WriterMessage::TakeLinks, out);
+                if let Some(are_left) = leaves_links {
+                    self.shared.links_taken(are_left);
+                    if are_left {
+                        self.write(WriterMessage::TakeLinks, out);
+                    }
                 }
                 if traps_changed {
                     self.write(WriterMessage::TakeBack { scope: None }, out);

@@ -1,8 +1,8 @@
 //! Documents that wait for a reading process: how many may wait per host, and how much memory all
 //! of them may take.
 //!
-//! Waiting documents count neither as unsettled nor as unread. Slow documents therefore hold up
-//! only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
+//! Waiting documents don't count towards the limits on unsettled items and on unread bytes. Slow
+//! documents therefore hold up only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
 //! document waits, since each is read as soon as it is fetched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,6 +24,9 @@ const MANY_DOCUMENTS: u64 = 128;
 const MAX_BYTES: u64 = 256 << 20;
 /// Bytes to count for a waiting document besides its body: its URL, headers and place in the queue.
 const DOCUMENT_OVERHEAD: u64 = 16 << 10;
+/// Number of waiting documents that fill [`MAX_BYTES`] even if their bodies are empty.
+#[cfg(test)]
+pub(super) const MOST_DOCUMENTS: u64 = MAX_BYTES / DOCUMENT_OVERHEAD;
 
 /// How long waiting documents may still be read after a stop. After that, they are given up and
 /// their URLs are pending again.

@@ -198,11 +198,10 @@ impl WorkerCoordination {
         NewsReaction::Nothing
     }
 
-    /// Records that the writer admitted links that other workers found. Returns whether to admit
-    /// more, which is the case if `are_left` is true.
-    pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
+    /// Records that the writer admitted links that other workers found, and whether more links are
+    /// left for it to admit.
+    pub(super) fn links_taken(&mut self, are_left: bool) {
         self.takes_links = are_left;
-        are_left
     }
 
     /// Ends this worker's rest (time without work) if the worker is busy, and requests a larger

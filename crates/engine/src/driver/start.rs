@@ -13,7 +13,6 @@ use crawl_fetcher::{Fetcher, MonotonicClock};
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{FileLock, Frontier};
 use crawl_scheduler::{SnapshotCompleteness, Tick};
-use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -43,9 +42,6 @@ use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
 use crate::worker_sharing_thread::{SharingThread, WorkerHostOwnership};
 use crate::write::Writer;
-/// Maximum rows to read from the end of `requests.jsonl` at a start. At most this many requests
-/// were in flight or uncommitted when the last run ended.
-const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// The crawl directory and its state at the start of a run.
 pub(super) struct OpenedCrawl {
@@ -372,8 +368,8 @@ pub(crate) fn restore_earlier_run(
             false => SnapshotCompleteness::Complete,
         })?;
     }
-    let (typed, requests) = (&config.fetch.typed, &mut directory.requests);
-    restore_requests(coordinator, typed, note_address, requests, now)?;
+    let requests = &mut directory.requests;
+    restore_requests(coordinator, config, note_address, requests, now)?;
     if directory.cut_off {
         coordinator.note_unknown_requests(now)?;
     }
@@ -432,17 +428,18 @@ fn halt(
 /// Restores the current gaps and the addresses of hosts from the requests of earlier runs.
 fn restore_requests(
     coordinator: &mut Coordinator,
-    typed: &[CanonicalUrl],
+    config: &Config,
     note_address: impl Fn(&str, IpAddr),
     requests: &mut RowLogWriter,
     now: Tick,
 ) -> Result<(), EngineError> {
-    for seed in typed {
+    for seed in &config.fetch.typed {
         if let Some(address) = coordinator.past_address(&seed.host_key())? {
             note_address(seed.host(), address);
         }
     }
-    for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
+    let tail = requests.tail::<RequestRow>(config.max_log_tail_rows())?;
+    for row in tail.rows {
         coordinator.note_past_request(now, &row)?;
         // The stored state may lack a host's address if its request was in flight when the last run
         // ended.

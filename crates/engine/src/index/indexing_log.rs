@@ -18,7 +18,8 @@ use crate::error::EngineError;
 use crate::frontier_meta_keys::META_INDEX;
 
 /// Maximum bytes of a line of `state/indexing.jsonl`. The limits on a page's indexed parts add up
-/// to less. Beyond the limit: the index stops until `crawl index DIR`.
+/// to less.
+/// Beyond the limit: the index stops until `crawl index DIR`.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 
 /// How far an index has read an indexing log. This value is stored with each commit of the index.

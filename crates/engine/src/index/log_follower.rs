@@ -279,11 +279,11 @@ impl Indexer {
         self.committed.clone()
     }
 
-    /// Waits for the thread to end. `is_whole` states whether the run is complete. If not, the
-    /// thread first reads the indexing log to its end. If so, the thread leaves the rest of the log
-    /// to [`IndexingLogFollower::finish`].
-    pub(crate) fn join(self, is_whole: bool) -> Result<IndexerOutcome, EngineError> {
-        self.leaves_rest.store(is_whole, Ordering::Release);
+    /// Waits for the thread to end. If `leaves_rest` is true, the thread leaves the rest of the
+    /// indexing log to [`IndexingLogFollower::finish`], which reads it at the end of a complete
+    /// run. If not, the thread first reads the log to its end.
+    pub(crate) fn join(self, leaves_rest: bool) -> Result<IndexerOutcome, EngineError> {
+        self.leaves_rest.store(leaves_rest, Ordering::Release);
         drop(self.committed);
         let thread = self.thread.join();
         thread.map_err(|_| EngineError::Thread {

@@ -63,7 +63,7 @@ impl Indexer {
         match *self {}
     }
 
-    pub(crate) fn join(self, _is_whole: bool) -> Result<IndexerOutcome, EngineError> {
+    pub(crate) fn join(self, _leaves_rest: bool) -> Result<IndexerOutcome, EngineError> {
         match self {}
     }
 }

@@ -70,9 +70,6 @@ pub struct ReplayResult {
     pub runs_with_other_settings: u64,
 }
 
-/// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
-const MAX_LOG_TAIL_ROWS: usize = 20_000;
-
 /// Repeats a crawl with its archived answers. `config` may differ from the crawl's configuration.
 /// Writes rows to a new directory, as if the answers had been fetched. Virtual time begins with the
 /// crawl's first request. Nothing is archived or indexed: `warc` and `index` are ignored.
@@ -297,7 +294,8 @@ impl Replay {
                 false => SnapshotCompleteness::Complete,
             })?;
         }
-        for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
+        let tail = requests.tail::<RequestRow>(config.max_log_tail_rows())?;
+        for row in tail.rows {
             coordinator.note_past_request(now, &row)?;
         }
         if cut_off {

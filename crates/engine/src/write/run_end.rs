@@ -203,7 +203,7 @@ fn count_by_reason(
 ) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
     // Many URLs have the same few reasons, so the map stores the index of a reason for each URL.
-    let (mut names, mut reasons) = (Vec::new(), HashMap::<u64, u8>::new());
+    let (mut names, mut reasons) = (Vec::new(), HashMap::<u64, usize>::new());
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
         let row = match row {
             Ok(row) => row,
@@ -220,12 +220,11 @@ fn count_by_reason(
                 names.push(row.reason);
                 names.len() - 1
             });
-            let number = u8::try_from(number).unwrap_or(u8::MAX);
             reasons.insert(FixedState::default().hash_one(&row.url), number);
         }
     }
     for number in reasons.into_values() {
-        if let Some(reason) = names.get(usize::from(number)) {
+        if let Some(reason) = names.get(number) {
             *counts.entry(reason.clone()).or_default() += 1;
         }
     }

@@ -21,8 +21,8 @@ use super::sorted_run_writer::SortedRunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// Maximum number of new records in memory while a full table is being written, as a multiple of a
-/// table's size. Beyond the limit, the next transaction waits for the write.
+/// Maximum full tables of new records in memory, without the table that is being written to disk.
+/// Beyond the limit: the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between two checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
@@ -344,8 +344,8 @@ impl SharedSieveState {
 
     fn take_id(&self) -> u64 {
         let mut manifest = self.manifest();
-        manifest.next_run += 1;
-        manifest.next_run
+        manifest.last_run += 1;
+        manifest.last_run
     }
 }
 

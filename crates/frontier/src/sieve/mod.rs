@@ -56,7 +56,7 @@ pub(crate) struct RunManifest {
     /// The last commit whose records are in sorted runs.
     pub(crate) commit: u64,
     /// The last number that was assigned to a sorted run.
-    pub(crate) next_run: u64,
+    pub(crate) last_run: u64,
     /// The sorted runs, newest first.
     pub(crate) runs: Vec<RunManifestEntry>,
 }

@@ -309,7 +309,7 @@ impl RunManifest {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + 24 * self.runs.len());
         put_number(&mut out, self.commit);
-        put_number(&mut out, self.next_run);
+        put_number(&mut out, self.last_run);
         for run in &self.runs {
             put_number(&mut out, run.id);
             put_number(&mut out, run.records);
@@ -322,7 +322,7 @@ impl RunManifest {
         let mut from = ByteReader(bytes);
         let mut manifest = RunManifest {
             commit: from.number()?,
-            next_run: from.number()?,
+            last_run: from.number()?,
             runs: Vec::new(),
         };
         while !from.0.is_empty() {
@@ -425,14 +425,14 @@ mod tests {
         }
 
         #[test]
-        fn manifests_round_trip(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
+        fn manifests_round_trip(commit: u64, last_run: u64, runs: Vec<(u64, u64)>) {
             let run = |(records, checksum)| RunManifestEntry {
                 id: checksum / 2,
                 records: records % IMPLAUSIBLE,
                 checksum,
             };
             let runs = runs.into_iter().map(run).collect();
-            let manifest = RunManifest { commit, next_run, runs };
+            let manifest = RunManifest { commit, last_run, runs };
             prop_assert_eq!(RunManifest::decode(&manifest.encode()), Some(manifest));
         }
 
@@ -541,7 +541,7 @@ mod tests {
             };
             let manifest = RunManifest {
                 commit: 1,
-                next_run: 2,
+                last_run: 2,
                 runs: vec![run],
             };
             let read = RunManifest::decode(&manifest.encode());

@@ -314,13 +314,13 @@ impl Trial {
             .iter()
             .filter(|(path, count)| **count > 1 && **path != "/robots.txt")
             .collect();
-        ensure!(twice.is_empty(), "asked for more than once: {twice:?}");
+        ensure!(twice.is_empty(), "requested more than once: {twice:?}");
         let rows = self.rows()?;
         let doubled: Vec<_> = rows.iter().filter(|(_, count)| **count > 1).collect();
         ensure!(doubled.is_empty(), "with more than one row: {doubled:?}");
         ensure!(rows.len() >= PAGES, "{} rows of {PAGES}", rows.len());
         seen(&format!(
-            "{} requests: each page was asked for once, by the contact in the environment",
+            "{} requests: each page was requested once, by the contact in the environment",
             requests.len()
         ));
         Ok(())

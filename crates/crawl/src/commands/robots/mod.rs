@@ -150,7 +150,7 @@ impl Rules {
         let named = self.0.get(&None);
         named
             .or_else(|| self.0.get(&origin))
-            .expect("invariant: robots.txt was asked for at each URL's origin")
+            .expect("invariant: robots.txt was requested at each URL's origin")
     }
 
     /// Appends remarks on each file: its syntax oddities, and its lines other than rules, such as

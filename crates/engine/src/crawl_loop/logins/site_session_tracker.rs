@@ -5,8 +5,9 @@ use crawl_weburl::CanonicalUrl;
 /// Number of different pages in a row that must look logged out right after a login before the
 /// login counts as failed.
 const FAILED_AFTER: usize = 3;
-/// Maximum useless logins of a site in a run: the page that caused the login looks the same after
-/// it. Beyond the limit: only several pages in a row cause a login.
+/// Maximum useless logins of a site in a run. A login was useless if the page that caused it still
+/// looks logged out afterwards.
+/// Beyond the limit: only several pages in a row cause a login.
 pub(super) const MAX_VAIN_LOGINS: u32 = 3;
 /// Maximum pages per site to remember because they looked logged out.
 /// Beyond the limit: the oldest is forgotten.
