@@ -88,7 +88,8 @@ fn the_row_of_each_request_for_robots_txt_has_its_outcome() {
         http://b.example/robots.txt 200: http://b.example unreachable Some("encoding")
         http://c.example/robots.txt 503: http://c.example unreachable None
         http://d.example/robots.txt 404: http://d.example none None
-    "#]].assert_eq(&rows.collect::<String>());
+    "#]]
+    .assert_eq(&rows.collect::<String>());
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn urls_of_an_origin_with_a_refused_address_are_excluded() {
         excluded http://b.example/1: address: as the test says
         excluded http://b.example/2: address: as the test says
         1 pages, 0 failed, 1 seeds, 1 pending
-        unreachable: c.example until Some(302), http://c.example/robots.txt: address_refused, after 3 s
+        unreachable: c.example until Some(302), http://c.example/robots.txt: address_refused: redirected to http://b.example/rules, after 3 s
     "#]]
     .assert_eq(&report);
 }

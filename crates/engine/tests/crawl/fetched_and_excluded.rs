@@ -614,3 +614,11 @@ fn a_run_that_fetched_everything_is_finished_even_if_it_spent_a_budget() {
     crawl.config.budgets.max_pages = Some(whole.pages - 1);
     assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
 }
+
+#[test]
+fn a_seed_that_redirects_to_another_scheme_names_the_redirect_as_the_cause() {
+    let redirect = HttpAnswer::redirect(302, "ftp://127.0.0.1/");
+    let web = TestWeb::builder().pages(2).script(0, "/", redirect).start();
+    let summary = Crawl::of(&web).run().unwrap();
+    assert_eq!(summary.seeds_failed[0].why, "redirect_scheme");
+}

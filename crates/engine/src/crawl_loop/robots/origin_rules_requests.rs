@@ -16,7 +16,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use super::super::request_rows::robots_outcome;
 use super::super::run_scope::RunScope;
 use super::super::worker_coordination::WorkerCoordination;
-use super::{OriginRobotsTracker, RobotsFollowUpRequest, is_path_allowed};
+use super::{OriginRobotsTracker, REDIRECTED_TO, RobotsFollowUpRequest, is_path_allowed};
 use crate::messages::{Job, TdmRepAttempt};
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
@@ -140,9 +140,16 @@ impl OriginRobotsTracker {
                 retry_after: None,
             };
         }
+        let outcome = Some(robots_outcome(of, &answer));
+        // Name the target of a redirect, so that the origin's own server isn't blamed.
+        if let RobotsFetchResult::Unreachable { why, .. } = &mut answer
+            && request.url != of.robots_url()
+        {
+            *why = format!("{why}{REDIRECTED_TO}{}", request.url);
+        }
         let reaction = self.follow_up((of, hop), &answer, result, scope)?;
         Ok(RobotsReaction {
-            outcome: Some(robots_outcome(of, &answer)),
+            outcome,
             ..reaction
         })
     }
