@@ -457,7 +457,18 @@ pub struct CommitCountsBeforeRequest {
     pub others: u64,
 }
 
+/// Failures of requests that the crawl refused to send because of the host's name or address.
+const REFUSALS: [&str; 2] = ["address_refused", "name_too_long"];
+
 impl RequestRow {
+    /// Returns whether the crawl sent the request, or tried to. Requests that it refused to send
+    /// have rows too, because replays follow all rows in order.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        let failure = self.failure.as_deref();
+        failure.is_none_or(|failure| !REFUSALS.contains(&failure))
+    }
+
     /// Returns the response's status code or the name of the failure, or `no answer` if there is
     /// neither.
     #[must_use]

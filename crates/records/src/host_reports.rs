@@ -270,6 +270,14 @@ impl HostReportCollector {
         if row.purpose == "sitemap" {
             self.sitemaps.insert(row.url.clone());
         }
+        if let Some((origin, response)) = LastRobotsResponse::of(row) {
+            // A redirect may have led to another host.
+            let host = self.host_of(&origin);
+            host.report.robots.insert(origin, response);
+        }
+        if !row.is_sent() {
+            return;
+        }
         let per_host = self.per_host;
         let host = host_of_key(&mut self.hosts, row.host.clone());
         host.outcomes.is_asked |= row.status.is_some();
@@ -292,11 +300,6 @@ impl HostReportCollector {
         let max_ahead = if per_host == 1 { 0 } else { 2 * per_host };
         while host.ahead.len() > max_ahead {
             host.judge_next(per_host, &mut self.gaps);
-        }
-        if let Some((origin, response)) = LastRobotsResponse::of(row) {
-            // A redirect may have led to another host.
-            let host = self.host_of(&origin);
-            host.report.robots.insert(origin, response);
         }
     }
 

@@ -39,6 +39,9 @@ impl Coordinator {
             took: signal.response_time,
             bytes: bytes as u64,
         });
+        if is_refused(&result) {
+            self.report.request_refused();
+        }
         let kind = signal.kind;
         let failure = result.as_ref().err();
         let learned = self.hosts.request_ended(now, spent, signal, failure);
@@ -105,7 +108,9 @@ impl Coordinator {
                 (of, "tdmrep", reaction)
             }
             Job::Robots { of, request, hop } => {
-                self.report.robots_answered();
+                if !is_refused(&result) {
+                    self.report.robots_answered();
+                }
                 let (fetched, bounds) = ((of, request, *hop), (scope, &self.shared));
                 let reaction = self.robots.robots_fetched(fetched, &result, bounds)?;
                 (of, "robots", reaction)
@@ -186,4 +191,9 @@ impl Coordinator {
         }
         Ok(())
     }
+}
+
+/// Returns whether a request was not sent, because the crawl refuses its address.
+fn is_refused<T>(result: &Result<T, ExchangeFailure>) -> bool {
+    matches!(result, Err(failure) if failure.kind.is_refusal())
 }

@@ -108,6 +108,13 @@ fn private_addresses_that_are_not_seeds_are_listed_and_not_fetched() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, EndReason::Finished);
     assert!(web.log().iter().all(|entry| entry.host == 0));
+    // Refused requests have rows, but don't count.
+    let sent = (summary.requests, summary.robots_requests);
+    assert_eq!(sent, (web.log().len() as u64, 1));
+    let rows = crawl.requests();
+    let rows_of_sent = rows.iter().filter(|row| row.is_sent());
+    assert!(rows_of_sent.clone().count() < rows.len());
+    assert_eq!(rows_of_sent.count() as u64, summary.requests);
     assert!(summary.excluded["address"] > 0);
 }
 

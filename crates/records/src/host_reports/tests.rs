@@ -128,10 +128,18 @@ fn robots_txt_has_its_last_outcome_at_the_host_whose_rules_it_states() {
         // Rows of earlier development versions have no outcome.
         robots("robots", "http://d.example/robots.txt", Some(503), None),
         robots("hop", "http://d.example/rules", Some(200), None),
+        // The crawl refused to send this request.
+        RequestRow {
+            failure: Some("address_refused".to_owned()),
+            ..robots("robots", "http://e.example/robots.txt", None, None)
+        },
     ] {
         hosts.request(&row);
     }
-    let lines = hosts.finish().into_iter().flat_map(|host| {
+    let hosts = hosts.finish();
+    let requests: Vec<u64> = hosts.iter().map(|host| host.requests).collect();
+    assert_eq!(requests, [1, 1, 1, 2, 0]);
+    let lines = hosts.into_iter().flat_map(|host| {
         let line = move |(origin, robots)| {
             format!(
                 "{}: {origin} {}\n",
@@ -145,6 +153,7 @@ fn robots_txt_has_its_last_outcome_at_the_host_whose_rules_it_states() {
         a.example: http://a.example none (404)
         c.example: http://c.example unreachable (200, encoding)
         d.example: http://d.example unreachable (503)
+        e.example: http://e.example unreachable (address_refused)
     "#]]
     .assert_eq(&lines.collect::<String>());
 }
