@@ -423,9 +423,27 @@ pub struct RequestRow {
     /// that requested it first. Null for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// The outcome for an origin's rules. Null if the request was not for robots.txt or a redirect
+    /// on the way to it, if it was given up, and in rows of earlier development versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots: Option<RobotsOutcome>,
     /// The worker that sent the request, if the requests of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+}
+
+/// What a response means for an origin's rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsOutcome {
+    /// The origin that the rules apply to. After a redirect, the request may be to another one.
+    pub of: String,
+    /// `rules` (read, or confirmed by 304), `none` (nothing is disallowed), `redirect` (another
+    /// request follows), `unreachable` (the rules are unknown).
+    pub state: String,
+    /// Why the rules are unknown, unless the status alone is the reason: the name of the failure,
+    /// `encoding`, `excluded_host` ..
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// How much was committed before a request was chosen. From these counts a replay derives which
@@ -439,7 +457,18 @@ pub struct CommitCountsBeforeRequest {
     pub others: u64,
 }
 
+/// Failures of requests that the crawl refused to send because of the host's name or address.
+const REFUSALS: [&str; 2] = ["address_refused", "name_too_long"];
+
 impl RequestRow {
+    /// Returns whether the crawl sent the request, or tried to. Requests that it refused to send
+    /// have rows too, because replays follow all rows in order.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        let failure = self.failure.as_deref();
+        failure.is_none_or(|failure| !REFUSALS.contains(&failure))
+    }
+
     /// Returns the response's status code or the name of the failure, or `no answer` if there is
     /// neither.
     #[must_use]
@@ -851,7 +880,7 @@ mod tests {
     use super::{
         DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow,
         PageSampleMembership, PageUsagePermissions, RandomWalkStep, ReplayOrderRow, RequestRow,
-        RobotsVerdict, RulesRecheckRow, TombstoneRow, UsageStatement, WaitingRow,
+        RobotsOutcome, RobotsVerdict, RulesRecheckRow, TombstoneRow, UsageStatement, WaitingRow,
         WarcRecordLocation,
     };
     use crate::Timestamp;
@@ -1016,10 +1045,15 @@ mod tests {
                 unmet_signature: None,
                 method: None,
                 via: None,
+                robots: Some(RobotsOutcome {
+                    of: "http://e.example".into(),
+                    state: "unreachable".into(),
+                    why: Some("timeout".into()),
+                }),
                 worker: None,
             },
             expect![[
-                r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null,"after":null}"#
+                r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null,"after":null,"robots":{"of":"http://e.example","state":"unreachable","why":"timeout"}}"#
             ]],
         );
     }

@@ -1,6 +1,6 @@
 //! Serialises rows of `requests.jsonl` on the thread that received the response.
 
-use crate::rows::RequestRow;
+use crate::rows::{RequestRow, RobotsOutcome};
 
 /// A row of `requests.jsonl` and its serialised form. The thread that received the response
 /// serialises the row, so that the single thread that appends rows has less work.
@@ -35,6 +35,12 @@ impl SerializedRequestRow {
         }
     }
 
+    /// Records what the response means for an origin's rules.
+    pub fn note_robots(&mut self, outcome: RobotsOutcome) {
+        self.row.robots = Some(outcome);
+        self.text = None;
+    }
+
     /// Appends the serialised row and a line end.
     pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         match &self.text {
@@ -49,7 +55,7 @@ impl SerializedRequestRow {
 #[cfg(test)]
 mod tests {
     use super::SerializedRequestRow;
-    use crate::rows::RequestRow;
+    use crate::rows::{RequestRow, RobotsOutcome};
 
     #[test]
     fn a_line_equals_its_row_after_later_changes() {
@@ -59,17 +65,28 @@ mod tests {
             (Some(5), Some(7), Some(5)),
             (Some(5), None, Some(5)),
         ] {
-            let row = |wait_asked| RequestRow {
+            let outcome = RobotsOutcome {
+                of: "http://e.example".into(),
+                state: "none".into(),
+                why: None,
+            };
+            let is_noted = noted.is_some();
+            let row = |wait_asked, robots| RequestRow {
                 url: "http://e.example/\"a\"".into(),
                 wait_asked,
+                robots,
                 ..RequestRow::default()
             };
-            let mut line = SerializedRequestRow::of(row(asked));
+            let mut line = SerializedRequestRow::of(row(asked, None));
             line.note_wait(noted);
+            if is_noted {
+                line.note_robots(outcome.clone());
+            }
+            let expected = row(expected, is_noted.then_some(outcome));
             let mut actual = Vec::new();
             line.put(&mut actual).unwrap();
-            assert_eq!(*line.row(), row(expected));
-            let mut all = serde_json::to_vec(&row(expected)).unwrap();
+            assert_eq!(*line.row(), expected);
+            let mut all = serde_json::to_vec(&expected).unwrap();
             all.push(b'\n');
             assert_eq!(actual, all);
         }

@@ -35,7 +35,7 @@ pub(crate) enum HostDiscoverySource {
 
 /// Why an address is refused, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{host} is at {address}, {}{}", words(*class), if *.was_public { ", and had a public address before" } else { "" })]
+#[error("{host} is {}{}{}", place(host, address), words(*class), if *.was_public { ", and had a public address before" } else { "" })]
 pub(crate) struct AddressRefused {
     pub(crate) host: String,
     pub(crate) address: String,
@@ -165,6 +165,16 @@ pub(crate) fn typed_ports(url: &CanonicalUrl) -> impl Iterator<Item = (String, u
     ports.into_iter().map(move |port| (host.clone(), port))
 }
 
+/// Returns where a host is, unless its name is its address already.
+fn place(host: &str, address: &str) -> String {
+    let name = without_trailing_dot(host);
+    let own = host_address(name).map_or(name.to_owned(), |own| own.to_string());
+    match own == address {
+        true => String::new(),
+        false => format!("at {address}, "),
+    }
+}
+
 fn words(class: AddressClass) -> &'static str {
     match class {
         AddressClass::Loopback => "an address of this machine",
@@ -198,7 +208,7 @@ mod tests {
     fn no_public_server_without_a_contact() {
         let typed = [canonicalize(None, "http://93.184.215.14/").unwrap()];
         let rules = AddressChecker::new(false, false, &typed, None);
-        let reason = "93.184.215.14 is at 93.184.215.14, a public address, and there is no contact";
+        let reason = "93.184.215.14 is a public address, and there is no contact";
         check(&rules, "http://93.184.215.14/", Err(reason));
         let public = "93.184.215.14".parse().unwrap();
         assert!(
@@ -213,23 +223,28 @@ mod tests {
         let rules = AddressChecker::default();
         check(&rules, "http://93.184.215.14/", Ok(()));
         check(&rules, "http://example.org/", Ok(()));
-        let loopback = Err("127.0.0.1 is at 127.0.0.1, an address of this machine");
+        let loopback = Err("127.0.0.1 is an address of this machine");
         check(&rules, "http://127.0.0.1/", loopback);
         check(&rules, "http://0x7f000001/", loopback);
         check(
             &rules,
             "http://[::ffff:10.0.0.1]:81/",
-            Err("[::ffff:a00:1] is at ::ffff:10.0.0.1, an address of a private network"),
+            Err("[::ffff:a00:1] is an address of a private network"),
         );
         check(
             &rules,
             "http://169.254.169.254/latest",
-            Err("169.254.169.254 is at 169.254.169.254, an address of a private network"),
+            Err("169.254.169.254 is an address of a private network"),
         );
         check(
             &rules,
             "http://x.localhost./",
             Err("x.localhost. is at localhost, an address of this machine"),
+        );
+        check(
+            &rules,
+            "http://localhost/",
+            Err("localhost is an address of this machine"),
         );
     }
 
@@ -275,7 +290,7 @@ mod tests {
                 "an address of a private network",
             ),
         ] {
-            let reason = format!("{host} is at {host}, {class}");
+            let reason = format!("{host} is {class}");
             check(&rules, closed, Err(&reason));
         }
     }
@@ -288,7 +303,7 @@ mod tests {
         check(
             &rules,
             "http://0.0.0.0/",
-            Err("0.0.0.0 is at 0.0.0.0, not the address of a single server"),
+            Err("0.0.0.0 is not the address of a single server"),
         );
     }
 

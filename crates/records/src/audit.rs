@@ -273,7 +273,7 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsEr
             audit.signatures_unchecked = Some("the public keys are not given".to_owned());
         }
     }
-    audit.hosts = trial.hosts.all.len() as u64;
+    audit.hosts = trial.hosts.all.iter().filter(|host| host.is_asked).count() as u64;
     let findings = trial.findings;
     audit.checked = findings.checked;
     audit.undecided = findings.undecided;

@@ -133,15 +133,17 @@ pub struct DemandedWaits {
     pub short: u64,
 }
 
-/// The last response to a request for an origin's robots.txt.
+/// The last outcome of requests for an origin's robots.txt, after all redirects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRobotsResponse {
-    /// `rules` (2xx or 304), `none` (4xx except 429), `redirect` (other 3xx), `unreachable` (5xx,
-    /// 429, no response).
+    /// `rules` (read, or confirmed by 304), `none` (4xx except 429, or a redirect without a usable
+    /// target), `redirect` (the target was not requested yet), `unreachable` (5xx, 429, no
+    /// response, or one that can't be read).
     pub state: String,
     /// The status, if there was a response.
     pub status: Option<u16>,
-    /// The name of the failure, if there was no response.
+    /// The name of the failure if there was no response, or the reason that a response can't be
+    /// used, such as `encoding`.
     pub failure: Option<String>,
     /// End of the request, in milliseconds since the Unix epoch.
     pub at_ms: u64,
@@ -269,6 +271,14 @@ impl HostReportCollector {
         if row.purpose == "sitemap" {
             self.sitemaps.insert(row.url.clone());
         }
+        if let Some((origin, response)) = LastRobotsResponse::of(row) {
+            // A redirect may have led to another host.
+            let host = self.host_of(&origin);
+            host.report.robots.insert(origin, response);
+        }
+        if !row.is_sent() {
+            return;
+        }
         let per_host = self.per_host;
         let host = host_of_key(&mut self.hosts, row.host.clone());
         host.outcomes.is_asked |= row.status.is_some();
@@ -277,11 +287,6 @@ impl HostReportCollector {
         report.busy_ms += row.end.saturating_sub(row.start);
         if matches!(row.purpose.as_str(), "robots" | "hop") {
             report.robots_requests += 1;
-        }
-        if row.purpose == "robots" {
-            let origin = canonicalize(None, &row.url).map(|url| url.origin().to_string());
-            let origin = origin.unwrap_or_else(|_| row.url.clone());
-            report.robots.insert(origin, LastRobotsResponse::of(row));
         }
         host.ahead.push(Reverse(SentRequest {
             start: row.start,
@@ -472,7 +477,22 @@ impl DemandedWaits {
 }
 
 impl LastRobotsResponse {
-    fn of(row: &RequestRow) -> LastRobotsResponse {
+    /// Returns the origin that a request for robots.txt was for, and the outcome. `None` for other
+    /// requests.
+    fn of(row: &RequestRow) -> Option<(String, LastRobotsResponse)> {
+        if let Some(outcome) = &row.robots {
+            let response = LastRobotsResponse {
+                state: outcome.state.clone(),
+                status: row.status,
+                failure: outcome.why.clone(),
+                at_ms: row.end,
+            };
+            return Some((outcome.of.clone(), response));
+        }
+        if row.purpose != "robots" {
+            return None;
+        }
+        // The row has no outcome, so only its status shows what the answer meant.
         let state = match row.status {
             Some(200..=299) => "rules",
             Some(304) => "rules",
@@ -481,12 +501,14 @@ impl LastRobotsResponse {
             Some(400..=499) => "none",
             _ => "unreachable",
         };
-        LastRobotsResponse {
+        let response = LastRobotsResponse {
             state: state.to_owned(),
             status: row.status,
             failure: row.failure.clone(),
             at_ms: row.end,
-        }
+        };
+        let origin = canonicalize(None, &row.url).map(|url| url.origin().to_string());
+        Some((origin.unwrap_or_else(|_| row.url.clone()), response))
     }
 }
 

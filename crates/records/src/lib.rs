@@ -118,7 +118,8 @@ pub use row_file_reader::{
     round_of_last_run, waiting, walk,
 };
 pub use row_token_wording::{
-    answer_words, evidence_words, failure_words, outcome_words, split_failure, status_words,
+    REDIRECTED_TO, answer_words, evidence_words, failure_words, outcome_words, split_failure,
+    status_words,
 };
 pub use rules_recheck::{
     RECHECK, RecheckTotals, page_urls, recheck_file, recheck_rows, write_recheck,

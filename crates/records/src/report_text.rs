@@ -283,10 +283,11 @@ pub(crate) fn waits(host: &HostReport) -> String {
     )
 }
 
-/// Describes the last response to a request for robots.txt: `rules (200)`.
+/// Describes the last outcome for a robots.txt: `rules (200)`, `unreachable (200, encoding)`.
 pub(crate) fn robots_line(robots: &LastRobotsResponse) -> String {
     match (robots.status, &robots.failure) {
-        (Some(status), _) => format!("{} ({status})", robots.state),
+        (Some(status), Some(failure)) => format!("{} ({status}, {failure})", robots.state),
+        (Some(status), None) => format!("{} ({status})", robots.state),
         (None, Some(failure)) => format!("{} ({failure})", robots.state),
         (None, None) => robots.state.clone(),
     }

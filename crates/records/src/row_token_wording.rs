@@ -40,6 +40,10 @@ const WORDS_BEFORE_FAILURE: [&str; 3] = [
     "requests in a row failed: ",
 ];
 
+/// Between a failure and the URL that failed, if a robots.txt redirects to that URL. `engine` has
+/// the same text, so change both together.
+pub const REDIRECTED_TO: &str = ": redirected to ";
+
 /// Splits the reason why a host waits into its words and the failure after them. `None` if the
 /// reason names no failure.
 #[must_use]
@@ -55,6 +59,10 @@ pub fn split_failure(reason: &str) -> Option<(&str, &str)> {
 pub fn failure_words(failure: &str) -> String {
     if let Some((words, failure)) = split_failure(failure) {
         return format!("{words}{}", failure_words(failure));
+    }
+    // The request for a robots.txt failed at the target of its redirect.
+    if let Some((failure, target)) = failure.split_once(REDIRECTED_TO) {
+        return format!("{}, redirected to {target}", failure_words(failure));
     }
     let (token, detail) = match failure.split_once(':') {
         Some((token, detail)) => (token, Some(detail)),
@@ -73,6 +81,9 @@ pub fn failure_words(failure: &str) -> String {
         "redirect_without_target" => "redirect without a target",
         "redirect_forgotten" => "redirect to a page that was removed from this crawl",
         "redirect_malformed" => "redirect to something that isn't a URL",
+        "redirect_scheme" => "redirect to a URL that is neither http nor https",
+        "redirect_too_long" => "redirect to a URL that is too long",
+        "redirect_secret" => "redirect to a URL that contains a secret",
         "no_such_name" => "host name not found",
         "no_address" => "host name has no address",
         "dns_timeout" => "name server did not answer",
@@ -149,10 +160,18 @@ mod tests {
             "connection refused: os error 111"
         );
         assert_eq!(failure_words("too_many_redirects"), "too many redirects");
+        assert_eq!(
+            failure_words("redirect_scheme"),
+            "redirect to a URL that is neither http nor https"
+        );
         for (failure, words) in [
             (
                 "first_byte_timeout: no answer within 3 s",
                 "no answer within 3 s",
+            ),
+            (
+                "first_byte_timeout: redirected to http://b.example/rules",
+                "no answer in time, redirected to http://b.example/rules",
             ),
             ("tls_failed", "TLS failed"),
             (

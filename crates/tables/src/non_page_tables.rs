@@ -557,7 +557,7 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
     )],
 };
 
-/// The last response to a request for an origin's robots.txt.
+/// The last outcome of requests for an origin's robots.txt.
 pub(crate) struct OriginRobotsResponse {
     pub(crate) origin: String,
     pub(crate) host: String,
@@ -566,7 +566,7 @@ pub(crate) struct OriginRobotsResponse {
 
 pub(crate) const ROBOTS: TableDefinition<OriginRobotsResponse> = TableDefinition {
     name: "robots",
-    row: "an origin whose robots.txt was requested, with the last answer: `hosts[].robots` of \
+    row: "an origin whose robots.txt was requested, with the last outcome: `hosts[].robots` of \
           `crawl report --json`",
     order: RowOrder::AsRead,
     parts: &[(
@@ -592,8 +592,9 @@ pub(crate) const ROBOTS: TableDefinition<OriginRobotsResponse> = TableDefinition
                 "state",
                 Text,
                 "word",
-                "`rules` (2xx), `none` (4xx except 429), `redirect` (3xx), `unreachable` (5xx, 429, \
-                 no answer)",
+                "what robots.txt means after all redirects: `rules` (read, or confirmed by 304), \
+                 `none` (4xx except 429, or a redirect without a usable target), `redirect` (the \
+                 target was not requested yet), `unreachable` (5xx, 429, no usable answer)",
                 "`state`",
                 |row| ColumnValue::from(&row.report.state),
             ),
@@ -609,7 +610,8 @@ pub(crate) const ROBOTS: TableDefinition<OriginRobotsResponse> = TableDefinition
                 "failure",
                 Text,
                 "word",
-                "the name of the failure, if there was no answer",
+                "the name of the failure if there was no answer, or why an answer can't be used, \
+                 such as `encoding`",
                 "`failure`",
                 |row| row.report.failure.as_ref().into(),
             ),

@@ -258,7 +258,7 @@ fn name_problems(summary: &RunSummary, text: &mut String) {
     for url in summary.strange_robots.iter().take(MAX_NAMED) {
         let _ = writeln!(
             text,
-            "  odd: {url} doesn't look like a robots.txt file; its rules were applied anyway"
+            "  odd: {url} doesn't look like a robots.txt file; the rules in it, if any, were applied"
         );
     }
 }

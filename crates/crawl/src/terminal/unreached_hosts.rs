@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use crawl_engine::{
     EndReason, LOGIN_FAILED, LOGIN_REFUSED, RunSummary, SeedFailure, UnreachableHost,
 };
-use crawl_records::{counted, evidence_words, failure_words, grouped, split_failure, status_words};
+use crawl_records::{
+    REDIRECTED_TO, counted, evidence_words, failure_words, grouped, split_failure, status_words,
+};
 use crawl_scheduler::Tick;
 
 /// How many unreachable hosts and failed seeds are named. The others are only counted.
@@ -284,6 +286,10 @@ impl Cause<'_> {
 
     fn advice(self) -> Option<Advice> {
         let failure = match self {
+            // The user can only repair the redirect.
+            Cause::Failed { failure, .. } if failure.contains(REDIRECTED_TO) => {
+                return Some(Advice::RepairRobots);
+            }
             Cause::Failed { failure, .. } => failure,
             // Give no advice, because the cause is the user's own setting.
             Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
@@ -312,6 +318,9 @@ impl Cause<'_> {
 /// host may be reachable. Names only the host if its address can't be looked up.
 fn failed(origin: &str, failure: &str) -> String {
     let words = failure_words(failure);
+    if failure.contains(REDIRECTED_TO) {
+        return format!("can't fetch the robots.txt of {origin}: {words}");
+    }
     let host = || origin.split_once("://").map_or(origin, |(_, host)| host);
     match token(failure) {
         "no_such_name" | "no_address" => format!("can't find host {} ({words})", host()),
@@ -370,7 +379,9 @@ mod tests {
                 "a request failed: proxy_failed: tcp connect error",
                 "3 requests in a row failed: connect_refused",
                 "http://e.example/robots.txt: first_byte_timeout",
+                "http://e.example/robots.txt: address_refused: redirected to http://10.0.0.1/r",
                 "http://e.example/robots.txt answered 503",
+                "http://e.example/robots.txt answered 503, redirected to http://b.example/r",
                 "http://e.example/robots.txt answered 200 in an encoding that can't be undone",
                 "it sent a Retry-After",
             ],
@@ -386,7 +397,9 @@ mod tests {
                 can't fetch from e.example for now: a request failed: proxy failed: tcp connect error
                 can't fetch from e.example for now: 3 requests in a row failed: connection refused
                 http://e.example accepts connections, but sent no answer in time
+                can't fetch the robots.txt of http://e.example: address refused, redirected to http://10.0.0.1/r
                 can't crawl http://e.example: its robots.txt answered service unavailable (503)
+                can't crawl http://e.example: its robots.txt answered service unavailable (503), redirected to http://b.example/r
                 can't crawl http://e.example: its robots.txt answered ok (200) in an encoding that can't be undone
                 can't fetch from e.example for now: it sent a Retry-After
                 {CheckName, CheckNetwork, CheckServer, TrustIssuer, CheckCertificate, CheckTls, CheckProxy, NameProxyUser, RepairRobots}"#]],

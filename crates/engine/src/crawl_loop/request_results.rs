@@ -1,5 +1,6 @@
 //! Handles the results of requests, and takes the next step to get an origin's rules.
 
+use crawl_archive::rows::RobotsOutcome;
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{RobotsState, Tick};
@@ -38,6 +39,9 @@ impl Coordinator {
             took: signal.response_time,
             bytes: bytes as u64,
         });
+        if is_refused(&result) {
+            self.report.request_refused();
+        }
         let kind = signal.kind;
         let failure = result.as_ref().err();
         let learned = self.hosts.request_ended(now, spent, signal, failure);
@@ -51,9 +55,8 @@ impl Coordinator {
         // An unsent request isn't logged in a shared crawl, since another worker may own its host
         // now.
         let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
-        if !(is_given_up && is_unsent && self.shared.is_shared()) {
-            out.push(Effect::Log(line));
-        }
+        let is_logged = !(is_given_up && is_unsent && self.shared.is_shared());
+        let log_position = out.len();
         match job {
             Job::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);
@@ -72,34 +75,42 @@ impl Coordinator {
             _ if is_given_up => self.write_state(&host, out),
             job => {
                 let fetched = self.rules_fetched(now, &job, result.map(|exchange| *exchange), out);
-                if let Err(error) = fetched {
-                    self.fail(error);
+                match fetched {
+                    Ok(Some(outcome)) => line.note_robots(outcome),
+                    Ok(None) => {}
+                    Err(error) => self.fail(error),
                 }
             }
+        }
+        // The row states what robots.txt means, but must be logged before all that follows from it.
+        if is_logged {
+            out.insert(log_position, Effect::Log(line));
         }
         self.hosts.free_if_idle(&host);
     }
 
     /// Passes the result of a request for an origin's rules to `OriginRobotsTracker`, and carries out the
-    /// returned reaction.
+    /// returned reaction. Returns what an answer for robots.txt means.
     pub(super) fn rules_fetched(
         &mut self,
         now: Tick,
         job: &Job,
         result: Result<Exchange, ExchangeFailure>,
         out: &mut Vec<Effect>,
-    ) -> Result<(), FrontierError> {
+    ) -> Result<Option<RobotsOutcome>, FrontierError> {
         // Take the host's state before the new rules change it.
         let host = Some(self.hosts.state(&job.url().host_key()));
         let scope = &self.scope;
         let (of, purpose, reaction) = match job {
-            Job::Page { .. } | Job::Login(_) | Job::Render(_) => return Ok(()),
+            Job::Page { .. } | Job::Login(_) | Job::Render(_) => return Ok(None),
             Job::TdmRep { of, attempt, .. } => {
                 let reaction = self.robots.tdmrep_fetched(of, *attempt, &result, scope)?;
                 (of, "tdmrep", reaction)
             }
             Job::Robots { of, request, hop } => {
-                self.report.robots_answered();
+                if !is_refused(&result) {
+                    self.report.robots_answered();
+                }
                 let (fetched, bounds) = ((of, request, *hop), (scope, &self.shared));
                 let reaction = self.robots.robots_fetched(fetched, &result, bounds)?;
                 (of, "robots", reaction)
@@ -110,6 +121,7 @@ impl Coordinator {
             copy,
             sitemaps,
             unusable,
+            outcome,
         } = reaction;
         self.take_robots_step(now, of, next)?;
         for (why, count) in unusable {
@@ -131,7 +143,7 @@ impl Coordinator {
         }));
         self.backlog.written(message.weight(), bytes);
         out.push(Effect::Write(message));
-        Ok(())
+        Ok(outcome)
     }
 
     /// Schedules the next step to get an origin's rules.
@@ -179,4 +191,9 @@ impl Coordinator {
         }
         Ok(())
     }
+}
+
+/// Returns whether a request was not sent, because the crawl refuses its address.
+fn is_refused<T>(result: &Result<T, ExchangeFailure>) -> bool {
+    matches!(result, Err(failure) if failure.kind.is_refusal())
 }

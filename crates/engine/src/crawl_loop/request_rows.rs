@@ -1,11 +1,13 @@
 //! Rows of `requests.jsonl`, and robots.txt verdicts in rows of `pages.jsonl`.
 
 use crawl_archive::SerializedRequestRow;
-use crawl_archive::rows::{RequestRow, RobotsVerdict};
+use crawl_archive::rows::{RequestRow, RobotsOutcome, RobotsVerdict};
+use crawl_fetcher::robots::RobotsFetchResult;
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{NotFetchedReason, Reason, UrlKind};
 use crawl_policy::RuleVerdict;
 use crawl_scheduler::{OutcomeKind, SpentPermit};
+use crawl_weburl::Origin;
 use tracing::Span;
 
 use crate::crawl_totals::CommitPoint;
@@ -120,6 +122,7 @@ fn row(
             Job::Render(request) => Some(request.page.to_string()),
             _ => None,
         },
+        robots: None,
         worker: None,
     }
 }
@@ -146,6 +149,21 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
         Job::TdmRep { .. } => "tdmrep",
         Job::Login(_) => "login",
         Job::Render(_) => "render",
+    }
+}
+
+/// Returns what an answer for robots.txt means for the rules of `of`, for the request's row.
+pub(crate) fn robots_outcome(of: &Origin, answer: &RobotsFetchResult) -> RobotsOutcome {
+    let (state, why) = match answer {
+        RobotsFetchResult::Rules { .. } | RobotsFetchResult::NotModified => ("rules", None),
+        RobotsFetchResult::None { .. } => ("none", None),
+        RobotsFetchResult::Redirect { .. } => ("redirect", None),
+        RobotsFetchResult::Unreachable { why, .. } => ("unreachable", Some(why)),
+    };
+    RobotsOutcome {
+        of: of.to_string(),
+        state: state.to_owned(),
+        why: why.filter(|why| *why != "status").cloned(),
     }
 }
 
@@ -297,6 +315,7 @@ mod tests {
                 unmet_signature: None,
                 method: None,
                 via: None,
+                robots: None,
                 worker: None,
             };
             assert_eq!(*line.row(), expected);

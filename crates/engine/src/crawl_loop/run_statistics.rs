@@ -29,6 +29,7 @@ pub(super) struct RunStatistics {
     round: Round,
     counters: RunCounters,
     robots_requests: u64,
+    refused_requests: u64,
     /// Numbers of links that don't lead to a fetchable URL, by reason.
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
@@ -44,6 +45,7 @@ impl RunStatistics {
             round: Round::first(crate::time_conversions::seconds(now)),
             counters: RunCounters::default(),
             robots_requests: 0,
+            refused_requests: 0,
             unusable: BTreeMap::new(),
             seeds_failed: Vec::new(),
             latest: VecDeque::new(),
@@ -57,6 +59,11 @@ impl RunStatistics {
 
     pub(super) fn request_ended(&mut self, request: EndedRequest) {
         self.counters.request(request);
+    }
+
+    /// Counts a request that was not sent because the crawl refuses its address.
+    pub(super) fn request_refused(&mut self) {
+        self.refused_requests += 1;
     }
 
     /// Counts a request for a robots.txt, or for the target of its redirect, that was answered or
@@ -113,6 +120,11 @@ impl RunStatistics {
 
     pub(super) fn counters(&self) -> &RunCounters {
         &self.counters
+    }
+
+    /// Returns the number of requests that were not sent because their address is refused.
+    pub(super) fn refused_requests(&self) -> u64 {
+        self.refused_requests
     }
 
     pub(super) fn robots_requests(&self) -> u64 {

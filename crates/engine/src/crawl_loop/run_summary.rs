@@ -55,7 +55,8 @@ impl Coordinator {
             round: round.number,
             changes: totals.changes,
             next_due: self.frontier.next_due(round.began).ok().flatten(),
-            requests: self.hosts.requests().sent_in_run(),
+            requests: (self.hosts.requests().sent_in_run())
+                .saturating_sub(self.report.refused_requests()),
             robots_requests: self.report.robots_requests(),
             bytes: of_round.bytes,
             excluded,

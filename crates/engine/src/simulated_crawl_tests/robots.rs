@@ -6,7 +6,7 @@ use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scope::ScopeMode;
 use expect_test::expect;
 
-use super::scripted_servers::{answer, crawl, fails, moved, page};
+use super::scripted_servers::{SimulatedCrawl, answer, crawl, fails, moved, page};
 use crate::config::ForbiddenRobotsPolicy;
 
 const ROBOTS: &str = "http://a.example/robots.txt";
@@ -52,6 +52,44 @@ fn rfc9309_2_3_1_2_hops_keep_the_pace_of_the_host_that_they_lead_to() {
         Finished, after 12 s
     "#]]
     .assert_eq(&report);
+}
+
+#[test]
+fn the_row_of_each_request_for_robots_txt_has_its_outcome() {
+    let links = "<a href=//b.example/>b</a> <a href=//c.example/>c</a> <a href=//d.example/>d</a>";
+    let (played, _) = SimulatedCrawl::default().run(
+        |config| config.sitemaps = false,
+        |_| {},
+        &[
+            (ROBOTS, vec![moved("http://b.example/one")]),
+            ("http://b.example/one", vec![answer(200, "")]),
+            (SEED, vec![page(links)]),
+            (
+                "http://b.example/robots.txt",
+                vec![answer(200, "?").with("content-encoding", "gzip")],
+            ),
+            ("http://c.example/robots.txt", vec![answer(503, "")]),
+        ],
+    );
+    let rows = played.requests.iter().take(6).map(|row| {
+        let outcome = row.robots.clone().unwrap_or_default();
+        let (of, state) = (outcome.of, outcome.state);
+        format!(
+            "{} {}: {of} {state} {:?}\n",
+            row.url,
+            row.answer(),
+            outcome.why
+        )
+    });
+    expect![[r#"
+        http://a.example/robots.txt 302: http://a.example redirect None
+        http://b.example/one 200: http://a.example rules None
+        http://a.example/ 200:   None
+        http://b.example/robots.txt 200: http://b.example unreachable Some("encoding")
+        http://c.example/robots.txt 503: http://c.example unreachable None
+        http://d.example/robots.txt 404: http://d.example none None
+    "#]]
+    .assert_eq(&rows.collect::<String>());
 }
 
 #[test]
@@ -114,7 +152,7 @@ fn urls_of_an_origin_with_a_refused_address_are_excluded() {
         excluded http://b.example/1: address: as the test says
         excluded http://b.example/2: address: as the test says
         1 pages, 0 failed, 1 seeds, 1 pending
-        unreachable: c.example until Some(302), http://c.example/robots.txt: address_refused, after 3 s
+        unreachable: c.example until Some(302), http://c.example/robots.txt: address_refused: redirected to http://b.example/rules, after 3 s
     "#]]
     .assert_eq(&report);
 }

@@ -487,7 +487,12 @@ impl CommitGroup<'_> {
             // seeds too, but there may be any number of them.
             let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| status.to_string());
-            let reason = redirect.or(status).or_else(|| row.error.clone());
+            // The status of a redirect doesn't explain why its target can't be fetched.
+            let is_redirect = row
+                .status
+                .is_some_and(|status| (300..400).contains(&status));
+            let target = row.error.clone().filter(|_| is_redirect);
+            let reason = redirect.or(target).or(status).or_else(|| row.error.clone());
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),
                 why: reason.unwrap_or_default(),

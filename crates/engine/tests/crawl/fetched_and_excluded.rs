@@ -108,6 +108,13 @@ fn private_addresses_that_are_not_seeds_are_listed_and_not_fetched() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, EndReason::Finished);
     assert!(web.log().iter().all(|entry| entry.host == 0));
+    // Refused requests have rows, but don't count.
+    let sent = (summary.requests, summary.robots_requests);
+    assert_eq!(sent, (web.log().len() as u64, 1));
+    let rows = crawl.requests();
+    let rows_of_sent = rows.iter().filter(|row| row.is_sent());
+    assert!(rows_of_sent.clone().count() < rows.len());
+    assert_eq!(rows_of_sent.count() as u64, summary.requests);
     assert!(summary.excluded["address"] > 0);
 }
 
@@ -613,4 +620,12 @@ fn a_run_that_fetched_everything_is_finished_even_if_it_spent_a_budget() {
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(whole.pages - 1);
     assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
+}
+
+#[test]
+fn a_seed_that_redirects_to_another_scheme_names_the_redirect_as_the_cause() {
+    let redirect = HttpAnswer::redirect(302, "ftp://127.0.0.1/");
+    let web = TestWeb::builder().pages(2).script(0, "/", redirect).start();
+    let summary = Crawl::of(&web).run().unwrap();
+    assert_eq!(summary.seeds_failed[0].why, "redirect_scheme");
 }

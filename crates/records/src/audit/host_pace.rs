@@ -45,6 +45,8 @@ pub(super) struct HostRequestTracker {
     /// Whether the clock was set back since the last request, so that the gap since then is not
     /// known.
     is_gap_unknown: bool,
+    /// Whether a request was sent to the host.
+    pub(super) is_asked: bool,
 }
 
 /// A request to be judged, ordered by its start.
@@ -132,6 +134,7 @@ impl HostRequestTrackers {
             judged: 0,
             owed: Vec::new(),
             is_gap_unknown: false,
+            is_asked: false,
         });
         number
     }
@@ -180,6 +183,7 @@ impl AuditRun<'_> {
         let Some(host_state) = self.hosts.all.get_mut(host) else {
             return Ok(());
         };
+        host_state.is_asked |= row.is_sent();
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
         // Rows not read yet end about when this row ends, or later. Because of the timeout, their
         // requests can't have started before `begun`.

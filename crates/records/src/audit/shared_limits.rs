@@ -37,6 +37,14 @@ struct Started {
     signed: bool,
 }
 
+/// The address or site that a [`Gate`] limits. A host named by its address has a site of the same
+/// name, and each of its requests counts once towards each of the two.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum GateKey {
+    Address(Box<str>),
+    Site(Box<str>),
+}
+
 /// The requests to an address or a site so far.
 #[derive(Debug, Default)]
 struct Gate {
@@ -58,7 +66,7 @@ struct Starts(VecDeque<(u64, u64)>);
 pub(super) struct SharedLimitTracker {
     ahead: BinaryHeap<Reverse<Started>>,
     all: HashMap<Option<Box<str>>, Starts>,
-    gates: HashMap<(Option<Box<str>>, Box<str>), Gate>,
+    gates: HashMap<(Option<Box<str>>, GateKey), Gate>,
     /// The only address of each host. `None` if the host has had several addresses.
     addresses: HashMap<Box<str>, Option<Box<str>>>,
 }
@@ -146,8 +154,9 @@ impl SharedLimitTracker {
         }
         let site = HostKey::parse(host).map(|key| key.site().to_string());
         let site = site.unwrap_or_else(|_| host.to_owned());
+        let gate = self.gate(&sent, GateKey::Site(site.as_str().into()));
         if let Some(limits) = of_site
-            && let Some((breach, line)) = self.gate(&sent, &site).take(&sent, limits, since)
+            && let Some((breach, line)) = gate.take(&sent, limits, since)
         {
             broken.push((
                 "per-site",
@@ -180,10 +189,8 @@ impl SharedLimitTracker {
         }
     }
 
-    fn gate(&mut self, sent: &Started, name: &str) -> &mut Gate {
-        self.gates
-            .entry((sent.worker.clone(), name.into()))
-            .or_default()
+    fn gate(&mut self, sent: &Started, key: GateKey) -> &mut Gate {
+        (self.gates.entry((sent.worker.clone(), key))).or_default()
     }
 
     /// Counts a request to an address. If the request breaks a limit, returns a description of the
@@ -206,7 +213,8 @@ impl SharedLimitTracker {
             interval: limits.interval.filter(|_| !is_loopback),
             ..limits
         };
-        let (breach, line) = self.gate(sent, address).take(sent, limits, since)?;
+        let gate = self.gate(sent, GateKey::Address(address.into()));
+        let (breach, line) = gate.take(sent, limits, since)?;
         Some((format!("{breach} to {address}"), line))
     }
 

@@ -89,6 +89,24 @@ fn requests_in_flight_per_address_and_site_are_counted() {
 }
 
 #[test]
+fn a_host_named_by_its_address_counts_once_per_address_and_once_per_site() {
+    let sent: [Sent; 3] = [
+        ("192.0.2.1", "192.0.2.1", 5_000, 5_100),
+        ("192.0.2.1", "192.0.2.1", 5_400, 5_500),
+        ("192.0.2.1:8080", "192.0.2.1", 5_800, 5_900),
+    ];
+    let limits =
+        "per-address = 1\naddress-delay = \"300ms\"\nper-site = 1\nsite-delay = \"300ms\"\n";
+    assert_eq!(check(&format!("[politeness]\n{limits}"), &sent), "");
+    let short = "[politeness]\naddress-delay = \"350ms\"\nsite-delay = \"350ms\"\n";
+    assert_eq!(
+        check(short, &sent[..2]),
+        "per-site: a delay of 300 ms, but 350 ms were required to the site 192.0.2.1 [1, 2]\n\
+         per-address: a delay of 300 ms, but 350 ms were required to 192.0.2.1 [1, 2]\n"
+    );
+}
+
+#[test]
 fn delays_per_address_and_site_count_from_the_last_start_or_end() {
     let sent: [Sent; 3] = [
         ("a.e.example", "192.0.2.1", 5_000, 6_000),

@@ -4,7 +4,7 @@
     reason = "an expectation is written where it is used"
 )]
 
-use crawl_archive::rows::{ExcludedRow, RequestRow};
+use crawl_archive::rows::{ExcludedRow, RequestRow, RobotsOutcome};
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
 
@@ -34,6 +34,7 @@ fn request(url: &str, host: &str, times: Times) -> RequestRow {
         unmet_signature: None,
         method: None,
         via: None,
+        robots: None,
         worker: None,
     }
 }
@@ -98,6 +99,63 @@ fn a_host_has_one_name_in_all_rows() {
         &loopback,
         &["127.0.0.1:80", "127.0.0.1:8080", "localhost:443"],
     );
+}
+
+#[test]
+fn robots_txt_has_its_last_outcome_at_the_host_whose_rules_it_states() {
+    let robots = |purpose: &str, url: &str, status, outcome: Option<(&str, &str)>| RequestRow {
+        purpose: purpose.to_owned(),
+        status,
+        robots: outcome.map(|(of, state)| RobotsOutcome {
+            of: of.to_owned(),
+            state: state.to_owned(),
+            why: (state == "unreachable").then(|| "encoding".to_owned()),
+        }),
+        ..request(url, &super::host_key(url).unwrap(), (0, 100, 0, None))
+    };
+    let (a, b) = ("http://a.example/robots.txt", "http://b.example/rules");
+    let (of_a, of_c) = ("http://a.example", "http://c.example");
+    let mut hosts = HostReportCollector::new(1);
+    for row in [
+        robots("robots", a, Some(302), Some((of_a, "redirect"))),
+        robots("hop", b, Some(404), Some((of_a, "none"))),
+        robots(
+            "robots",
+            "http://c.example/robots.txt",
+            Some(200),
+            Some((of_c, "unreachable")),
+        ),
+        // Rows of earlier development versions have no outcome.
+        robots("robots", "http://d.example/robots.txt", Some(503), None),
+        robots("hop", "http://d.example/rules", Some(200), None),
+        // The crawl refused to send this request.
+        RequestRow {
+            failure: Some("address_refused".to_owned()),
+            ..robots("robots", "http://e.example/robots.txt", None, None)
+        },
+    ] {
+        hosts.request(&row);
+    }
+    let hosts = hosts.finish();
+    let requests: Vec<u64> = hosts.iter().map(|host| host.requests).collect();
+    assert_eq!(requests, [1, 1, 1, 2, 0]);
+    let lines = hosts.into_iter().flat_map(|host| {
+        let line = move |(origin, robots)| {
+            format!(
+                "{}: {origin} {}\n",
+                host.host,
+                crate::report_text::robots_line(&robots)
+            )
+        };
+        host.robots.into_iter().map(line)
+    });
+    expect![[r#"
+        a.example: http://a.example none (404)
+        c.example: http://c.example unreachable (200, encoding)
+        d.example: http://d.example unreachable (503)
+        e.example: http://e.example unreachable (address_refused)
+    "#]]
+    .assert_eq(&lines.collect::<String>());
 }
 
 #[test]

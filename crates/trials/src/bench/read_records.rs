@@ -325,6 +325,7 @@ fn request_row(row: &PageRow, hosts: u64, page: u64) -> RequestRow {
         unmet_signature: None,
         method: None,
         via: None,
+        robots: None,
         worker: None,
     }
 }

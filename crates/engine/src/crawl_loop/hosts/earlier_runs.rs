@@ -170,6 +170,7 @@ mod tests {
             unmet_signature: None,
             method: None,
             via: None,
+            robots: None,
             worker: None,
         }
     }

@@ -521,7 +521,11 @@ impl OriginRobotsTracker {
     /// wait.
     pub(crate) fn why_host_waits(&self, host: &HostKey) -> Option<String> {
         let demands = [429, 503].map(|status| why_unreachable(Some(status), ""));
-        self.reasons(host, |why| demands.iter().any(|demand| demand == why))
+        self.reasons(host, |why| {
+            // After a redirect, the target follows.
+            let words = why.split(", ").next();
+            demands.iter().any(|demand| words == Some(demand))
+        })
     }
 
     fn reasons(&self, host: &HostKey, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
@@ -566,7 +570,10 @@ impl OriginRobotsTracker {
         match &copy.state {
             RobotsRulesState::Unreachable { why, .. } => {
                 let reason = match result {
-                    Err(failure) => why_unreachable(None, &failure.reason()),
+                    Err(failure) => {
+                        let target = why.find(REDIRECTED_TO).map_or("", |at| &why[at..]);
+                        why_unreachable(None, &format!("{}{target}", failure.reason()))
+                    }
                     Ok(_) => why_unreachable(copy.status, why),
                 };
                 self.note_unreachable(of, reason);
@@ -605,6 +612,11 @@ impl OriginRobotsTracker {
     }
 }
 
+/// Between the reason why robots.txt is unreachable and the URL that gave this reason, if that URL
+/// is the target of a redirect. `failure_words` in `crates/records` splits the text here, so change
+/// both together.
+const REDIRECTED_TO: &str = ": redirected to ";
+
 /// The beginning of the reason why robots.txt is unreachable, if a request for it got no answer.
 const UNANSWERED: &str = "robots.txt: ";
 
@@ -614,6 +626,9 @@ fn names_no_answer(reason: &str) -> bool {
 
 /// Describes why a robots.txt is unreachable.
 fn why_unreachable(status: Option<u16>, why: &str) -> String {
+    if let (Some(_), Some((why, target))) = (status, why.split_once(REDIRECTED_TO)) {
+        return format!("{}, redirected to {target}", why_unreachable(status, why));
+    }
     match status {
         Some(status) if why == "encoding" => {
             format!("robots.txt answered {status} in an encoding that can't be undone")

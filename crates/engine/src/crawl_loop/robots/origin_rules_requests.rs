@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crawl_archive::rows::RobotsOutcome;
 use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, MAX_HOPS, RobotsFetchResult, RobotsRulesState, TDMREP_PATH,
     TdmReservationCopy,
@@ -12,9 +13,10 @@ use crawl_frontier::{FrontierError, NotFetchedReason, Reason, UrlToAdmit};
 use crawl_scheduler::{PaceFromRobots, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
+use super::super::request_rows::robots_outcome;
 use super::super::run_scope::RunScope;
 use super::super::worker_coordination::WorkerCoordination;
-use super::{OriginRobotsTracker, RobotsFollowUpRequest, is_path_allowed};
+use super::{OriginRobotsTracker, REDIRECTED_TO, RobotsFollowUpRequest, is_path_allowed};
 use crate::messages::{Job, TdmRepAttempt};
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
@@ -31,6 +33,9 @@ pub(crate) struct RobotsReaction {
     pub(crate) sitemaps: Vec<UrlToAdmit>,
     /// The number of sitemaps that were dropped, by reason.
     pub(crate) unusable: Vec<(&'static str, u64)>,
+    /// What the answer for robots.txt means, for the row of its request. `None` after another
+    /// request, or if another worker owns the host now.
+    pub(crate) outcome: Option<RobotsOutcome>,
 }
 
 /// The next step to get an origin's rules.
@@ -53,6 +58,7 @@ impl From<RobotsStep> for RobotsReaction {
             copy: None,
             sitemaps: Vec::new(),
             unusable: Vec::new(),
+            outcome: None,
         }
     }
 }
@@ -134,10 +140,32 @@ impl OriginRobotsTracker {
                 retry_after: None,
             };
         }
+        let outcome = Some(robots_outcome(of, &answer));
+        // Name the target of a redirect, so that the origin's own server isn't blamed.
+        if let RobotsFetchResult::Unreachable { why, .. } = &mut answer
+            && request.url != of.robots_url()
+        {
+            *why = format!("{why}{REDIRECTED_TO}{}", request.url);
+        }
+        let reaction = self.follow_up((of, hop), &answer, result, scope)?;
+        Ok(RobotsReaction {
+            outcome,
+            ..reaction
+        })
+    }
+
+    /// Takes over the meaning of an answer for robots.txt, and returns the next step.
+    fn follow_up(
+        &mut self,
+        (of, hop): (&Origin, u8),
+        answer: &RobotsFetchResult,
+        result: &Result<Exchange, ExchangeFailure>,
+        scope: &RunScope,
+    ) -> Result<RobotsReaction, FrontierError> {
         if let RobotsFetchResult::Redirect { to, .. } = answer {
             let pending = RobotsFollowUpRequest::Hop(to.clone(), hop + 1);
             self.set_pending_fetch(of, pending);
-            return Ok(RobotsStep::Hop(to).into());
+            return Ok(RobotsStep::Hop(to.clone()).into());
         }
         if let Some(why) = refusal(hop, result) {
             // The rules of the origin can't be fetched. The rules are not needed either, since
@@ -145,7 +173,7 @@ impl OriginRobotsTracker {
             self.refuse(of, why);
             return Ok(RobotsStep::Done(never_fetched()).into());
         }
-        let compiled = self.learn(of, &answer, result)?;
+        let compiled = self.learn(of, answer, result)?;
         let address = address_of(result).filter(|_| hop == 0);
         if !self.wants_tdmrep(&compiled) {
             return Ok(self.rules_known(of, &compiled, address, scope));
@@ -238,6 +266,7 @@ impl OriginRobotsTracker {
             copy: Some(compiled.copy.to_bytes()),
             sitemaps,
             unusable,
+            outcome: None,
         }
     }
 }

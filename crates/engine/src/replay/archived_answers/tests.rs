@@ -40,6 +40,7 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
         unmet_signature: None,
         method: None,
         via: None,
+        robots: None,
         worker: None,
     }
 }

@@ -6,7 +6,7 @@ use crawl_frontier::{Frontier, MemoryFrontier, Reason, UrlToAdmit};
 use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scheduler::RobotsState;
 use crawl_scope::{Scope, ScopeMode};
-use crawl_weburl::{HostPatternMap, Origin};
+use crawl_weburl::{HostPatternMap, Origin, canonicalize};
 
 use super::super::super::fixtures::{at, config};
 use super::super::super::run_scope::RunScope;
@@ -200,5 +200,26 @@ fn a_redirect_of_tdmrep_json_is_followed_within_the_origin_where_robots_txt_allo
             }
             _ => assert!(!is_followed && is_in_force(&reaction), "{location}"),
         }
+    }
+}
+
+#[test]
+fn the_reason_for_an_unreachable_robots_txt_names_the_target_of_its_redirect() {
+    let (of, mut states) = (origin(), robots(|_| {}));
+    let target = canonicalize(None, "http://b.example/rules").unwrap();
+    let request = FetchRequest::robots(target.clone(), Validators::default());
+    let shared = WorkerCoordination::default();
+    for (status, waits) in [(429, true), (500, false)] {
+        let result = answer(status, "").result(&target, at(20));
+        let fetched = (&of, &request, 1);
+        let reaction = states.robots_fetched(fetched, &result, (&scope(None), &shared));
+        assert_eq!(reaction.unwrap().outcome.unwrap().why, None);
+        let why = format!(
+            "{} answered {status}, redirected to {target}",
+            of.robots_url()
+        );
+        let host = of.host_key();
+        assert_eq!(states.why_host_waits(&host), waits.then(|| why.clone()));
+        assert_eq!(states.why_unreachable_host(&host), Some(why));
     }
 }
