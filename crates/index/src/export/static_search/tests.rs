@@ -446,6 +446,16 @@ fn text_beyond_max_snippet_is_not_in_any_file() {
 }
 
 #[test]
+fn withheld_text_is_found_but_in_no_file() {
+    let made = make(&[IndexedPage {
+        withheld: "Confidential".to_owned(),
+        ..page("http://a.example/a", "Lamps", "Public")
+    }]);
+    assert!(made.find("confidential").is_some());
+    assert!(!made.text(0, 0).to_string().contains("onfidential"));
+}
+
+#[test]
 fn expired_pages_are_left_out_and_others_have_their_expiry() {
     let until = |url: &str, until| IndexedPage {
         until: Some(until),
