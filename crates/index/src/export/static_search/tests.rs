@@ -491,6 +491,9 @@ fn no_page_and_odd_pages() {
             crawl_weburl::without_bidi_controls(page.name()).as_ref()
         );
     }
+    // Pages in any encoding can load the script.
+    let script = fs::read_to_string(made.path.join("search.js")).unwrap();
+    assert!(script.is_ascii() && script.contains(r"\u2026"));
     for word in ["東京", "ไทย", "한국어", "quoted", "script"] {
         assert!(made.find(word).is_some(), "{word}");
     }
