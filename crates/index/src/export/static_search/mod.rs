@@ -37,7 +37,7 @@ use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The version of the format. `search.js` refuses files of any other version.
-const FORMAT: u32 = 7;
+const FORMAT: u32 = 8;
 /// The file that describes the bundle and names its data folder.
 const MANIFEST: &str = "search.json";
 /// The prefix of the data folder's name.

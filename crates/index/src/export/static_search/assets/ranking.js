@@ -17,7 +17,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 7) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 8) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
