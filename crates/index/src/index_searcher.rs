@@ -1,6 +1,6 @@
 //! Searches an index and ranks the results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -176,6 +176,31 @@ impl IndexSearcher {
         })
     }
 
+    /// Returns `rules` with the URLs of their pins replaced by those of the pages that results show,
+    /// and the URLs of the pins whose pages are not in the index. Such pins have no effect.
+    ///
+    /// # Errors
+    /// If the index is damaged.
+    pub fn resolve_pins(
+        &self,
+        mut rules: SearchRules,
+    ) -> Result<(SearchRules, BTreeSet<String>), IndexError> {
+        let view = self.view();
+        let mut missing = BTreeSet::new();
+        guarded(&self.dir, || {
+            for url in rules.pinned_urls() {
+                match view.pinned(url).map_err(IndexError::of(&self.dir))? {
+                    Some(page) => *url = page.url,
+                    None => {
+                        missing.insert(url.clone());
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok((rules, missing))
+    }
+
     /// Visits all pages that a search can find, in arbitrary order.
     ///
     /// # Errors
@@ -303,6 +328,26 @@ impl CommitView {
         page_at(&self.searcher, &self.fields, url)
     }
 
+    /// Returns the page that results show for the URL of a pin: the page itself, or the page that
+    /// replaces it. A slash may be missing at the end of the URL, or be one too many.
+    fn pinned(&self, url: &str) -> tantivy::Result<Option<IndexedPage>> {
+        let slash = match url.strip_suffix('/') {
+            Some(without) => without.to_owned(),
+            None => format!("{url}/"),
+        };
+        for url in [url, &slash] {
+            let page = self.stored(url)?;
+            let shown = match page.as_ref().and_then(|page| page.same_as.as_ref()) {
+                Some(shown) => self.page(shown)?,
+                None => page,
+            };
+            if shown.is_some() {
+                return Ok(shown);
+            }
+        }
+        Ok(None)
+    }
+
     fn stats(&self, bytes: u64) -> tantivy::Result<IndexStats> {
         let kinds = counted(&self.searcher, self.fields.kind)?;
         let of = |kind: &str| {
@@ -424,11 +469,11 @@ impl Search<'_> {
         };
         let is_over =
             |page: &IndexedPage| page.until.is_some_and(|until| until <= self.options.now);
-        let page = self.view.page(url)?.filter(|page| !is_over(page));
+        let page = self.view.pinned(url)?.filter(|page| !is_over(page));
         let Some(page) = page.filter(|_| self.options.filters.is_empty()) else {
             return Ok(None);
         };
-        let address = address_of(&self.view.searcher, &self.view.fields, url)?;
+        let address = address_of(&self.view.searcher, &self.view.fields, &page.url)?;
         Ok(address.map(|address| (page, address)))
     }
 
