@@ -42,9 +42,9 @@ pub const MAX_RESULTS: usize = 1000;
 /// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// If fewer pages than this have both words of a two-word query, the results also include pages
-/// with only one of the words.
-const MIN_OF_PAIR: usize = 5;
+/// If fewer pages than this have all words of a query, the answer says so. The results of a query
+/// with two words then include pages with only one of them.
+const MIN_WITH_ALL_WORDS: usize = 5;
 /// Maximum languages whose stems are looked up: those with the most pages.
 /// Beyond the limit: searched as typed.
 const MAX_LANGUAGES: usize = 6;
@@ -424,8 +424,16 @@ impl Search<'_> {
                 matches = self.look_up(&plan, query, pinned_at)?;
             }
         }
-        let mut lacks_words = plan.is_pair && fit != MatchStrictness::Most;
-        if plan.is_pair && fit == MatchStrictness::Most && matches.total < MIN_OF_PAIR {
+        let mut lacks_words = match fit {
+            MatchStrictness::Most if plan.has_choice && matches.total > 0 => {
+                let strict = self.plan(query, MatchStrictness::All)?;
+                let with_all = self.look_up(&strict, query, pinned_at)?.total;
+                with_all < MIN_WITH_ALL_WORDS.min(matches.total)
+            }
+            MatchStrictness::Most => false,
+            _ => plan.has_choice,
+        };
+        if plan.is_pair && fit == MatchStrictness::Most && matches.total < MIN_WITH_ALL_WORDS {
             let relaxed = self.plan(query, MatchStrictness::Relaxed)?;
             let more = self.look_up(&relaxed, query, pinned_at)?;
             if more.total > matches.total {
