@@ -6,9 +6,11 @@ use std::path::Path;
 
 use crawl_index::{IndexError, IndexSearcher, IndexedPage, SearchRules};
 use crawl_records::IndexPresence;
+use crawl_weburl::safe_line;
 
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, no_crawl};
+use crate::terminal::note;
 
 /// The index folder in a crawl's directory.
 const FOLDER: &str = "index";
@@ -22,7 +24,28 @@ pub(crate) fn open_with_rules(
     rules: Option<&Path>,
 ) -> Result<IndexSearcher, CommandError> {
     let rules = self::rules(rules)?;
-    Ok(open(dir)?.with_rules(rules))
+    let index = open(dir)?;
+    let rules = resolve_pins(&index, rules, dir)?;
+    Ok(index.with_rules(rules))
+}
+
+/// Returns `rules` with the URLs of their pins replaced by those of the pages that results show.
+/// Warns about pins whose pages are not in the index of the crawl in `dir`.
+pub(crate) fn resolve_pins(
+    index: &IndexSearcher,
+    rules: SearchRules,
+    dir: &Path,
+) -> Result<SearchRules, CommandError> {
+    let (rules, missing) = index
+        .resolve_pins(rules)
+        .map_err(|error| of_index(&error, dir))?;
+    for url in &missing {
+        note(&format!(
+            "warning: the pinned page {} is not in the index; crawl explain shows why",
+            safe_line(url)
+        ));
+    }
+    Ok(rules)
 }
 
 /// Reads the search rules from a file. Without a file there are no rules.

@@ -70,6 +70,7 @@ fn redact_page(secrets: &Secrets, page: &mut IndexedPage) {
         &mut page.title,
         &mut page.text,
         &mut page.beside,
+        &mut page.withheld,
         &mut page.description,
     ];
     for text in own

@@ -18,6 +18,10 @@ pub struct IndexedPage {
     /// The text outside of the main text, one line per block: boxes, notices, footers, comments,
     /// and lists of links in elements marked as content. Navigation is not included.
     pub beside: String,
+    /// The text that snippets must not contain (`data-nosnippet`), one line per block. Searches find
+    /// its words, but it is never shown or exported.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub withheld: String,
     /// The description that the page declares; empty if there is none.
     pub description: String,
     /// The keywords that the page declares.
@@ -109,6 +113,7 @@ impl IndexedPage {
         all.push_str(&self.title);
         all.push('\n');
         all.push_str(&self.text);
+        all.push_str(&self.withheld);
         // Include the URL, so that pages without text are not duplicates of each other.
         if self.text.trim().is_empty() {
             all.push_str(&self.url);
@@ -161,7 +166,7 @@ impl IndexedPage {
             .map(|link| link.url.len() + link.text.len());
         let parts = self.headings.len() * size_of::<Heading>()
             + self.links.len() * size_of::<OutgoingLink>();
-        let texts = self.text.len() + self.beside.len();
+        let texts = self.text.len() + self.beside.len() + self.withheld.len();
         size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }
 

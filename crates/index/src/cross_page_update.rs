@@ -2,6 +2,7 @@
 //! link texts and duplicates.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -24,6 +25,9 @@ use crawl_index_entry::url_key;
 /// an error on the site's side.
 /// Beyond the limit: the pages stay, and the run reports it.
 const MAX_DOUBTFUL_REMOVAL_PERCENT: u64 = 10;
+/// Maximum number of pages with other texts that may move to pages with the same text. If there are
+/// more, such as when every page redirects to a maintenance page, the texts are lost.
+const MAX_PAGES_MOVED_TO_TEXT: usize = 4;
 
 /// The numbers of pages that [`IndexWriter::reconcile`] found, left out as duplicates, removed or
 /// kept.
@@ -154,8 +158,17 @@ type LatestEntries = HashMap<u64, LatestEntry, RandomState>;
 struct LatestEntry {
     /// The position of the entry among all pending entries, from 0.
     number: u32,
-    /// True if the entry adds a page that names no other URL as canonical.
-    is_put: bool,
+    /// The [`TextMark`] of the page that the entry adds. `None` if the page names another URL as
+    /// canonical, or if the entry removes the page.
+    text: Option<TextMark>,
+}
+
+/// A short hash of a page's title and text. There is one for each pending page, so it has only 32
+/// bits. Equal hashes of different texts can only affect a guess.
+type TextMark = NonZeroU32;
+
+fn text_mark(page: &IndexedPage) -> TextMark {
+    NonZeroU32::new(page.text_hash() as u32).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The result of a survey of the pending entries: facts for their pages, and the last entry of each
@@ -259,16 +272,17 @@ impl AllPagesInput<'_> {
         let mut pages = Vec::new();
         for (url, why) in doubtful {
             let page = self.page_at(&url)?;
-            if page.is_some_and(|page| page.would_be_lost(&why)) {
-                pages.push((url, why));
+            if let Some(page) = page.filter(|page| page.would_be_lost(&why)) {
+                pages.push((url, why, text_mark(&page)));
             }
         }
         let marked = marked_as(LEAVING, self.searcher, self.fields);
         for page in marked.map_err(IndexError::of(self.dir))? {
+            let text = text_mark(&page);
             if let Some(why) = page.leaving
                 && !latest.contains_key(&url_key(&page.url))
             {
-                pages.push((page.url, why));
+                pages.push((page.url, why, text));
             }
         }
         let mut removals = DoubtfulRemovals {
@@ -276,37 +290,61 @@ impl AllPagesInput<'_> {
             stay: false,
             logged_out: HashMap::default(),
         };
-        let targets = pages.iter().filter_map(|(_, why)| redirect_target(why));
+        let targets = pages.iter().filter_map(|(_, why, _)| redirect_target(why));
         let targets: BTreeSet<String> = targets.map(str::to_owned).collect();
         let logins = lead_to_login(&targets, self.answers)?;
-        pages.retain(|(url, why)| {
+        pages.retain(|(url, why, _)| {
             let is_login = redirect_target(why).is_some_and(|to| logins.contains(to));
             if is_login {
                 removals.logged_out.insert(url_key(url), url.clone());
             }
             !is_login
         });
-        let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
-        for (url, why) in pages {
-            // The reason of a redirect or canonical URL ends with the target. If the target stays
-            // in the index, the content can still be found there.
-            let moved = match why.split_once(": ") {
-                Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
-                    Some(latest) => latest.is_put,
-                    None => {
-                        let page = self.page_at(to)?;
-                        page.is_some_and(|page| page.gives_way_to.is_none())
-                    }
-                },
-                _ => false,
+        let keys: HashSet<u64> = pages.iter().map(|(url, ..)| url_key(url)).collect();
+        let mut moves = Vec::with_capacity(pages.len());
+        let mut pages_moved_to: HashMap<TextMark, usize> = HashMap::new();
+        for (url, why, text) in pages {
+            // The reason of a redirect or canonical URL ends with the target.
+            let target = match why.split_once(": ") {
+                Some((_, to)) if !keys.contains(&url_key(to)) => self.text_at(to, latest)?,
+                _ => None,
             };
-            removals
-                .pages
-                .insert(url_key(&url), DoubtfulRemoval { url, why, moved });
+            if let Some(target) = target.filter(|target| *target != text) {
+                *pages_moved_to.entry(target).or_default() += 1;
+            }
+            moves.push((
+                DoubtfulRemoval {
+                    url,
+                    why,
+                    moved: false,
+                },
+                text,
+                target,
+            ));
+        }
+        for (mut page, text, target) in moves {
+            // If the target stays in the index, the content can still be found there, unless the
+            // same answer replaces many pages.
+            page.moved = target.is_some_and(|target| {
+                target == text
+                    || pages_moved_to.get(&target).copied().unwrap_or(0) <= MAX_PAGES_MOVED_TO_TEXT
+            });
+            removals.pages.insert(url_key(&page.url), page);
         }
         let lost = removals.pages.values().filter(|page| !page.moved).count() as u64;
         removals.stay = lost * 100 > self.searcher.num_docs() * MAX_DOUBTFUL_REMOVAL_PERCENT;
         Ok(removals)
+    }
+
+    /// Returns the mark of the text that the index will contain under a URL. `None` if it will not
+    /// contain the page, or if the page names another URL as canonical.
+    fn text_at(&self, url: &str, latest: &LatestEntries) -> Result<Option<TextMark>, IndexError> {
+        if let Some(latest) = latest.get(&url_key(url)) {
+            return Ok(latest.text);
+        }
+        let page = self.page_at(url)?;
+        let page = page.filter(|page| page.gives_way_to.is_none());
+        Ok(page.as_ref().map(text_mark))
     }
 
     fn page_at(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
@@ -347,8 +385,11 @@ impl AllPagesInput<'_> {
         let mut has_repeats = false;
         let walk = self.each_pending(|number, entry| {
             let key = url_key(entry.url());
-            let is_put = matches!(&entry, IndexLogEntry::Put(page) if page.gives_way_to.is_none());
-            has_repeats |= latest.insert(key, LatestEntry { number, is_put }).is_some();
+            let text = match &entry {
+                IndexLogEntry::Put(page) if page.gives_way_to.is_none() => Some(text_mark(page)),
+                _ => None,
+            };
+            has_repeats |= latest.insert(key, LatestEntry { number, text }).is_some();
             if known.is_some_and(|known| !is_latest(known, key, number)) {
                 return Ok(());
             }
@@ -421,7 +462,7 @@ impl AllPagesInput<'_> {
         }
         let entry = latest.get(&url_key(url));
         match entry.filter(|_| !removals.is_logged_out(url)) {
-            Some(latest) => Ok(latest.is_put),
+            Some(latest) => Ok(latest.text.is_some()),
             None => {
                 let page = self.page_at(url)?;
                 Ok(page.is_some_and(|page| page.gives_way_to.is_none() && !self.is_over(&page)))

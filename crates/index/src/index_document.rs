@@ -150,6 +150,7 @@ fn texts(fields: &IndexFields, page: &IndexedPage, document: &mut TantivyDocumen
     add(texts.lead, lead(&page.text, stemmer));
     add(texts.body, &page.text);
     add(texts.beside, &page.beside);
+    add(texts.beside, &page.withheld);
 }
 
 /// Returns the beginning of a text, up to and including its [`LEAD_WORDS`]th word.

@@ -1,6 +1,6 @@
 //! Searches an index and ranks the results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -42,9 +42,9 @@ pub const MAX_RESULTS: usize = 1000;
 /// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// If fewer pages than this have both words of a two-word query, the results also include pages
-/// with only one of the words.
-const MIN_OF_PAIR: usize = 5;
+/// If fewer pages than this have all words of a query, the answer says so. The results of a query
+/// with two words then include pages with only one of them.
+const MIN_WITH_ALL_WORDS: usize = 5;
 /// Maximum languages whose stems are looked up: those with the most pages.
 /// Beyond the limit: searched as typed.
 const MAX_LANGUAGES: usize = 6;
@@ -176,6 +176,31 @@ impl IndexSearcher {
         })
     }
 
+    /// Returns `rules` with the URLs of their pins replaced by those of the pages that results show,
+    /// and the URLs of the pins whose pages are not in the index. Such pins have no effect.
+    ///
+    /// # Errors
+    /// If the index is damaged.
+    pub fn resolve_pins(
+        &self,
+        mut rules: SearchRules,
+    ) -> Result<(SearchRules, BTreeSet<String>), IndexError> {
+        let view = self.view();
+        let mut missing = BTreeSet::new();
+        guarded(&self.dir, || {
+            for url in rules.pinned_urls() {
+                match view.pinned(url).map_err(IndexError::of(&self.dir))? {
+                    Some(page) => *url = page.url,
+                    None => {
+                        missing.insert(url.clone());
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok((rules, missing))
+    }
+
     /// Visits all pages that a search can find, in arbitrary order.
     ///
     /// # Errors
@@ -303,6 +328,26 @@ impl CommitView {
         page_at(&self.searcher, &self.fields, url)
     }
 
+    /// Returns the page that results show for the URL of a pin: the page itself, or the page that
+    /// replaces it. A slash may be missing at the end of the URL, or be one too many.
+    fn pinned(&self, url: &str) -> tantivy::Result<Option<IndexedPage>> {
+        let slash = match url.strip_suffix('/') {
+            Some(without) => without.to_owned(),
+            None => format!("{url}/"),
+        };
+        for url in [url, &slash] {
+            let page = self.stored(url)?;
+            let shown = match page.as_ref().and_then(|page| page.same_as.as_ref()) {
+                Some(shown) => self.page(shown)?,
+                None => page,
+            };
+            if shown.is_some() {
+                return Ok(shown);
+            }
+        }
+        Ok(None)
+    }
+
     fn stats(&self, bytes: u64) -> tantivy::Result<IndexStats> {
         let kinds = counted(&self.searcher, self.fields.kind)?;
         let of = |kind: &str| {
@@ -379,8 +424,16 @@ impl Search<'_> {
                 matches = self.look_up(&plan, query, pinned_at)?;
             }
         }
-        let mut lacks_words = plan.is_pair && fit != MatchStrictness::Most;
-        if plan.is_pair && fit == MatchStrictness::Most && matches.total < MIN_OF_PAIR {
+        let mut lacks_words = match fit {
+            MatchStrictness::Most if plan.has_choice && matches.total > 0 => {
+                let strict = self.plan(query, MatchStrictness::All)?;
+                let with_all = self.look_up(&strict, query, pinned_at)?.total;
+                with_all < MIN_WITH_ALL_WORDS.min(matches.total)
+            }
+            MatchStrictness::Most => false,
+            _ => plan.has_choice,
+        };
+        if plan.is_pair && fit == MatchStrictness::Most && matches.total < MIN_WITH_ALL_WORDS {
             let relaxed = self.plan(query, MatchStrictness::Relaxed)?;
             let more = self.look_up(&relaxed, query, pinned_at)?;
             if more.total > matches.total {
@@ -424,11 +477,11 @@ impl Search<'_> {
         };
         let is_over =
             |page: &IndexedPage| page.until.is_some_and(|until| until <= self.options.now);
-        let page = self.view.page(url)?.filter(|page| !is_over(page));
+        let page = self.view.pinned(url)?.filter(|page| !is_over(page));
         let Some(page) = page.filter(|_| self.options.filters.is_empty()) else {
             return Ok(None);
         };
-        let address = address_of(&self.view.searcher, &self.view.fields, url)?;
+        let address = address_of(&self.view.searcher, &self.view.fields, &page.url)?;
         Ok(address.map(|address| (page, address)))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use crawl_extractor::{BlockRole, ExtractedPage, LinkKind, PageContent};
+use crawl_extractor::{Block, BlockRole, ExtractedPage, LinkKind, PageContent};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
@@ -156,9 +156,15 @@ pub fn judge(
         false => (None, canonical),
     };
     let content = fetched.content;
-    let (text, beside, headings) = texts_and_headings(content);
+    let PageTexts {
+        text,
+        beside,
+        withheld,
+        headings,
+        ..
+    } = PageTexts::of(content);
     let title = content.title.clone().unwrap_or_default();
-    if [&title, &text, &beside]
+    if [&title, &text, &beside, &withheld]
         .iter()
         .all(|text| text.trim().is_empty())
     {
@@ -180,6 +186,7 @@ pub fn judge(
         headings,
         text,
         beside,
+        withheld,
         keywords: content.keywords.clone(),
         authors: content.authors.clone(),
         section: content.section.clone(),
@@ -217,7 +224,7 @@ fn description(content: &PageContent, title: &str) -> String {
             break;
         }
         // If a manual page is formatted for a terminal, a single block contains many lines.
-        let text = content.text_of(block);
+        let text = content.quotable_text_of(block);
         let has_lines = text.contains('\n');
         let lines = text.lines().map(str::trim);
         for line in lines.filter(|line| !line.is_empty()).take(MAX_BEFORE_NAME) {
@@ -274,31 +281,65 @@ fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     }
 }
 
-/// Returns the main text, the text outside it (both with one line per block), and all headings. The
-/// offset of a heading is its byte offset in the main text.
-fn texts_and_headings(content: &PageContent) -> (String, String, Vec<Heading>) {
-    let (mut text, mut beside) = (String::new(), String::new());
-    let mut headings = Vec::new();
-    for block in &content.blocks {
-        let words = content.text_of(block);
+/// The texts of a page, each with one line per block, and its headings.
+#[derive(Default)]
+struct PageTexts<'c> {
+    /// The main text.
+    text: String,
+    /// The text outside the main text.
+    beside: String,
+    /// The text that snippets must not contain.
+    withheld: String,
+    headings: Vec<Heading>,
+    /// The ids of the headings. Browsers go to the first element with an id.
+    ids: HashSet<&'c str>,
+}
+
+impl<'c> PageTexts<'c> {
+    fn of(content: &'c PageContent) -> PageTexts<'c> {
+        let mut texts = PageTexts::default();
+        for block in &content.blocks {
+            texts.add(content, block);
+        }
+        texts
+    }
+
+    fn add(&mut self, content: &PageContent, block: &'c Block) {
+        let PageTexts {
+            text,
+            beside,
+            withheld,
+            headings,
+            ids,
+        } = self;
+        for words in content.withheld_text_of(block) {
+            if block.place != BlockRole::Navigation {
+                add_line(withheld, words.trim(), MAX_TEXT_BYTES);
+            }
+        }
+        let words = content.quotable_text_of(block);
+        if words.is_empty() {
+            return;
+        }
+        let words = words.as_ref();
         if let Some(level) = block.kind.level().filter(|_| !words.trim().is_empty()) {
+            let id = block.id.as_deref().filter(|id| ids.insert(*id));
             headings.push(Heading {
                 level,
                 text: beginning(words, MAX_NAME_CHARS).to_owned(),
-                id: block.id.as_deref().map(str::to_owned),
+                id: id.map(str::to_owned),
                 at: text.len(),
             });
         }
         match block.place {
-            BlockRole::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
+            BlockRole::Main => add_line(text, words, MAX_TEXT_BYTES),
             // Headings are indexed separately, so leave them out.
             BlockRole::Beside if block.kind.level().is_none() => {
-                add_line(&mut beside, words, MAX_BESIDE_BYTES);
+                add_line(beside, words, MAX_BESIDE_BYTES);
             }
             _ => {}
         }
     }
-    (text, beside, headings)
 }
 
 fn add_line(text: &mut String, line: &str, max_bytes: usize) {
@@ -311,12 +352,17 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
     }
 }
 
-/// Returns the links to other pages. Links with the same target and text are returned once.
+/// Returns the links to other pages. Links with the same target and text are returned once. Texts
+/// that snippets must not contain are left out.
 fn links(
     fetched: &IndexingCandidate<'_>,
     base: &CanonicalUrl,
     resolve: &mut LinkResolver<'_>,
 ) -> Vec<OutgoingLink> {
+    let content = fetched.content;
+    let withheld = content.withheld.iter().cloned();
+    let withheld = withheld.filter_map(|range| content.visible_text().get(range));
+    let withheld: Vec<&str> = withheld.collect();
     let mut links: Vec<OutgoingLink> = Vec::new();
     // Maps the hash of each link to its index in `links`. Storing hashes avoids copies of the
     // links.
@@ -330,6 +376,8 @@ fn links(
         };
         let text = link.text.as_deref().unwrap_or_default();
         let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
+        let is_withheld = withheld.iter().any(|withheld| withheld.contains(text));
+        let text = if is_withheld { "" } else { text };
         let hash = xxh3_64_with_seed(text.as_bytes(), xxh3_64(url.as_str().as_bytes()));
         let duplicate = link_places.get(&hash).map(|at| &links[*at]);
         if duplicate.is_none_or(|duplicate| duplicate.url != url.as_str() || duplicate.text != text)

@@ -2,11 +2,13 @@
 //!
 //! Syntax: `word other` matches both words anywhere, `"two words"` adjacent words, `-word` pages
 //! without the word, `word*` words with a prefix, `title:word` pages with the word in their title,
-//! and `site:example.org/docs` pages of a host or folder.
+//! and `site:example.org/docs` pages of a host or folder. A quotation mark between two Hebrew letters
+//! is part of an abbreviation.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::error::QueryError;
+use crate::words::is_hebrew_letter;
 
 /// Maximum bytes of a query.
 /// Beyond the limit: refused.
@@ -159,16 +161,24 @@ fn term(text: &str) -> (TermMatchMode, &str, &str) {
 /// to the end of the query.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quoted = text.strip_prefix(is_quote)?;
-    let (text, rest) = quoted.split_at(quoted.find(is_quote).unwrap_or(quoted.len()));
+    let (text, rest) = quoted.split_at(find_quote(quoted).unwrap_or(quoted.len()));
     Some((text, rest.strip_prefix(is_quote).unwrap_or("")))
 }
 
 /// Splits `text` before the first space or quotation mark.
 fn word(text: &str) -> (&str, &str) {
-    let end = text
-        .find(|c| is_space(c) || is_quote(c))
-        .unwrap_or(text.len());
-    text.split_at(end)
+    let word = text.split(is_space).next().unwrap_or_default();
+    text.split_at(find_quote(word).unwrap_or(word.len()))
+}
+
+/// Finds the first quotation mark that is not between two Hebrew letters.
+fn find_quote(text: &str) -> Option<usize> {
+    let mut quotes = text.match_indices(is_quote);
+    let quote = quotes.find(|(at, quote)| {
+        let is_after_letter = text[..*at].ends_with(is_hebrew_letter);
+        !(is_after_letter && text[at + quote.len()..].starts_with(is_hebrew_letter))
+    });
+    quote.map(|(at, _)| at)
 }
 
 /// Returns the text after `label`. `None` if `text` doesn't start with `label`, or if a space or
@@ -258,6 +268,19 @@ mod tests {
             Words "site:"
             Words "title:"
             Words "a:b""#]],
+        );
+        check(
+            "19\" rack 5'10\"",
+            expect![[r#"
+            Words "19"
+            Phrase " rack 5'10""#]],
+        );
+        check(
+            "-צה\"ל \"דו\"ח שנתי\" ארה”ב",
+            expect![[r#"
+            not Words "צה\"ל"
+            Phrase "דו\"ח שנתי"
+            Words "ארה”ב""#]],
         );
         check("\"never closed", expect![[r#"Phrase "never closed""#]]);
         check("\"\" \u{0}\u{7} **", expect![[r#"Words "**""#]]);

@@ -56,12 +56,16 @@ pub(crate) struct QueryPlan {
     pub(crate) unknown: Vec<String>,
     /// True if the query has exactly two distinctive words (words that are not common).
     pub(crate) is_pair: bool,
+    /// True if the query has several words, and a page with some of them may match.
+    pub(crate) has_choice: bool,
 }
 
-/// How strictly a page must match the query: with most of its words, with one of two, or with any
-/// word.
+/// How strictly a page must match the query: with all or most of its words, with one of two, or
+/// with any word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchStrictness {
+    /// The page has all words of the query.
+    All,
     /// The page has most words of the query.
     Most,
     /// The page has at least one word of a query with two words. Pages with both words come first.
@@ -232,6 +236,13 @@ impl QueryPlanner<'_> {
             && words
                 .iter()
                 .all(|word| !word.is_in_phrase && word.run.is_empty());
+        let has_choice = match fit {
+            MatchStrictness::All => false,
+            MatchStrictness::Most => words.len() > 2,
+            MatchStrictness::Relaxed | MatchStrictness::Any | MatchStrictness::Apart => {
+                words.len() > 1
+            }
+        };
         clauses.extend(self.look_up_words(&words, fit));
         clauses.extend(self.look_up_neighbours(&words));
         self.restrict_to_sites(query, &mut clauses);
@@ -241,6 +252,7 @@ impl QueryPlanner<'_> {
             did_you_mean: self.suggestion(query, &suggested),
             unknown,
             is_pair,
+            has_choice,
         })
     }
 

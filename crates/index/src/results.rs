@@ -22,8 +22,8 @@ pub struct SearchResults {
     /// no page has any word of the query, all its words are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// True if the results include pages with only one of the query's two words, because few or no
-    /// pages have both.
+    /// True if the results include pages with only some of the query's words, because few or no
+    /// pages have all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_words: bool,
     /// The number of matching pages by folder, language, version and type, if requested.
@@ -40,7 +40,7 @@ impl SearchResults {
         let words = words.join(", ");
         match (words.is_empty(), self.total) {
             (true, _) if self.lacks_words => {
-                Some("Few pages have both words: pages with one of them follow.".to_owned())
+                Some("Few pages have all words: pages with some of them follow.".to_owned())
             }
             (true, _) => None,
             (false, 0) => Some(format!("No page has {words}.")),

@@ -14,7 +14,7 @@ use crate::page_tokenizer::TOKENIZER;
 use crate::tantivy_directory::check_files;
 
 /// The number of the index format. An index of another format is rebuilt from the archive.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The file with the format number of the index. It is written before all other files.
 pub(crate) const FORMAT_FILE: &str = "format.json";

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
 use crate::words::{Stemmer, WordRelation, words};
@@ -41,8 +42,8 @@ impl SearchRules {
     ///
     /// # Errors
     /// A message: invalid TOML or an unknown key (with line and column), a synonym that is
-    /// not one word, a pin without queries, a query without words or with two pins, or more than
-    /// 10,000 words or queries.
+    /// not one word, a pin without queries or without a full URL, a query without words or with two
+    /// pins, or more than 10,000 words or queries.
     pub fn parse(text: &str) -> Result<SearchRules, String> {
         let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut rules = SearchRules::default();
@@ -70,6 +71,10 @@ impl SearchRules {
             if pin.queries.is_empty() {
                 return Err(format!("the pin of `{}` has no queries", pin.url));
             }
+            let url = canonicalize(None, &pin.url).map_err(|_| {
+                let example = "https://www.example.org/visit";
+                format!("`{}` is not a full URL, such as {example}", pin.url)
+            })?;
             for query in &pin.queries {
                 let key = key(query);
                 if key.is_empty() {
@@ -78,10 +83,9 @@ impl SearchRules {
                         pin.url
                     ));
                 }
-                if let Some(other) = rules.pins.insert(key, pin.url.clone()) {
+                if let Some(other) = rules.pins.insert(key, url.to_string()) {
                     return Err(format!(
-                        "`{query}` is pinned twice: to `{other}` and to `{}`",
-                        pin.url
+                        "`{query}` is pinned twice: to `{other}` and to `{url}`"
                     ));
                 }
             }
@@ -104,6 +108,11 @@ impl SearchRules {
     /// Returns a map from the words of queries to pinned URLs.
     pub(crate) fn all_pins(&self) -> &HashMap<String, String> {
         &self.pins
+    }
+
+    /// Returns the URLs of all pins, which may be replaced.
+    pub(crate) fn pinned_urls(&mut self) -> impl Iterator<Item = &mut String> {
+        self.pins.values_mut()
     }
 
     /// Returns the URL pinned to a query.
@@ -154,12 +163,16 @@ mod tests {
                 "the pin of `x` has no queries",
             ),
             (
-                "[[pins]]\nqueries = ['?']\nurl = 'x'",
+                "[[pins]]\nqueries = ['?']\nurl = 'http://x'",
                 "has a query without words: `?`",
             ),
             (
-                "[[pins]]\nqueries = ['A', 'a']\nurl = 'x'",
-                "`a` is pinned twice: to `x` and to `x`",
+                "[[pins]]\nqueries = ['A', 'a']\nurl = 'http://x'",
+                "`a` is pinned twice: to `http://x/` and to `http://x/`",
+            ),
+            (
+                "[[pins]]\nqueries = ['a']\nurl = '/visit'",
+                "`/visit` is not a full URL, such as",
             ),
             ("synonym = []", "unknown field `synonym`"),
             ("synonyms = [", "line 1, column"),

@@ -8,6 +8,7 @@
 
 mod ascii_word_boundaries;
 mod identifier_parts;
+mod joined_segments;
 mod stem;
 mod word_cache;
 mod word_folding;
@@ -18,6 +19,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
+use joined_segments::are_joined;
+pub(crate) use joined_segments::is_hebrew_letter;
 
 #[cfg(test)]
 pub(crate) use stem::PANICKING_WORD;
@@ -252,6 +255,9 @@ impl<'t> WordIterator<'t> {
         let mut ideographs: Option<Range<usize>> = None;
         for end in segmenter.segment_str(line) {
             let range = begin..start + end;
+            if are_joined(&self.text[range.clone()], &line[end..]) {
+                continue;
+            }
             begin = start + end;
             let piece = &self.text[range.clone()];
             // The segmenter's own test for words misses words that end with a mark (Devanagari,
@@ -454,6 +460,20 @@ mod tests {
             ]],
         );
         check("en", "C++ and C#, a+b", expect!["0c++ 1and 2c# 3a 4b"]);
+    }
+
+    #[test]
+    fn formulas_and_hebrew_abbreviations_are_words() {
+        check("en", "CO₂, C₆H₁₂O₆", expect!["0co2 1c6h12o6"]);
+        check("en", "10 km² m³ µm²x", expect!["010 1km2 2m3 3μm2 4x"]);
+        // After a longer word, a raised digit refers to a footnote.
+        check(
+            "en",
+            "lamps² ¹⁴C x₁₂",
+            expect!["0lamps~lamp 12 21 34 4c 5x12"],
+        );
+        check("he", "צה\"ל דו״ח ארה”ב", expect![[r#"0צה"ל 1דו"ח 2ארה"ב"#]]);
+        check("en", "19\" rack \"a\"b", expect!["019 1rack 2a 3b"]);
     }
 
     #[test]

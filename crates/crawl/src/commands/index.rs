@@ -39,6 +39,16 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
             done.canonical_elsewhere
         )
     ));
+    let stored = stored_settings(&args.dir);
+    if args.index_types.is_some()
+        && document_rules(&stored, args.index_types.as_ref()).ok()
+            != document_rules(&stored, None).ok()
+    {
+        note(
+            "the next run of the crawl indexes the types in crawl.toml again; pass --index-types \
+             to that run too",
+        );
+    }
     Ok(FINISHED)
 }
 

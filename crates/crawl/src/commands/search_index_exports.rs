@@ -36,6 +36,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     }
     let rules = search_index_opener::rules(args.search_rules.as_deref())?;
     let index = search_index_opener::open(&args.dir)?;
+    let rules = search_index_opener::resolve_pins(&index, rules, &args.dir)?;
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {

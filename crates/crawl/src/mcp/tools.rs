@@ -111,8 +111,9 @@ pub(super) fn all() -> Vec<Tool> {
         tool(
             "search",
             "Find pages",
-            "Find pages of the crawl by their words. All words must match; \"quoted words\" match \
-             as a phrase, -word excludes pages, site:example.org/docs searches only that folder.",
+            "Find pages of the crawl by their words. Pages with all words come first; \
+             `lacks_words` is true if few or no pages have all of them. \"quoted words\" match as \
+             a phrase, -word excludes pages, site:example.org/docs searches only that folder.",
             &json!({
                 "query": {"type": "string", "description": "The words"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS,

@@ -75,7 +75,8 @@ async fn page(
 /// Truncates the page's text to what the page allows to be shown (`nosnippet`, `max-snippet`). If
 /// the page has such a limit, its headings and the texts of its links are omitted too, because both
 /// are parts of its text.
-fn shown(page: IndexedPage) -> IndexedPage {
+fn shown(mut page: IndexedPage) -> IndexedPage {
+    page.withheld.clear();
     let Some(max_chars) = page.max_snippet else {
         return page;
     };

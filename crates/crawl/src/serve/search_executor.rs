@@ -44,6 +44,10 @@ impl SearchExecutor {
     pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<SearchExecutor, CommandError> {
         let rules = search_index_opener::rules(rules)?;
         let index = search_index_opener::open_if_any(dir)?;
+        if let Some(index) = &index {
+            // Pages may be indexed later, so each search resolves the pins again.
+            search_index_opener::resolve_pins(index, rules.clone(), dir)?;
+        }
         let index = index.map(|index| Arc::new(index.with_rules(rules.clone())));
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(SearchExecutor {

@@ -15,24 +15,28 @@ use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
 
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.
-const LEFT_OUT: [(&str, &str); 5] = [
+const LEFT_OUT: [(&str, [&str; 2], &str); 5] = [
     (
         "sitemap_limit",
-        "sitemap URLs over the limit of --max-sitemap-urls",
+        ["sitemap URL", "sitemap URLs"],
+        "over the limit of --max-sitemap-urls",
     ),
     (
         "sitemap_elsewhere",
-        "sitemaps on other hosts listed in robots.txt; add a host with --host HOST",
+        ["sitemap", "sitemaps"],
+        "on other hosts listed in robots.txt; add a host with --host HOST",
     ),
-    ("secret", "links that contain a secret of [site]"),
+    ("secret", ["link", "links"], "with a secret of [site]"),
     (
         "built_by_scripts",
-        "pages whose text scripts seem to build; read them with --render auto",
+        ["page", "pages"],
+        "whose text scripts seem to build; read with --render auto",
     ),
     (
         "rendering_skipped",
-        "pages whose text scripts seem to build, not rendered since similar pages showed no more; \
-         render them with --render on",
+        ["page", "pages"],
+        "whose text scripts seem to build, not rendered since similar pages showed no more; render \
+         with --render on",
     ),
 ];
 
@@ -81,9 +85,12 @@ pub(crate) fn closing(
         line("round", round(summary));
     }
     line("excluded", excluded(report));
-    for (why, words) in LEFT_OUT {
+    for (why, [one, many], words) in LEFT_OUT {
         if let Some(count) = summary.unusable.get(why) {
-            line("left out", format!("{} {words}", grouped(*count)));
+            line(
+                "left out",
+                format!("{} {words}", counted(*count, one, many)),
+            );
         }
     }
     if !report.pages.unrendered.is_empty() {
@@ -450,6 +457,7 @@ mod tests {
         );
         let mut left_out = summary(EndReason::Finished);
         left_out.unusable = BTreeMap::from([
+            ("built_by_scripts", 1),
             ("sitemap_limit", 1_250_000),
             ("mailto", 3),
             ("rendering_skipped", 17),
@@ -460,9 +468,10 @@ mod tests {
         counts.pages.unrendered = BTreeMap::from(unrendered);
         let text = closing(&left_out, &counts, "crawl", ConfigTrustStatus::Yes);
         for line in [
+            "1 page whose text scripts seem to build; read with --render auto",
             "1,250,000 sitemap URLs over the limit of --max-sitemap-urls",
             "17 pages whose text scripts seem to build, not rendered since similar pages showed no \
-             more; render them with --render on",
+             more; render with --render on",
             "3 pages read as sent, because rendering failed (browser missing 2, render timeout 1)",
         ] {
             assert!(text.contains(&format!("\n  left out: {line}\n")), "{text}");

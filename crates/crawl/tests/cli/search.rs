@@ -239,7 +239,7 @@ fn a_failed_search_gives_its_reason() {
     let refused = cmd.run(&["search", "c", "tea"]);
     expect_test::expect![[r#"
         3
-        error: the search index in c/index is of format 0, and this program reads 4
+        error: the search index in c/index is of format 0, and this program reads 5
         hint: rebuild it from the archive with `crawl index c`"#]]
     .assert_eq(&refused.refusal(&dir));
     assert_eq!(cmd.run(&["index", "c"]).code, 0);

@@ -61,7 +61,7 @@ fn an_index_that_can_t_be_read_is_refused() {
         &["."],
         expect![[r#"
             3
-            error: the search index in ./index is of format 9, and this program reads 4
+            error: the search index in ./index is of format 9, and this program reads 5
             hint: rebuild it from the archive with `crawl index .`
         "#]],
     );

@@ -21,6 +21,7 @@ use crate::head_end::HeadTracker;
 use crate::html::element_name::{self, ElementName, is_void};
 use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
 use crate::html::tokenizer::{Tag, TextBetweenTags};
+use std::ops::Range;
 
 /// A consumer that collects the content of a page. It can share its pass over the page with other
 /// consumers.
@@ -31,6 +32,8 @@ pub(crate) struct ContentReader {
     json_ld: JsonLdReader,
     title: Option<CollapsedTextBuilder>,
     flow: BlockBuilder,
+    /// The ranges of `flow.text` that snippets must not contain, in order.
+    withheld: Vec<Range<usize>>,
     regions: RegionTracker,
     spans: OpenInlineElements,
     /// The kind of the next text: text of the page, a title, a script or the like.
@@ -71,6 +74,7 @@ impl ContentReader {
             json_ld: JsonLdReader::new(limits),
             title: None,
             flow: BlockBuilder::new(limits),
+            withheld: Vec::new(),
             regions: RegionTracker::new(limits),
             spans: OpenInlineElements::default(),
             raw: Raw::No,
@@ -126,6 +130,7 @@ impl ContentReader {
             json_ld: self.json_ld.items,
             blocks: blocks.collect(),
             oddities: Vec::new(),
+            withheld: self.withheld,
             text,
         };
         content.language.detected = detect_in(&content, &self.limits);
@@ -150,7 +155,13 @@ impl ContentReader {
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
         let last = last.filter(|_| self.removed_marks == RemovedHeadingControlKind::Words)?;
-        Some(&self.flow.text[last.start..last.end])
+        let withheld = self.withheld.last();
+        let is_withheld = withheld.is_some_and(|range| range.start == last.start);
+        Some(if is_withheld {
+            ""
+        } else {
+            &self.flow.text[last.start..last.end]
+        })
     }
 
     /// Returns the open `ruby` element, if there is one.
@@ -181,6 +192,11 @@ impl ContentReader {
     /// script.
     pub(super) fn wants_page_text(&self, at: TagContext) -> bool {
         matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
+    }
+
+    /// Returns whether snippets must not contain the current text (`data-nosnippet`).
+    pub(super) fn is_withheld(&self) -> bool {
+        self.regions.is_withheld() || self.spans.is_withheld()
     }
 
     /// Returns the kind of text that is being read in a `noscript`.
@@ -232,7 +248,7 @@ impl ContentReader {
             self.regions
                 .start(tag.name, part, traits, offset, &mut self.oddities);
         } else if traits.hidden && !is_void(tag.name) {
-            self.spans.hide(tag.name, self.regions.depth());
+            self.spans.start(tag.name, true, self.regions.depth());
         }
         let level = match part {
             ElementRole::Heading(level) => Some(level),
@@ -281,11 +297,10 @@ impl ContentReader {
             tag.name,
             element_name::ANNOTATION | element_name::ANNOTATION_XML
         );
-        if (traits.hidden || is_annotation) && !is_void(tag.name) {
-            self.spans.hide(tag.name, self.regions.depth());
-        } else {
-            self.spans.open_again(tag.name);
-        }
+        let is_hidden = (traits.hidden || is_annotation) && !is_void(tag.name);
+        let depth = self.regions.depth();
+        self.spans.start(tag.name, is_hidden, depth);
+        self.spans.withhold(tag.name, traits.nosnippet, depth);
         let is_apart = match tag.name {
             // A `wbr` only allows a line break, so the letters around it are one word.
             element_name::WBR => false,
@@ -367,6 +382,7 @@ impl ContentReader {
         let ended = self
             .flow
             .end_block(kind, region, &mut id, &mut self.oddities, offset);
+        self.settle_withheld(kind);
         if ended
             && kind.level().is_some()
             && let Some(heading) = self.flow.blocks.last()
@@ -386,6 +402,28 @@ impl ContentReader {
                 .or(self.near_id.take()),
         };
         self.spans.after_break = false;
+    }
+
+    /// Adapts the withheld ranges of the last block to its final text. Removals within headings and
+    /// code move the text, so such a block is withheld as a whole.
+    fn settle_withheld(&mut self, kind: BlockKind) {
+        let Some(block) = self.flow.blocks.last() else {
+            return self.withheld.clear();
+        };
+        let first = self
+            .withheld
+            .partition_point(|range| range.start < block.start);
+        if kind == BlockKind::Code || kind.level().is_some() {
+            if first < self.withheld.len() {
+                self.withheld.truncate(first);
+                self.withheld.push(block.start..block.end);
+            }
+            return;
+        }
+        for range in &mut self.withheld[first..] {
+            range.end = range.end.min(block.end);
+        }
+        self.withheld.retain(|range| !range.is_empty());
     }
 
     /// Appends the pending ruby readings to the current block. Not called at the end of a heading:
@@ -521,7 +559,7 @@ impl TagConsumer for ContentReader {
                 self.end_block(at.offset);
                 if part.is_container() {
                     self.regions.end(tag.name, part);
-                    self.spans.end_hidden_above(self.regions.depth());
+                    self.spans.end_above(self.regions.depth());
                 }
             }
         }
@@ -561,11 +599,14 @@ impl ContentReader {
         }
         let exact = self.regions.kind() == BlockKind::Code && self.heading.is_none();
         let in_link = self.spans.in_link;
+        let is_withheld = self.is_withheld();
         let base;
         let text = match &mut self.spans.ruby {
             None => text,
             Some(ruby) => match ruby.part() {
                 RubyPart::Parenthesis => return,
+                // The readings of a block are appended to it, out of the withheld element.
+                RubyPart::Reading if is_withheld => return,
                 RubyPart::Reading => return ruby.read(text, self.limits.text_bytes),
                 RubyPart::Base => {
                     base = ruby.add_base(text);
@@ -573,8 +614,16 @@ impl ContentReader {
                 }
             },
         };
+        let start = self.flow.text.len();
         self.flow
             .push(text, in_link, exact, offset, &mut self.oddities);
+        let end = self.flow.text.len();
+        if is_withheld && start < end {
+            match self.withheld.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => self.withheld.push(start..end),
+            }
+        }
     }
 }
 

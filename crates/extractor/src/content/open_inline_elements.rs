@@ -26,7 +26,9 @@ pub(super) struct OpenInlineElements {
     pub(super) ruby: Option<OpenRubyElement>,
     /// Ruby readings to append to the current block.
     pub(super) readings: String,
-    hidden: Option<Hidden>,
+    hidden: Option<MarkedElement>,
+    /// The element whose text snippets must not contain.
+    withheld: Option<MarkedElement>,
 }
 
 /// The kind of text in a `noscript`. A browser with scripts enabled saves the markup in a
@@ -64,14 +66,28 @@ impl NoscriptTextKind {
     }
 }
 
-/// A hidden element that is not a container. (`RegionTracker` tracks hidden containers.)
+/// A hidden or withheld element that is not a container. (`RegionTracker` tracks containers.)
 #[derive(Debug)]
-struct Hidden {
+struct MarkedElement {
     name: ElementName,
-    /// Number of open elements with this name, including the hidden one.
+    /// Number of open elements with this name, including the marked one.
     open: u32,
     /// Number of containers around the element.
     depth: usize,
+}
+
+/// Processes the start of an element within `depth` open containers. The element is marked if
+/// `starts` is true. Counts an element within the marked one if both have the same name: the marked
+/// element ends only after as many end tags.
+fn start_in(marked: &mut Option<MarkedElement>, starts: bool, name: ElementName, depth: usize) {
+    match marked {
+        None if starts => {
+            let open = 1;
+            *marked = Some(MarkedElement { name, open, depth });
+        }
+        Some(marked) if marked.name == name => marked.open = marked.open.saturating_add(1),
+        _ => {}
+    }
 }
 
 /// The text so far of an element that contains a date.
@@ -114,34 +130,28 @@ impl OpenInlineElements {
         self.hidden.is_some()
     }
 
-    /// Processes the start of a hidden element within `depth` open containers.
-    pub(super) fn hide(&mut self, name: ElementName, depth: usize) {
-        match &mut self.hidden {
-            None => {
-                self.hidden = Some(Hidden {
-                    name,
-                    open: 1,
-                    depth,
-                });
-            }
-            Some(_) => self.open_again(name),
-        }
+    /// Returns whether snippets must not contain the current text.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.withheld.is_some()
     }
 
-    /// Counts the start of an element within a hidden element, if both have the same name. The
-    /// hidden element ends only after as many end tags.
-    pub(super) fn open_again(&mut self, name: ElementName) {
-        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
-            hidden.open = hidden.open.saturating_add(1);
-        }
+    /// Processes the start of an element within `depth` open containers.
+    pub(super) fn start(&mut self, name: ElementName, is_hidden: bool, depth: usize) {
+        start_in(&mut self.hidden, is_hidden, name, depth);
+    }
+
+    /// Processes the start of an element within `depth` open containers, whose text snippets must
+    /// not contain if `is_withheld` is true.
+    pub(super) fn withhold(&mut self, name: ElementName, is_withheld: bool, depth: usize) {
+        start_in(&mut self.withheld, is_withheld, name, depth);
     }
 
     /// Processes the end tag of an inline element.
     pub(super) fn end(&mut self, name: ElementName) {
-        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
-            hidden.open -= 1;
-            if hidden.open == 0 {
-                self.hidden = None;
+        for marked in [&mut self.hidden, &mut self.withheld] {
+            if let Some(element) = marked.as_mut().filter(|element| element.name == name) {
+                element.open -= 1;
+                marked.take_if(|element| element.open == 0);
             }
         }
     }
@@ -149,7 +159,7 @@ impl OpenInlineElements {
     /// Processes the start of a block. The block ends a hidden `p` or heading, whose end tag may be
     /// missing, but not a hidden `span` around the block.
     pub(super) fn end_hidden_at_block(&mut self, block: ElementName) {
-        let ends = |hidden: &mut Hidden| {
+        let ends = |hidden: &mut MarkedElement| {
             matches!(
                 hidden.name,
                 element_name::P
@@ -169,10 +179,12 @@ impl OpenInlineElements {
         self.hidden.take_if(ends);
     }
 
-    /// Ends the hidden element if a container around it was closed. `depth` is the number of
+    /// Ends each marked element if a container around it was closed. `depth` is the number of
     /// containers that are still open.
-    pub(super) fn end_hidden_above(&mut self, depth: usize) {
-        self.hidden.take_if(|hidden| hidden.depth > depth);
+    pub(super) fn end_above(&mut self, depth: usize) {
+        for marked in [&mut self.hidden, &mut self.withheld] {
+            marked.take_if(|element| element.depth > depth);
+        }
     }
 
     /// Processes the start of an element in a drawing or formula. Titles and descriptions of
@@ -191,10 +203,8 @@ impl OpenInlineElements {
         if tag.self_closing {
             return;
         }
-        if is_unseen || RoleHints::of(tag).hidden {
-            self.hide(tag.name, depth);
-        } else {
-            self.open_again(tag.name);
-        }
+        let is_hidden = is_unseen || RoleHints::of(tag).hidden;
+        self.start(tag.name, is_hidden, depth);
+        self.withhold(tag.name, false, depth);
     }
 }

@@ -1,5 +1,6 @@
 //! The result of reading the content of a page.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::content_limits::ContentOddity;
@@ -43,6 +44,9 @@ pub struct PageContent {
     pub blocks: Vec<Block>,
     /// Defects and omissions, each kind once.
     pub oddities: Vec<ContentOddity>,
+    /// The byte ranges of [`PageContent::visible_text`] that snippets must not contain
+    /// (`data-nosnippet`), in order.
+    pub withheld: Vec<Range<usize>>,
     pub(super) text: String,
 }
 
@@ -134,6 +138,36 @@ impl PageContent {
     #[must_use]
     pub fn text_of(&self, block: &Block) -> &str {
         self.text.get(block.range.clone()).unwrap_or_default()
+    }
+
+    /// Returns the text of a block without the parts that snippets must not contain.
+    #[must_use]
+    pub fn quotable_text_of(&self, block: &Block) -> Cow<'_, str> {
+        let mut withheld = self.withheld_in(block).peekable();
+        if withheld.peek().is_none() {
+            return Cow::Borrowed(self.text_of(block));
+        }
+        let mut quotable = String::new();
+        let mut from = block.range.start;
+        for range in withheld {
+            quotable.push_str(self.text.get(from..range.start).unwrap_or_default());
+            from = range.end;
+        }
+        quotable.push_str(self.text.get(from..block.range.end).unwrap_or_default());
+        Cow::Owned(quotable.trim().to_owned())
+    }
+
+    /// Returns the parts of a block that snippets must not contain.
+    pub fn withheld_text_of(&self, block: &Block) -> impl Iterator<Item = &str> {
+        let text = |range| self.text.get(range).unwrap_or_default();
+        self.withheld_in(block).map(text)
+    }
+
+    fn withheld_in(&self, block: &Block) -> impl Iterator<Item = Range<usize>> {
+        let Range { start, end } = block.range;
+        let first = self.withheld.partition_point(|range| range.end <= start);
+        let ranges = self.withheld[first..].iter().cloned();
+        ranges.take_while(move |range| range.start < end)
     }
 
     /// Returns all text that a person sees, with a line feed between blocks.

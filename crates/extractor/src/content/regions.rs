@@ -33,6 +33,8 @@ struct Open {
     /// The kind of text in the element.
     kind: BlockKind,
     hidden: bool,
+    /// Whether snippets must not contain the element's text.
+    is_withheld: bool,
     /// Whether the element is in a `main` or `article`.
     within: bool,
     /// If only the element's id marks it as surroundings: the letters of the id, and how clearly
@@ -83,6 +85,11 @@ impl RegionTracker {
         self.open.last().is_some_and(|open| open.hidden)
     }
 
+    /// Returns whether snippets must not contain the current text.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.open.last().is_some_and(|open| open.is_withheld)
+    }
+
     /// Returns whether the current text is in a `main` or `article`, and its region isn't marked as
     /// surroundings.
     pub(super) fn is_favoured(&self) -> bool {
@@ -112,6 +119,7 @@ impl RegionTracker {
         let around = self.open.last();
         let within = around.is_some_and(|open| open.within);
         let hidden = traits.hidden || around.is_some_and(|open| open.hidden);
+        let is_withheld = traits.nosnippet || around.is_some_and(|open| open.is_withheld);
         let (surround, favour) = judge(part, traits, within);
         let kind = kind_in(part, self.kind());
         let region = match part.is_region() || surround > SurroundingsHint::No {
@@ -142,6 +150,7 @@ impl RegionTracker {
             region,
             kind,
             hidden,
+            is_withheld,
             within: within
                 || matches!(
                     favour,

@@ -17,6 +17,8 @@ pub(super) struct RoleHints<'a> {
     pub(super) itemprop: Option<&'a str>,
     pub(super) level: Option<&'a str>,
     pub(super) hidden: bool,
+    /// Whether snippets must not contain the element's text (`data-nosnippet`).
+    pub(super) nosnippet: bool,
 }
 
 impl<'a> RoleHints<'a> {
@@ -31,6 +33,11 @@ impl<'a> RoleHints<'a> {
             level: get("aria-level"),
             hidden: is_hidden(tag)
                 || get("class").is_some_and(|class| holds_line_numbers(tag.name, class)),
+            // Search engines respect the attribute only on these elements.
+            nosnippet: matches!(
+                tag.name,
+                element_name::DIV | element_name::SECTION | element_name::SPAN
+            ) && get("data-nosnippet").is_some(),
         }
     }
 

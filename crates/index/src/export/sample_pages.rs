@@ -15,6 +15,7 @@ pub(super) fn full() -> IndexedPage {
         title: "Green tea".into(),
         headings: vec![heading(1, "Tea", 11), heading(2, "Cups", 26)],
         text: "Welcome to.\nTea\nBoil water.\nCups\nWash them.".into(),
+        withheld: "Members only".into(),
         beside: "Tea House, Street 1".into(),
         description: "How to make it".into(),
         keywords: vec!["tea".into(), "green".into()],

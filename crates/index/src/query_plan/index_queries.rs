@@ -40,7 +40,7 @@ impl QueryPlanner<'_> {
         let distinctive = free.clone().filter(|word| is_distinctive(word)).count();
         let least = match (fit, distinctive) {
             (MatchStrictness::Any | MatchStrictness::Apart | MatchStrictness::Relaxed, _) => 1,
-            (MatchStrictness::Most, n @ 0..=2) => n,
+            (MatchStrictness::All, n) | (MatchStrictness::Most, n @ 0..=2) => n,
             (MatchStrictness::Most, n) => (n * 3).div_ceil(5),
         };
         let texts = &self.fields.texts;
@@ -69,10 +69,10 @@ impl QueryPlanner<'_> {
             text_alone: WEIGHTS.text_alone,
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
-            least_part: match runs.len() + free.count() {
+            least_part: match (fit, runs.len() + free.count()) {
                 // In a query of two words, both matter. So a page with only one word doesn't match,
                 // even if that is the rarer one.
-                0..=2 => f32::INFINITY,
+                (MatchStrictness::All, _) | (_, 0..=2) => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
             title: texts.title,
@@ -267,7 +267,8 @@ fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
     fit: MatchStrictness,
 ) -> Vec<(Occur, Box<dyn Lookup>)> {
-    if matches!(fit, MatchStrictness::Most | MatchStrictness::Relaxed) || clauses.len() < 2 {
+    let is_any = matches!(fit, MatchStrictness::Any | MatchStrictness::Apart);
+    if !is_any || clauses.len() < 2 {
         return clauses;
     }
     let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();

@@ -23,6 +23,8 @@ const styleSheet = () => {
 /** A host with a shadow tree in the search's style, light or dark as requested or as its page. */
 const shadowHost = (theme) => {
   const host = document.createElement("div");
+  // The texts of the box are English, whatever the language of its page.
+  host.lang = "en";
   const root = host.attachShadow({ mode: "open" });
   // Also works if the page forbids inline styles.
   root.adoptedStyleSheets = [styleSheet()];

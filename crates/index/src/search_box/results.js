@@ -120,7 +120,7 @@ const leftOutOf = (answer) => {
     const words = answer.unknown.map(harmless).join(", ");
     return answer.total ? `No page has ${words}: left out.` : `No page has ${words}.`;
   }
-  return answer.lacks_words ? "Few pages have both words: pages with one of them follow." : null;
+  return answer.lacks_words ? "Few pages have all words: pages with some of them follow." : null;
 };
 
 /**

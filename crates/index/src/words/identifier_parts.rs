@@ -31,7 +31,16 @@ pub(super) fn parts(word: &str) -> Vec<Range<usize>> {
 fn is_joint(c: char) -> bool {
     matches!(
         c,
-        '.' | '_' | '\'' | '\u{2019}' | ':' | ',' | '\u{B7}' | '\u{66B}' | '\u{66C}' | '\u{FF0E}'
+        '.' | '_'
+            | '\''
+            | '\u{2019}'
+            | ':'
+            | ','
+            | '\u{B7}'
+            | '\u{5F3}'
+            | '\u{66B}'
+            | '\u{66C}'
+            | '\u{FF0E}'
     )
 }
 

@@ -42,7 +42,12 @@ pub(super) fn fold(lower: &str) -> String {
             'ł' => plain.push('l'),
             'ı' => plain.push('i'),
             'þ' => plain.push_str("th"),
-            '\u{2019}' => plain.push('\''),
+            '\u{2019}' | '\u{5F3}' => plain.push('\''),
+            // Quotation marks within a Hebrew abbreviation, and the gershayim that they stand for.
+            '\u{5F4}' | '\u{201C}' | '\u{201D}' => plain.push('"'),
+            // The Persian keheh and yeh, and the alef maksura, which many writers take for a yeh.
+            '\u{6A9}' => plain.push('\u{643}'),
+            '\u{6CC}' | '\u{649}' => plain.push('\u{64A}'),
             c => match ascii_digit(c) {
                 Some(digit) => plain.push(digit),
                 None => plain.extend(c.to_lowercase()),
@@ -95,6 +100,10 @@ mod tests {
         check("أحمد", "احمد");
         check("ܫܠܳܡܳܐ", "ܫܠܡܐ");
         check("Ёлка", "елка");
+        check("کتابی", "كتابي");
+        check("مصطفى", "مصطفي");
+        check("צה״ל", "צה\"ל");
+        check("ג׳ירפה", "ג'ירפה");
         // Vowel signs are essential in their script, so they stay.
         check("नमस्ते", "नमस्ते");
     }

@@ -62,6 +62,49 @@ fn noindex_of_all_ages() {
 }
 
 #[test]
+fn text_that_snippets_must_not_contain_is_only_withheld() {
+    let html = "<title>Lamps</title><main><h1>Lamps</h1>\
+        <p>Price: <span data-nosnippet>4711 <span>euros</span> net</span> per lamp.</p>\
+        <div data-nosnippet=false><h2 id=x>Secret</h2><p>Hidden <a href=/deal>deal</a></p></div>\
+        <h2><a href=#o>#</a> Old <span data-nosnippet>deal</span></h2>\
+        <section data-nosnippet><pre>\n\ncode 1</pre></section>\
+        <p data-nosnippet>Shown, as <b data-nosnippet>search</b> engines do.</p>\
+        <p>Lamps <a href=/shops>in shops</a> are public.</p></main>";
+    let page = judged(html, &[], None).unwrap();
+    expect![[r#"
+        Lamps
+        Price: per lamp.
+        Shown, as search engines do.
+        Lamps in shops are public."#]]
+    .assert_eq(&page.text);
+    expect![[r#"
+        4711 euros net
+        Secret
+        Hidden deal
+        Old deal
+        code 1"#]]
+    .assert_eq(&page.withheld);
+    let headings: Vec<_> = page.headings.iter().map(|heading| &heading.text).collect();
+    assert_eq!(headings, ["Lamps"]);
+    let links: Vec<_> = page.links.iter().map(|link| link.text.as_str()).collect();
+    assert_eq!(links, ["", "in shops"]);
+    // A page may consist of such text.
+    let page = judged("<body><div data-nosnippet>Tea</div>", &[], None).unwrap();
+    assert_eq!((page.text.as_str(), page.withheld.as_str()), ("", "Tea"));
+}
+
+#[test]
+fn a_repeated_id_leads_to_the_first_heading_only() {
+    let html = "<main><h1 id=a>One</h1><p>Tea</p><h2 id=a>Two</h2><p>Tea</p></main>";
+    let headings = judged(html, &[], None).unwrap().headings;
+    let ids: Vec<_> = headings
+        .iter()
+        .map(|heading| heading.id.as_deref())
+        .collect();
+    assert_eq!(ids, [Some("a"), None]);
+}
+
+#[test]
 fn pages_whose_time_is_over() {
     let at = |time: &str| format!("<meta name=robots content='unavailable_after: {time}'><p>Tea");
     refused(

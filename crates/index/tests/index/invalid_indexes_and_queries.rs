@@ -27,7 +27,7 @@ fn directories_without_an_index() {
     check_open(|_| {}, expect!["DIR holds no search index"]);
     check_open(
         |dir| fs::write(dir.join("format.json"), r#"{"format":0}"#).unwrap(),
-        expect!["the search index in DIR is of format 0, and this program reads 4"],
+        expect!["the search index in DIR is of format 0, and this program reads 5"],
     );
     check_open(
         |dir| fs::write(dir.join("format.json"), r#"{"form"#).unwrap(),
@@ -36,7 +36,7 @@ fn directories_without_an_index() {
         ],
     );
     check_open(
-        |dir| fs::write(dir.join("format.json"), r#"{"format":4}"#).unwrap(),
+        |dir| fs::write(dir.join("format.json"), r#"{"format":5}"#).unwrap(),
         expect!["DIR holds no search index"],
     );
 }

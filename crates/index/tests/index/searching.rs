@@ -951,6 +951,44 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
 }
 
 #[test]
+fn a_pin_finds_its_page_by_other_spellings_of_its_url() {
+    let books = "http://a.example/b%C3%BCcher/";
+    let twin = IndexedPage {
+        gives_way_to: Some(books.to_owned()),
+        ..page("http://a.example/old", "Old", "twin")
+    };
+    let (_dir, index) = indexed(&[
+        page("http://a.example/b%C3%BCcher/", "Books", "shelf"),
+        page("http://a.example/my%20docs", "Docs", "docs"),
+        twin,
+    ]);
+    let mut index = index;
+    for (url, expected) in [
+        (
+            "HTTP://A.example:80/b\u{fc}cher/#top",
+            "http://a.example/b%C3%BCcher/",
+        ),
+        (
+            "http://a.example/b\u{fc}cher",
+            "http://a.example/b%C3%BCcher/",
+        ),
+        ("http://a.example/my docs", "http://a.example/my%20docs"),
+        ("http://a.example/my docs/", "http://a.example/my%20docs"),
+        // The results show the page that replaces the pinned one.
+        ("http://a.example/old", "http://a.example/b%C3%BCcher/"),
+        ("http://a.example/gone", ""),
+    ] {
+        let rules = format!("[[pins]]\nqueries = ['x']\nurl = '{url}'\n");
+        let rules = SearchRules::parse(&rules).unwrap();
+        let (_, missing) = index.resolve_pins(rules.clone()).unwrap();
+        assert_eq!(missing.len(), usize::from(expected.is_empty()), "{url}");
+        index = index.with_rules(rules);
+        let found = search(&index, "x").results;
+        assert_eq!(found.first().map_or("", |hit| &hit.url), expected, "{url}");
+    }
+}
+
+#[test]
 fn each_result_is_on_one_screen_next_to_a_pinned_page() {
     let mut pages: Vec<_> = (0..23)
         .map(|n| {

@@ -149,9 +149,79 @@ fn one_of_two_words_suffices_if_few_pages_have_both() {
     assert_eq!(answer.results[0].url, "http://a.example/both");
     assert_eq!(
         answer.left_out().as_deref(),
-        Some("Few pages have both words: pages with one of them follow.")
+        Some("Few pages have all words: pages with some of them follow.")
     );
     assert!(!search(&index, "kettle number").lacks_words);
+}
+
+#[test]
+fn results_that_lack_words_are_named_for_queries_of_any_length() {
+    let mut texts = vec![String::from("kettle whistle steam")];
+    texts.extend((0..9).map(|n| format!("kettle whistle {n}")));
+    texts.extend((0..30).map(|n| format!("filler{n}")));
+    let page_of = |(n, text): (usize, &String)| {
+        page(&format!("http://a.example/{n}"), &format!("Page {n}"), text)
+    };
+    let pages: Vec<_> = texts.iter().enumerate().map(page_of).collect();
+    let (_dir, index) = indexed(&pages);
+    let answer = search(&index, "kettle whistle steam");
+    assert_eq!((answer.total, answer.lacks_words), (10, true));
+    assert_eq!(answer.results[0].url, "http://a.example/0");
+    let sentence = "Few pages have all words: pages with some of them follow.";
+    assert_eq!(answer.left_out().as_deref(), Some(sentence));
+    // No page has most of the words.
+    assert!(search(&index, "steam filler1 filler2").lacks_words);
+    // All results have all words, or no page has one of them.
+    assert!(!search(&index, "kettle whistle page").lacks_words);
+    let answer = search(&index, "kettle whistle zebra");
+    assert_eq!((answer.lacks_words, answer.unknown.len()), (false, 1));
+}
+
+#[test]
+fn hebrew_abbreviations_formulas_and_arabic_articles_are_found() {
+    let hebrew = IndexedPage {
+        language: Some("he".to_owned()),
+        ..page("http://a.example/he", "דו״ח שנתי", "אתר של צה\"ל ושל ארה”ב")
+    };
+    let arabic = IndexedPage {
+        language: Some("ar".to_owned()),
+        ..page("http://a.example/ar", "الخدمات", "كل المعلومات والشركات")
+    };
+    let formulas = page("http://a.example/co2", "CO₂", "10 km² of H₂O");
+    let (_dir, index) = indexed(&[hebrew, arabic, formulas]);
+    for (query, expected) in [
+        ("צה\"ל", "/he"),
+        ("צה״ל", "/he"),
+        ("צה”ל", "/he"),
+        ("\"דו\"ח שנתי\"", "/he"),
+        ("ארה\"ב", "/he"),
+        ("خدمات", "/ar"),
+        ("معلومات", "/ar"),
+        ("شركات", "/ar"),
+        ("co2", "/co2"),
+        ("CO₂", "/co2"),
+        ("km2", "/co2"),
+        ("H2O", "/co2"),
+    ] {
+        assert_eq!(found(&index, query), expected, "{query}");
+        assert_eq!(search(&index, query).did_you_mean, None, "{query}");
+    }
+}
+
+#[test]
+fn withheld_text_is_found_but_not_shown() {
+    let (_dir, index) = indexed(&[IndexedPage {
+        withheld: "Confidential price".to_owned(),
+        ..page("http://a.example/a", "Lamps", "Public text")
+    }]);
+    let answer = search(&index, "confidential");
+    assert_eq!(answer.total, 1);
+    assert!(
+        !serde_json::to_string(&answer)
+            .unwrap()
+            .contains("onfidential p")
+    );
+    assert_eq!(found(&index, "\"confidential price\""), "/a");
 }
 
 #[test]

@@ -437,7 +437,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         // Pages that can be found under another URL don't count as lost. Two pages that name each
         // other as canonical do.
         let moved: Vec<_> = (0..9)
-            .map(|n| drop(n, "redirect: http://a.example/19"))
+            .map(|n| drop(n, &format!("redirect: http://a.example/{}", 10 + n)))
             .collect();
         let (urls, done) = after(&moved, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (11, 9, 0));
@@ -450,8 +450,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         // A page whose canonical URL leads nowhere stays under its own URL.
         let (urls, done) = after(&crossed[2..], is_pending);
         assert_eq!((urls.len(), done.gave_way), (20, 0));
-        // Many pages may be replaced by an existing canonical page, because nothing is lost.
-        let many: Vec<_> = (0..9).map(|n| named(n, "19")).collect();
+        // Many pages may be replaced by existing canonical pages, because nothing is lost.
+        let many: Vec<_> = (0..9).map(|n| named(n, &(10 + n).to_string())).collect();
         let (urls, done) = after(&many, is_pending);
         assert_eq!((urls.len(), done.gave_way, done.kept.len()), (11, 9, 0));
         // Pages that never existed are not counted.
@@ -470,6 +470,43 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             "{is_pending}"
         );
     }
+}
+
+/// A maintenance page in place of all others, or a template that names the home page as canonical
+/// everywhere, takes no more pages out of the index than other doubtful reasons.
+#[test]
+fn many_pages_do_not_give_way_to_the_same_text() {
+    let url = |name: &str| format!("http://a.example/{name}");
+    let redirect = |n: usize, to: &str| IndexLogEntry::Drop {
+        url: url(&format!("{n:02}")),
+        why: format!("redirect: {}", url(to)),
+    };
+    let put = |name: &str, text: &str| IndexLogEntry::Put(Box::new(page(&url(name), "Tea", text)));
+    let sorry = |n: usize| put(&format!("sorry?from={n}"), "We are back soon");
+    for is_pending in [true, false] {
+        let check = |entries: Vec<IndexLogEntry>, expected: (usize, u64, u64)| {
+            let (urls, done) = after(&entries, is_pending);
+            let kept = done.kept.values().sum::<u64>();
+            let counts = (urls.len(), kept, done.gave_way);
+            assert_eq!(counts, expected, "{is_pending} {:?}", entries[0]);
+        };
+        check((0..9).map(|n| redirect(n, "19")).collect(), (20, 9, 0));
+        check((0..9).map(|n| named(n, "19")).collect(), (20, 9, 0));
+        // A few pages may move to the same page.
+        check((0..4).map(|n| redirect(n, "19")).collect(), (16, 0, 0));
+        // Pages with the same text count as one target.
+        let each = (0..9).flat_map(|n| [sorry(n), redirect(n, &format!("sorry?from={n}"))]);
+        check(each.collect(), (21, 9, 0));
+    }
+    // Nothing is lost if the canonical page has the text of the page.
+    let dir = tempfile::tempdir().unwrap();
+    let variants = (0..20).map(|n| page(&url(&format!("{n:02}")), "Tea", "Tea"));
+    write(dir.path(), &variants.collect::<Vec<_>>());
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    let entries: Vec<_> = (0..9).map(|n| named(n, "19")).collect();
+    let done = writer.reconcile_with(&Listed(&entries), &no_answers, "next", 0, &|| false);
+    let done = done.unwrap().unwrap();
+    assert_eq!((done.gave_way, done.kept.len()), (9, 0));
 }
 
 #[test]

@@ -151,6 +151,7 @@ fn the_index_line_has_the_entry_or_the_reason() {
         line(&["\"yes\""], Some(IndexPresence::Absent)),
         line(&["null"], Some(IndexPresence::Absent)),
         line(&["null"], None),
+        line(&["\"no_page\""], None),
     ];
     let row = r#"{"url":"http://e.example/","reason":"robots","rule":"Disallow: /","line":2,"found_on":null,"round":2,"at":null}"#;
     fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n")).unwrap();

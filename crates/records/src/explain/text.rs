@@ -197,13 +197,22 @@ impl fmt::Display for Explanation {
     }
 }
 
+/// Returns the words for what the last visit decided about the index.
+fn decision_words(decided: &str) -> &str {
+    match decided {
+        "no_page" => "no; not a document of a type in --index-types",
+        "empty" => "no; a page without text",
+        other => other,
+    }
+}
+
 impl Explanation {
     /// Writes whether the page is in the index. Without an index, writes the last decision.
     fn index(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decided = self.indexed.as_deref();
         match &self.index {
             None => match decided {
-                Some(decided) => writeln!(f, "  index: {decided}"),
+                Some(decided) => writeln!(f, "  index: {}", decision_words(decided)),
                 None => Ok(()),
             },
             Some(IndexPresence::Found {
@@ -243,7 +252,7 @@ impl Explanation {
                     f,
                     "  index: no, although its last visit allows it; `crawl index DIR` rebuilds the index"
                 ),
-                Some(why) => writeln!(f, "  index: {why}"),
+                Some(why) => writeln!(f, "  index: {}", decision_words(why)),
                 None => writeln!(f, "  index: no"),
             },
         }

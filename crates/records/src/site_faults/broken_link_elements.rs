@@ -56,6 +56,7 @@ pub(super) fn element_words(link: &Link) -> String {
         LinkElement::Script => "script",
         LinkElement::Link if link.rel.contains(Rel::STYLESHEET) => "style sheet",
         LinkElement::Link if link.rel.contains(Rel::ICON) => "icon",
+        LinkElement::Link => return relation_words(link.rel),
         LinkElement::Style | LinkElement::StyleSheet | LinkElement::Any => "style sheet",
         LinkElement::Frame | LinkElement::Iframe => "frame",
         LinkElement::MetaRefresh => "refresh",
@@ -63,6 +64,17 @@ pub(super) fn element_words(link: &Link) -> String {
         other => return other.to_string(),
     };
     words.to_owned()
+}
+
+/// Returns the name of a `link` element's first link type: `canonical`, `preload` and so on.
+fn relation_words(rel: Rel) -> String {
+    match rel.to_string().split(' ').next() {
+        Some("") | None => "link element".to_owned(),
+        Some("alternate") => "alternate version".to_owned(),
+        Some("preload" | "modulepreload" | "prefetch") => "preloaded resource".to_owned(),
+        Some("canonical") => "canonical URL".to_owned(),
+        Some(name) => format!("rel={name}"),
+    }
 }
 
 #[cfg(test)]
@@ -79,9 +91,12 @@ mod tests {
             &url("/"),
             "text/html",
             "<link rel=stylesheet href=/a.css><script src=/b.js></script><img src=/c.png>\
-             <a href=/d></a><a href=/e>the text</a><link rel=icon href=/f.ico>",
+             <a href=/d></a><a href=/e>the text</a><link rel=icon href=/f.ico><link rel=canonical href=/g>\
+             <link rel=alternate hreflang=fr href=/h><link rel=preload href=/i as=font>",
         );
-        for path in ["/a.css", "/b.js", "/c.png", "/d", "/e", "/f.ico"] {
+        for path in [
+            "/a.css", "/b.js", "/c.png", "/d", "/e", "/f.ico", "/g", "/h", "/i",
+        ] {
             made.row(&url(path), &json!({"status": 404, "via": url("/")}));
         }
         let found = faults(made.finish().path(), &FaultKind::ALL).unwrap();
@@ -94,6 +109,9 @@ mod tests {
             Some("link without text"),
             None,
             Some("icon"),
+            Some("canonical URL"),
+            Some("alternate version"),
+            Some("preloaded resource"),
         ];
         assert_eq!(elements, expected);
         let text = found.to_string();

@@ -48,8 +48,11 @@ fn block_text(content: &PageContent, block: &Block, markdown: &MarkdownBlock) ->
             format!("{} {text}{escape}{signs}", "#".repeat(usize::from(level)))
         }
         BlockKind::Code => {
-            let code = content.text_of(block);
-            let fence = "`".repeat(longest_run(code, '`').max(2) + 1);
+            let code = content.quotable_text_of(block);
+            if code.is_empty() {
+                return String::new();
+            }
+            let fence = "`".repeat(longest_run(&code, '`').max(2) + 1);
             let language = markdown.language.as_deref().unwrap_or_default();
             format!("{fence}{language}\n{code}\n{fence}")
         }

@@ -93,6 +93,11 @@ impl<'l> MarkdownBuilder<'l> {
         }
     }
 
+    /// Returns whether the Markdown includes the text at this position.
+    fn wants_text(&self, at: TagContext) -> bool {
+        self.content.wants_page_text(at) && !self.content.is_withheld()
+    }
+
     /// Adds the current piece of text to the Markdown of the block.
     fn words(&mut self) {
         let text = self.content.noscript().without_markup(&self.text);
@@ -110,7 +115,7 @@ impl<'l> MarkdownBuilder<'l> {
                 let link = get("href").and_then(|href| (self.link)(href.trim()));
                 self.inline.start(element_name::A, link);
             }
-            element_name::IMG if self.content.wants_page_text(at) => {
+            element_name::IMG if self.wants_text(at) => {
                 let target = get("src").and_then(|src| (self.link)(src.trim()));
                 if let Some(target) = target {
                     self.inline.image(get("alt").unwrap_or_default(), &target);
@@ -165,7 +170,7 @@ impl TagConsumer for MarkdownBuilder<'_> {
     }
 
     fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
-        if self.content.wants_page_text(at) {
+        if self.wants_text(at) {
             // Decode the character references of the whole piece first. Otherwise they would split
             // words.
             self.text.clear();

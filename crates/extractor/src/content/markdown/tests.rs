@@ -34,6 +34,21 @@ fn words_keep_their_style() {
 }
 
 #[test]
+fn text_that_snippets_must_not_contain_is_left_out() {
+    check(
+        "<h1>Lamps</h1><p>From <span data-nosnippet>4711 <b>euros</b></span> on.</p>\
+         <div data-nosnippet><h2>Deal</h2><p>Secret <img src=a.png></p><pre>code</pre><ruby>a<rt>b</ruby></div>\
+         <p>Public.</p>",
+        expect![[r#"
+            # Lamps
+
+            From on.
+
+            Public."#]],
+    );
+}
+
+#[test]
 fn emphasis_that_delimiters_cannot_mark_is_an_element() {
     check(
         "<p>これは<strong>「重要」</strong>です。「<b>重要</b>」<b>。</b><p>The <b>(optional)</b>s, (<b>see</b>) \

@@ -37,7 +37,7 @@ use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The version of the format. `search.js` refuses files of any other version.
-const FORMAT: u32 = 7;
+const FORMAT: u32 = 8;
 /// The file that describes the bundle and names its data folder.
 const MANIFEST: &str = "search.json";
 /// The prefix of the data folder's name.
@@ -198,6 +198,7 @@ impl StaticSearchWriter {
             serde_json::to_string(&(CHANGE_LISTS, CHANGE_WORDS)).unwrap_or_default(),
             SCRIPT.join("\n")
         );
+        let script = ascii_only(&script);
         let manifest = serde_json::to_string(&manifest).unwrap_or_default() + "\n";
         let mut bytes = self.report.text_bytes + self.report.word_bytes;
         let made = [
@@ -214,6 +215,22 @@ impl StaticSearchWriter {
         self.folder.finish()?;
         Ok(self.report)
     }
+}
+
+/// Escapes all characters of a script that aren't ASCII. A browser reads a script in the encoding of
+/// its page, unless the server names another, and few file servers do.
+fn ascii_only(script: &str) -> String {
+    let mut ascii = String::with_capacity(script.len());
+    for c in script.chars() {
+        match c {
+            c if c.is_ascii() => ascii.push(c),
+            c => c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| ascii.push_str(&format!("\\u{unit:04X}"))),
+        }
+    }
+    ascii
 }
 
 /// Returns true if a folder is a bundle, whatever its format version.

@@ -65,7 +65,11 @@ impl StemmerCounts {
         for (_, name, script) in named {
             made.push_str(script);
             let (first, rest) = name.split_at(1);
-            classes.push(format!("new {}{rest}Stemmer()", first.to_uppercase()));
+            let new = format!("new {}{rest}Stemmer()", first.to_uppercase());
+            classes.push(match name {
+                "arabic" => format!("Object.assign({new}, {{ isArabic: true }})"),
+                _ => new,
+            });
         }
         let _ = writeln!(made, "return [{}];\n}})();", classes.join(", "));
         made

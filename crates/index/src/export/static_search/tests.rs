@@ -446,6 +446,16 @@ fn text_beyond_max_snippet_is_not_in_any_file() {
 }
 
 #[test]
+fn withheld_text_is_found_but_in_no_file() {
+    let made = make(&[IndexedPage {
+        withheld: "Confidential".to_owned(),
+        ..page("http://a.example/a", "Lamps", "Public")
+    }]);
+    assert!(made.find("confidential").is_some());
+    assert!(!made.text(0, 0).to_string().contains("onfidential"));
+}
+
+#[test]
 fn expired_pages_are_left_out_and_others_have_their_expiry() {
     let until = |url: &str, until| IndexedPage {
         until: Some(until),
@@ -481,6 +491,9 @@ fn no_page_and_odd_pages() {
             crawl_weburl::without_bidi_controls(page.name()).as_ref()
         );
     }
+    // Pages in any encoding can load the script.
+    let script = fs::read_to_string(made.path.join("search.js")).unwrap();
+    assert!(script.is_ascii() && script.contains(r"\u2026"));
     for word in ["東京", "ไทย", "한국어", "quoted", "script"] {
         assert!(made.find(word).is_some(), "{word}");
     }

@@ -461,7 +461,7 @@ impl PageWords {
             self.occurs(format!("{SITE}{site}"), None);
         }
         self.body(&page.text, pieces);
-        self.field(BESIDE, [page.beside.as_str()]);
+        self.field(BESIDE, [page.beside.as_str(), page.withheld.as_str()]);
         self.lengths
     }
 

@@ -7,8 +7,9 @@ const MIN_OPEN_LETTERS = 3;
 const COMMON = { minSite: 20, part: 0.12, minPages: 25, maxPart: 0.5 };
 // The minimum weight of a form of a name when nearness is computed.
 const LEAST_NAME_WEIGHT = 0.75;
-// If fewer pages than this have both words of a query, pages with one of them follow.
-const MIN_OF_PAIR = 5;
+// If fewer pages than this have all words of a query, the answer says so. Of a query with two
+// words, pages with one of them then follow.
+const MIN_WITH_ALL_WORDS = 5;
 const MAX_CHECKED_FOR_PHRASES = 60;
 const MAX_CHECKED_FOR_MINUS = 5;
 const EXCERPT = 240;
@@ -17,7 +18,7 @@ class Search {
   // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 7) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 8) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -279,10 +280,12 @@ class Search {
     let chosen = found.filter((hit) => hit.has >= least || hit.part >= leastPart);
     const withAny = asked.length ? found.filter((hit) => hit.has > 0) : found;
     const isPair = asked.length === 2;
-    plan.lacksWords = isPair && chosen.length < MIN_OF_PAIR && chosen.length < withAny.length;
-    if (plan.lacksWords || !chosen.length) chosen = withAny;
+    const isRelaxed = isPair && chosen.length < MIN_WITH_ALL_WORDS && chosen.length < withAny.length;
+    if (isRelaxed || !chosen.length) chosen = withAny;
+    const withAll = chosen.filter((hit) => hit.has === asked.length).length;
+    plan.lacksWords = withAll < Math.min(MIN_WITH_ALL_WORDS, chosen.length);
     // Pages with one word come after those with both, also when the first screen is sorted again.
-    if (plan.lacksWords) {
+    if (isRelaxed) {
       for (const hit of chosen) {
         if (hit.has === 2) continue;
         hit.base *= WEIGHTS.one_of_pair;

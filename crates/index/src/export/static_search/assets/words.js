@@ -6,17 +6,21 @@ const MAX_WORD_BYTES = 96;
 const BLOCK_GAP = 4;
 
 // Letters with the characters that join letters, and digits with those that join digits (UAX 29,
-// WB5 to WB13b). Superscript and circled numbers are separate.
+// WB5 to WB13b). Superscript and circled numbers are separate, but lowered digits after a letter
+// belong to a formula such as `CO\u2082`, and quotation marks to Hebrew abbreviations.
+const HEBREW = '[\\u05D0-\\u05EA\\u05EF-\\u05F2\\uFB1D\\uFB1F-\\uFB28\\uFB2A-\\uFB4F]';
 const WORD = new RegExp(
-  '[\\p{L}\\p{Nd}\\p{Nl}\\p{Pc}\\u066B](?:[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u066B\\u200C-\\u200F\\u061C\\u00AD\\u2060\\uFEFF]' +
-    "|(?<=[\\p{L}\\p{M}])[.:'\\u2018\\u2019\\u00B7\\u2024\\u2027\\uFE13\\uFE52\\uFE55\\uFF07\\uFF0E\\uFF1A](?=\\p{L})" +
+  '[\\p{L}\\p{Nd}\\p{Nl}\\p{Pc}\\u05F3\\u066B](?:[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u05F3\\u066B\\u200C-\\u200F\\u061C\\u00AD\\u2060\\uFEFF]' +
+    '|(?<=[\\p{Alphabetic}\\u2080-\\u2089])[\\u2080-\\u2089]' +
+    `|(?<=${HEBREW}\\p{M}*)(?:'|["\\u201C\\u201D](?=${HEBREW}))` +
+    "|(?<=[\\p{L}\\p{M}])[.:'\\u05F4\\u2018\\u2019\\u00B7\\u2024\\u2027\\uFE13\\uFE52\\uFE55\\uFF07\\uFF0E\\uFF1A](?=\\p{L})" +
     "|(?<=\\p{Nd})[.,;'\\u066C\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{Nd}))*|\\p{No}",
   'gu');
 const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
 // A character with its sound marks, which are separate in half-width katakana and decomposed text.
 const MARKED_CHARACTER = /.[\u3099\u309A\uFF9E\uFF9F]*/gsu;
 const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
-const JOINT = /[._'\u2019:,\u00B7\u066B\u066C\uFF0E]/;
+const JOINT = /[._'\u2019:,\u00B7\u05F3\u066B\u066C\uFF0E]/;
 // Optional marks: accents, the points of Hebrew, Arabic and Syriac, the tatweel, and invisible
 // characters.
 const OPTIONAL =
@@ -26,7 +30,8 @@ const segmenter =
 
 const SPELT = {
   'ß': 'ss', 'æ': 'ae', 'œ': 'oe', 'ø': 'o', 'đ': 'd', 'ð': 'd', 'ł': 'l', 'ı': 'i', 'þ': 'th', '\u2019': "'",
-  '\u066B': '.', '\u066C': ',',
+  '\u05F3': "'", '\u05F4': '"', '\u201C': '"', '\u201D': '"', '\u066B': '.', '\u066C': ',',
+  '\u06A9': '\u0643', '\u06CC': '\u064A', '\u0649': '\u064A',
 };
 
 // Returns the ASCII form of a decimal digit: Unicode has the digits of a script in order, in runs
@@ -46,7 +51,7 @@ function fold(written) {
     .normalize('NFKD')
     .replace(OPTIONAL, '')
     .replace(/\p{Nd}/gu, asciiDigit)
-    .replace(/[ßæœøđðłıþ\u2019\u066B\u066C]/g, (c) => SPELT[c])
+    .replace(/[ßæœøđðłıþ\u05F3\u05F4\u0649\u066B\u066C\u06A9\u06CC\u2019\u201C\u201D]/g, (c) => SPELT[c])
     .toLowerCase()
     .normalize('NFC');
 }
@@ -54,7 +59,13 @@ function fold(written) {
 // Returns the stems of a folded word in the languages of the pages: `stem_of` in `words/stem.rs`.
 function stemsOf(word) {
   if (!/^\p{Alphabetic}+$/u.test(word)) return [];
-  return Array.from(new Set(STEMMERS.map((stemmer) => fold(stemmer.stemWord(word))))).filter(Boolean);
+  const stem = (stemmer) => fold(stemmer.stemWord(stemmer.isArabic ? withoutArabicArticle(word) : word));
+  return Array.from(new Set(STEMMERS.map(stem))).filter(Boolean);
+}
+
+// `without_arabic_article` in `words/stem.rs`.
+function withoutArabicArticle(word) {
+  return word.replace(/^(?:[\u0648\u0628\u0643\u0641]?\u0627\u0644|\u0644\u0644)(?=...)/u, '');
 }
 
 // Splits a word into parts: at joints, and at capitals that start a new part.
@@ -166,8 +177,9 @@ function isOperator(text, start, end) {
     && !/^[\p{Alphabetic}\p{N}_]/u.test(text.slice(end, end + 2));
 }
 
-// Includes the signs of names such as `C++` and `C#`.
+// Includes the signs of names such as `C++` and `C#`, and the powers of units such as `km\u00B2`.
 function withSigns(text, start, end) {
+  if (/^\p{Alphabetic}{1,2}$/u.test(text.slice(start, end)) && /^[\u00B2\u00B3\u00B9\u2070\u2074-\u2079]/.test(text.slice(end, end + 1))) return end + 1;
   if (end - start > 2 || !/^[A-Za-z]+$/.test(text.slice(start, end))) return end;
   const signs = /^(?:\+\+|#)(?![\p{L}\p{N}+#])/u.exec(text.slice(end, end + 4));
   return signs ? end + signs[0].length : end;
@@ -199,8 +211,10 @@ function siteName(typed) {
 // `word`, `"some words"`, `-word`, `word*`, `title:word`, `site:example.org/docs`.
 function parse(text) {
   const query = { terms: [], sites: [], notSites: [] };
+  const inner = `(?<=${HEBREW})[${QUOTE}](?=${HEBREW})`;
   const token = new RegExp(
-    `(-(?=[\\p{L}\\p{N}${QUOTE}]))?(?:(site|title):(?=\\S))?(?:[${QUOTE}]([^${QUOTE}]*)[${QUOTE}]?|([^\\s\\p{Cc}${QUOTE}]+))`,
+    `(-(?=[\\p{L}\\p{N}${QUOTE}]))?(?:(site|title):(?=\\S))?` +
+      `(?:[${QUOTE}]((?:[^${QUOTE}]|${inner})*)[${QUOTE}]?|((?:[^\\s\\p{Cc}${QUOTE}]|${inner})+))`,
     'giu');
   for (const [, not, label, quoted, word] of text.slice(0, MAX_QUERY_BYTES).matchAll(token)) {
     if (query.terms.length >= MAX_TERMS) break;
