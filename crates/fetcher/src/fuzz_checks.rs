@@ -261,7 +261,9 @@ fn check_robots(exchange: &Exchange) {
         RobotsFetchResult::Rules { body, status } => {
             assert!(body.len() as u64 <= MAX_ROBOTS_BYTES && status / 100 == 2);
         }
-        RobotsFetchResult::None { status } => assert!(matches!(status, 300..=428 | 430..=499)),
+        RobotsFetchResult::None { status } => {
+            assert!(matches!(status, 300..=303 | 307 | 308 | 400..=428 | 430..=499));
+        }
         RobotsFetchResult::NotModified => panic!("there were no validators"),
         RobotsFetchResult::Redirect { status, .. } => assert!((300..=308).contains(&status)),
         RobotsFetchResult::Unreachable { status, .. } => assert_eq!(status, Some(exchange.status)),

@@ -106,6 +106,9 @@ fn states() -> Vec<State> {
             HttpAnswer::redirect(301, &web.url(0, "/robots.txt"))
         }),
         state("a redirect without a target", |_| HttpAnswer::of(301)),
+        status("300 without a target", 300),
+        status("304 to a request without validators", 304),
+        status("305", 305),
         status("400", 400),
         status("401", 401),
         status("403", 403),
