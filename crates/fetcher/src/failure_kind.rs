@@ -59,7 +59,7 @@ pub enum FailureKind {
     HeadersTooLarge,
     /// The body ended before its announced end.
     ShortBody,
-    /// The body's framing is broken.
+    /// The body's framing is broken, or has an unrequested transfer coding.
     BadBody,
     /// The answer shows that the site has logged the crawl out. The answer is not kept.
     LoggedOut,

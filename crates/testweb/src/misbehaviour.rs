@@ -242,6 +242,10 @@ fn bodies() -> NamedReplies {
             raw([chunked("5\r\nhello\r\n")]),
         ),
         (
+            "an unrequested transfer coding",
+            ScriptedReply::unrequested_transfer_coding(),
+        ),
+        (
             "a body after 204",
             raw([text(
                 "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello",

@@ -135,6 +135,9 @@ fn states() -> Vec<State> {
             ScriptedReply::short_body(&HttpAnswer::text(RULES), 5)
         }),
         state("a broken chunk", |_| ScriptedReply::bad_chunk()),
+        state("an unrequested transfer coding", |_| {
+            ScriptedReply::unrequested_transfer_coding()
+        }),
     ];
     states.push(State {
         forbidden: ForbiddenRobotsPolicy::Deny,
