@@ -99,6 +99,13 @@ pub(crate) async fn collect(
             break BodyEnd::Cut;
         }
     };
+    let end = match (end, framing.part) {
+        (BodyEnd::Whole, Some(detail)) => {
+            let phase = FailurePhase::Body;
+            BodyEnd::Broken(ClassifiedError::new(FailureKind::ShortBody, phase, detail))
+        }
+        (end, _) => end,
+    };
     CollectedBody {
         body: bytes_kept.into_bytes(),
         room: room.unwrap_or_default(),

@@ -88,6 +88,13 @@ fn states() -> Vec<State> {
             status: 206,
             ..HttpAnswer::text(RULES)
         }),
+        state("206 and a part of the rules", |_| {
+            let part = HttpAnswer::text(&RULES[..14]);
+            HttpAnswer {
+                status: 206,
+                ..part.header("content-range", &format!("bytes 0-13/{}", RULES.len()))
+            }
+        }),
         state("200, compressed with gzip", |_| {
             HttpAnswer::text(RULES).gzip()
         }),

@@ -184,6 +184,23 @@ async fn rfc9112_7_an_unrequested_transfer_coding() {
 }
 
 #[tokio::test]
+async fn rfc9110_15_3_7_an_unrequested_part() {
+    for field in [
+        "Content-Range: bytes 0-4/50",
+        "Content-Range: bytes 45-49/50",
+        "Content-Range: bytes 0-4/*",
+        "Content-Range: bytes */50",
+        "Content-Range: lines 0-4/5",
+        "Content-Range: hello",
+        "Content-Type: Multipart/Byteranges; boundary=x",
+    ] {
+        let head = format!("HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\n{field}\r\n\r\n");
+        let expect = "short_body in Body, fault Url, again, url failed";
+        check(vec![send(head + "hello")], expect).await;
+    }
+}
+
+#[tokio::test]
 async fn whole_bodies_with_odd_heads() {
     for head in [
         "206 Partial Content\r\nContent-Length: 5\r\nContent-Range: bytes 0-4/5\r\n\r\nhello",
