@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_policy::RobotsStatus;
-use crawl_weburl::{CanonicalUrl, canonicalize, reference_from_bytes};
-use http::header::{CONTENT_ENCODING, LOCATION};
+use crawl_weburl::CanonicalUrl;
+use http::header::CONTENT_ENCODING;
 
 use crate::exchange::{Exchange, FetchRequest};
 use crate::failure::ExchangeFailure;
@@ -89,7 +89,7 @@ impl RobotsFetchResult {
         match RobotsStatus::of(status) {
             _ if status == 304 && !request.validators.is_empty() => RobotsFetchResult::NotModified,
             RobotsStatus::Successful => rules(exchange),
-            RobotsStatus::Redirect => match target(exchange) {
+            RobotsStatus::Redirect => match exchange.redirect_target().and_then(Result::ok) {
                 Some(to) if hops < MAX_HOPS => RobotsFetchResult::Redirect { to, status },
                 // There are rules, but the server doesn't choose among them.
                 None if status == 300 => unreachable(exchange, "status"),
@@ -130,13 +130,6 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     // Copy the rules: they are kept for a day, and a slice could keep a much larger read buffer in
     // memory.
     whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(max_bytes)]))
-}
-
-/// Returns the target of a redirect, if it is a valid URL.
-fn target(exchange: &Exchange) -> Option<CanonicalUrl> {
-    let location = exchange.headers.get(LOCATION)?;
-    let location = reference_from_bytes(location.as_bytes());
-    canonicalize(Some(&exchange.url), &location).ok()
 }
 
 fn unreachable(exchange: &Exchange, why: &str) -> RobotsFetchResult {

@@ -1,6 +1,7 @@
 use std::io::Write;
 
 use crawl_scheduler::Tick;
+use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::*;
