@@ -192,7 +192,7 @@ impl UnderWay {
 
 /// Returns the target URL of a redirect, in the same form as in `pages.jsonl`.
 fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String> {
-    if !matches!(http.status(), Some(301 | 302 | 303 | 307 | 308)) {
+    if !matches!(http.status(), Some(300..=303 | 307 | 308)) {
         return None;
     }
     let mut fields = http.fields.iter();

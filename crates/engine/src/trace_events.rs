@@ -242,6 +242,12 @@ impl TraceEventEmitter {
         warn!(url, line, "{what}: reading its rules anyway");
     }
 
+    /// Logs a line of a robots.txt that is meant for this crawler, but can't be followed.
+    pub(crate) fn invalid_robots_line(&self, url: &CanonicalUrl, oddity: &RobotsOddity) {
+        let (url, line, what) = (self.url(url), oddity.line, oddity.what);
+        warn!(url, line, "{what}: ignoring the line");
+    }
+
     /// Logs a page that was read, with the number of admitted links. The row must not contain
     /// secrets.
     pub(crate) fn read(&self, row: &PageRow, links: usize) {

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::Version;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
+use crate::body_framing::BodyFraming;
 use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::failure_classification::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
@@ -49,13 +48,20 @@ pub(crate) enum BodyEnd {
     Broken(ClassifiedError),
 }
 
-/// Reads the body within its limits. A body that arrives in one piece is not copied. If
-/// `until_close` is set, the body ends when the connection does.
+/// Reads the body within its limits. A body that arrives in one piece is not copied.
 pub(crate) async fn collect(
     mut response: Response,
-    until_close: bool,
+    framing: BodyFraming,
     bounds: BodyLimits<'_>,
 ) -> CollectedBody {
+    if let Some(detail) = framing.unknown_coding {
+        let error = ClassifiedError::new(FailureKind::BadBody, FailurePhase::Body, detail);
+        return CollectedBody {
+            body: Bytes::new(),
+            room: BodyMemoryReservation::default(),
+            end: BodyEnd::Broken(error),
+        };
+    }
     let announced = response.content_length();
     let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
     let mut bytes_kept = Kept::new(limit, announced.unwrap_or(0));
@@ -75,7 +81,9 @@ pub(crate) async fn collect(
             Ok(Ok(None)) => break BodyEnd::Whole,
             // Without an announced length, the body ends when the connection closes. Many servers
             // close a TLS connection without `close_notify`, so accept that.
-            Ok(Err(error)) if until_close && failure_classification::is_silent_close(&error) => {
+            Ok(Err(error))
+                if framing.until_close && failure_classification::is_silent_close(&error) =>
+            {
                 break BodyEnd::Whole;
             }
             Ok(Err(error)) => break BodyEnd::Broken(failure_classification::in_body(&error)),
@@ -90,6 +98,13 @@ pub(crate) async fn collect(
         if !bytes_kept.push(&chunk) {
             break BodyEnd::Cut;
         }
+    };
+    let end = match (end, framing.part) {
+        (BodyEnd::Whole, Some(detail)) => {
+            let phase = FailurePhase::Body;
+            BodyEnd::Broken(ClassifiedError::new(FailureKind::ShortBody, phase, detail))
+        }
+        (end, _) => end,
     };
     CollectedBody {
         body: bytes_kept.into_bytes(),
@@ -170,13 +185,4 @@ impl Kept {
             self.rest.freeze()
         }
     }
-}
-
-/// Returns whether the end of the body is marked only by the end of the connection (RFC 9112
-/// section 6.3, last rule).
-pub(crate) fn ends_with_connection(response: &Response) -> bool {
-    let headers = response.headers();
-    response.version() <= Version::HTTP_11
-        && !headers.contains_key(CONTENT_LENGTH)
-        && !headers.contains_key(TRANSFER_ENCODING)
 }

@@ -293,10 +293,10 @@ pub enum TlsVersion {
 
 impl Exchange {
     /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a
-    /// redirect.
+    /// redirect. A 300 is one if it names the server's preferred choice.
     #[must_use]
     pub fn redirect_target(&self) -> Option<Result<CanonicalUrl, UnusableUrlError>> {
-        if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {
+        if !matches!(self.status, 300..=303 | 307 | 308) {
             return None;
         }
         let location = self.headers.get(LOCATION)?;

@@ -57,9 +57,9 @@ pub enum FailureKind {
     BadResponse,
     /// The answer's head is too long or has too many fields.
     HeadersTooLarge,
-    /// The body ended before its announced end.
+    /// The body ended before its announced end, or the server sent an unrequested part of it.
     ShortBody,
-    /// The body's framing is broken.
+    /// The body's framing is broken, or has an unrequested transfer coding.
     BadBody,
     /// The answer shows that the site has logged the crawl out. The answer is not kept.
     LoggedOut,

@@ -22,10 +22,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::address_checker::AddressChecker;
+use crate::body_framing::BodyFraming;
 use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
-use crate::body_reader::{
-    BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection, not_within,
-};
+use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, not_within};
 use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
 use crate::descriptor_limit::ExchangeLimiter;
@@ -446,7 +445,6 @@ impl Fetcher {
             unmet_signature: None,
             room: BodyMemoryReservation::default(),
         };
-        let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
         match self.learn_challenge(&exchange) {
             SignatureDemandResult::None => {}
@@ -479,7 +477,8 @@ impl Fetcher {
             total: self.config.timeout,
             rooms: &self.rooms,
         };
-        let CollectedBody { body, room, end } = collect(response, until_close, bounds).await;
+        let CollectedBody { body, room, end } =
+            collect(response, BodyFraming::of(&exchange), bounds).await;
         exchange.ended = self.clock.now();
         (exchange.body, exchange.room) = (body, room);
         match end {

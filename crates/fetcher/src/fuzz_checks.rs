@@ -24,8 +24,9 @@ use reqwest::{Body, Response};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
+use crate::body_framing::BodyFraming;
 use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
-use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection};
+use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect};
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TruncationReason, Validators};
 use crate::failure_kind::FailureKind;
 use crate::http_client_setup::MAX_HEADER_FIELDS;
@@ -179,9 +180,9 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
         unmet_signature: None,
         room: BodyMemoryReservation::default(),
     };
-    let until_close = ends_with_connection(&response);
     exchange.headers = std::mem::take(response.headers_mut());
-    let CollectedBody { body, end, .. } = collect(response, until_close, bounds).await;
+    let framing = BodyFraming::of(&exchange);
+    let CollectedBody { body, end, .. } = collect(response, framing, bounds).await;
     exchange.body = body;
     let kind = match end {
         BodyEnd::Whole => None,
@@ -261,7 +262,9 @@ fn check_robots(exchange: &Exchange) {
         RobotsFetchResult::Rules { body, status } => {
             assert!(body.len() as u64 <= MAX_ROBOTS_BYTES && status / 100 == 2);
         }
-        RobotsFetchResult::None { status } => assert!(matches!(status, 300..=428 | 430..=499)),
+        RobotsFetchResult::None { status } => {
+            assert!(matches!(status, 300..=303 | 307 | 308 | 400..=428 | 430..=499));
+        }
         RobotsFetchResult::NotModified => panic!("there were no validators"),
         RobotsFetchResult::Redirect { status, .. } => assert!((300..=308).contains(&status)),
         RobotsFetchResult::Unreachable { status, .. } => assert_eq!(status, Some(exchange.status)),

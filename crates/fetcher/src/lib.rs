@@ -14,6 +14,7 @@
 
 mod address_checker;
 mod body_filter;
+mod body_framing;
 mod body_memory_pool;
 mod body_reader;
 mod clock;

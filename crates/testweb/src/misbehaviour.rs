@@ -242,6 +242,17 @@ fn bodies() -> NamedReplies {
             raw([chunked("5\r\nhello\r\n")]),
         ),
         (
+            "an unrequested transfer coding",
+            ScriptedReply::unrequested_transfer_coding(),
+        ),
+        (
+            "206 with a part of the body, unrequested",
+            raw([text(
+                "HTTP/1.1 206 Partial Content\r\ncontent-length: 5\r\n\
+                 content-range: bytes 0-4/50\r\n\r\nhello",
+            )]),
+        ),
+        (
             "a body after 204",
             raw([text(
                 "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello",

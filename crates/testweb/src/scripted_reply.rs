@@ -203,6 +203,13 @@ impl ScriptedReply {
         ScriptedReply::raw([RawReplyStep::Send(bytes.to_vec())])
     }
 
+    /// Creates a reply whose transfer coding is gzip, which no request asks for.
+    pub fn unrequested_transfer_coding() -> ScriptedReply {
+        let bytes = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\
+            transfer-encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+        ScriptedReply::raw([RawReplyStep::Send(bytes.to_vec())])
+    }
+
     /// Creates a reply of endless HTML without a length.
     pub fn endless_body() -> ScriptedReply {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";

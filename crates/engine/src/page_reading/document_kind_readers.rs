@@ -138,7 +138,8 @@ impl PageReader {
         let entry = content.map(|content| {
             self.page_entry(links, exchange, (&page, &content), &directives, &usage)
         });
-        let mut document = match is_page {
+        // A 300 without a target lists the choices in its body (RFC 9110 section 15.4.1).
+        let mut document = match is_page || exchange.status == 300 {
             true => ReadDocument {
                 canonical: page.stands_elsewhere(&lease.url, linked_canonical(headers).as_deref()),
                 ..self.page(links, &directives, page)

@@ -208,6 +208,45 @@ fn a_redirect_is_followed_after_its_retry_after() {
     .assert_eq(&report);
 }
 
+/// RFC 9110 section 15.4.1: the server's preferred choice is in `Location`, and all of them in the
+/// body.
+#[test]
+fn rfc9110_15_4_1_the_choices_of_a_300_are_followed() {
+    let choices = "<title>t</title><a href=/b.en>b</a><a href=/b.de>b</a>";
+    let report = crawl(
+        |config| config.sitemaps = false,
+        &[
+            (SEED, vec![page("<a href=/a>a</a><a href=/b>b</a>")]),
+            (
+                "http://a.example/a",
+                vec![answer(300, choices).with("location", "/a.en")],
+            ),
+            ("http://a.example/b", vec![answer(300, choices)]),
+            ("http://a.example/a.en", vec![page("")]),
+            ("http://a.example/b.en", vec![page("")]),
+            ("http://a.example/b.de", vec![page("")]),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ 200
+        2.200 page http://a.example/a 300
+        3.300 page http://a.example/b 300
+        4.400 page http://a.example/a.en 200
+        5.500 page http://a.example/b.en 200
+        6.600 page http://a.example/b.de 200
+        page http://a.example/: 200, 32 bytes
+        page http://a.example/a: 300, 54 bytes
+        page http://a.example/b: 300, 54 bytes
+        page http://a.example/a.en: 200, 0 bytes
+        page http://a.example/b.en: 200, 0 bytes
+        page http://a.example/b.de: 200, 0 bytes
+        6 pages, 0 failed, 1 seeds, 0 pending
+        Finished, after 6 s
+    "#]]
+    .assert_eq(&report);
+}
+
 #[test]
 fn an_unreachable_host_has_its_last_failure_as_the_reason() {
     let report = crawl(

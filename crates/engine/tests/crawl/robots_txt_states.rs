@@ -88,6 +88,13 @@ fn states() -> Vec<State> {
             status: 206,
             ..HttpAnswer::text(RULES)
         }),
+        state("206 and a part of the rules", |_| {
+            let part = HttpAnswer::text(&RULES[..14]);
+            HttpAnswer {
+                status: 206,
+                ..part.header("content-range", &format!("bytes 0-13/{}", RULES.len()))
+            }
+        }),
         state("200, compressed with gzip", |_| {
             HttpAnswer::text(RULES).gzip()
         }),
@@ -106,6 +113,9 @@ fn states() -> Vec<State> {
             HttpAnswer::redirect(301, &web.url(0, "/robots.txt"))
         }),
         state("a redirect without a target", |_| HttpAnswer::of(301)),
+        status("300 without a target", 300),
+        status("304 to a request without validators", 304),
+        status("305", 305),
         status("400", 400),
         status("401", 401),
         status("403", 403),
@@ -132,6 +142,9 @@ fn states() -> Vec<State> {
             ScriptedReply::short_body(&HttpAnswer::text(RULES), 5)
         }),
         state("a broken chunk", |_| ScriptedReply::bad_chunk()),
+        state("an unrequested transfer coding", |_| {
+            ScriptedReply::unrequested_transfer_coding()
+        }),
     ];
     states.push(State {
         forbidden: ForbiddenRobotsPolicy::Deny,

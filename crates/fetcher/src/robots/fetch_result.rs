@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_policy::RobotsStatus;
-use crawl_weburl::{CanonicalUrl, canonicalize, reference_from_bytes};
-use http::header::{CONTENT_ENCODING, LOCATION};
+use crawl_weburl::CanonicalUrl;
+use http::header::CONTENT_ENCODING;
 
 use crate::exchange::{Exchange, FetchRequest};
 use crate::failure::ExchangeFailure;
@@ -50,8 +50,8 @@ pub enum RobotsFetchResult {
         /// The status: 3xx, or 401, 403 or 429 with a request for a signature.
         status: u16,
     },
-    /// The rules are unknown, so nothing may be fetched (2.3.1.4). The answer was 429 or 5xx, was
-    /// incomplete or had a broken encoding, or there was no answer.
+    /// The rules are unknown, so nothing may be fetched (2.3.1.4). The answer was 429, 5xx or a 3xx
+    /// that is no redirect, was incomplete or had a broken encoding, or there was no answer.
     Unreachable {
         /// The reason: the name of the failure, `status`, `encoding`, or [`EXCLUDED_HOST`].
         why: String,
@@ -87,12 +87,12 @@ impl RobotsFetchResult {
             return RobotsFetchResult::Redirect { to, status };
         }
         match RobotsStatus::of(status) {
+            _ if status == 304 && !request.validators.is_empty() => RobotsFetchResult::NotModified,
             RobotsStatus::Successful => rules(exchange),
-            RobotsStatus::Redirect if status == 304 && !request.validators.is_empty() => {
-                RobotsFetchResult::NotModified
-            }
-            RobotsStatus::Redirect => match target(exchange) {
+            RobotsStatus::Redirect => match exchange.redirect_target().and_then(Result::ok) {
                 Some(to) if hops < MAX_HOPS => RobotsFetchResult::Redirect { to, status },
+                // There are rules, but the server doesn't choose among them.
+                None if status == 300 => unreachable(exchange, "status"),
                 _ => RobotsFetchResult::None { status },
             },
             RobotsStatus::Unavailable => RobotsFetchResult::None { status },
@@ -130,17 +130,6 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     // Copy the rules: they are kept for a day, and a slice could keep a much larger read buffer in
     // memory.
     whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(max_bytes)]))
-}
-
-/// Returns the target of a redirect that a GET follows (RFC 9110 section 15.4), if it is a valid
-/// URL.
-fn target(exchange: &Exchange) -> Option<CanonicalUrl> {
-    if !matches!(exchange.status, 300..=303 | 307 | 308) {
-        return None;
-    }
-    let location = exchange.headers.get(LOCATION)?;
-    let location = reference_from_bytes(location.as_bytes());
-    canonicalize(Some(&exchange.url), &location).ok()
 }
 
 fn unreachable(exchange: &Exchange, why: &str) -> RobotsFetchResult {

@@ -1,6 +1,7 @@
 //! The file of the TDM Reservation Protocol, fetched along with a robots.txt.
 
 use bytes::Bytes;
+use crawl_policy::RobotsStatus;
 
 use crate::exchange::Exchange;
 use crate::failure::ExchangeFailure;
@@ -23,17 +24,18 @@ pub enum TdmReservationCopy {
 
 impl TdmReservationCopy {
     /// Interprets the result of a request for the file. `None` if the request may succeed at
-    /// another time: 429, 5xx, no answer, or a demand for a signed request.
+    /// another time: a status that makes a robots.txt unreachable, no answer, or a demand for a
+    /// signed request.
     #[must_use]
     pub fn of(result: &Result<Exchange, ExchangeFailure>) -> Option<TdmReservationCopy> {
         let exchange = result.as_ref().ok()?;
-        match exchange.status {
+        match RobotsStatus::of(exchange.status) {
             _ if exchange.challenged => None,
-            200..=299 => {
+            RobotsStatus::Successful => {
                 Some(decoded(exchange).map_or(TdmReservationCopy::None, TdmReservationCopy::File))
             }
-            429 | 500.. => None,
-            _ => Some(TdmReservationCopy::None),
+            RobotsStatus::Unreachable => None,
+            RobotsStatus::Redirect | RobotsStatus::Unavailable => Some(TdmReservationCopy::None),
         }
     }
 }

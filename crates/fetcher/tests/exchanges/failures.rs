@@ -166,6 +166,62 @@ async fn in_the_body() {
     check(vec![send(format!("{CHUNKED}5\r\nhelloworld\r\n"))], expect).await;
 }
 
+/// The fetcher requests no transfer coding, and the client undoes none but chunked.
+#[tokio::test]
+async fn rfc9112_7_an_unrequested_transfer_coding() {
+    for coding in [
+        "gzip, chunked",
+        "gzip",
+        "Foo",
+        "chunked, gzip",
+        "chunked, identity",
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n");
+        let script = vec![send(head + "5\r\nhello\r\n0\r\n\r\n"), Act::Close];
+        let expect = "bad_body in Body, fault Url, again, url failed";
+        check(script, expect).await;
+    }
+}
+
+#[tokio::test]
+async fn rfc9110_15_3_7_an_unrequested_part() {
+    for field in [
+        "Content-Range: bytes 0-4/50",
+        "Content-Range: bytes 45-49/50",
+        "Content-Range: bytes 0-4/*",
+        "Content-Range: bytes */50",
+        "Content-Range: lines 0-4/5",
+        "Content-Range: hello",
+        "Content-Type: Multipart/Byteranges; boundary=x",
+    ] {
+        let head = format!("HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\n{field}\r\n\r\n");
+        let expect = "short_body in Body, fault Url, again, url failed";
+        check(vec![send(head + "hello")], expect).await;
+    }
+}
+
+#[tokio::test]
+async fn whole_bodies_with_odd_heads() {
+    for head in [
+        "206 Partial Content\r\nContent-Length: 5\r\nContent-Range: bytes 0-4/5\r\n\r\nhello",
+        "206 Partial Content\r\nContent-Length: 5\r\n\r\nhello",
+        "200 OK\r\nContent-Length: 5\r\nContent-Range: bytes 0-4/50\r\n\r\nhello",
+        "200 OK\r\nTransfer-Encoding: identity\r\n\r\nhello",
+        "200 OK\r\nTransfer-Encoding: Identity, Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ] {
+        let script = vec![send(format!("HTTP/1.1 {head}")), Act::Close];
+        let server = Server::start(move |_| script.clone()).await;
+        let url = server.url("/");
+        let exchange = fetch(&fetcher(config(&url)), &url).await.unwrap();
+        assert_eq!(
+            (&*exchange.body, exchange.truncated),
+            (&b"hello"[..], None),
+            "{head}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn in_time() {
     let short = Duration::from_millis(900);

@@ -29,18 +29,20 @@
 pub enum RobotsStatus {
     /// 2xx: the body contains the rules, whatever its media type (section 2.3.1.1).
     Successful,
-    /// 3xx: the rules are at the target (section 2.3.1.2) and apply to the original origin. Follow
-    /// at least five consecutive redirects. After the last permitted redirect, or if a redirect has
-    /// no target, treat the file as [`Unavailable`](RobotsStatus::Unavailable). A 304 for a
-    /// conditional request is included: the caller checks for it first and keeps its copy.
+    /// 300 to 303, 307 and 308: the rules are at the target (section 2.3.1.2) and apply to the
+    /// original origin. Follow at least five consecutive redirects. After the last permitted
+    /// redirect, or if a redirect has no target, treat the file as
+    /// [`Unavailable`](RobotsStatus::Unavailable). A 300 without a target is
+    /// [`Unreachable`](RobotsStatus::Unreachable): there are rules, but the server doesn't choose.
     Redirect,
     /// 4xx other than 429: the site has no rules, so everything is allowed (section 2.3.1.3). The
     /// RFC includes 401 and 403, which earlier crawlers treated as a ban.
     Unavailable,
     /// 5xx: the rules are unknown, so everything is disallowed (section 2.3.1.4). The same applies
     /// to a request without an answer. 429 is included although it is a 4xx, because it is
-    /// temporary and asks clients to slow down. Statuses outside 200 to 599 are not final answers
-    /// and are included too.
+    /// temporary and asks clients to slow down. Other 3xx, and statuses outside 200 to 599, say
+    /// nothing about the rules and are included too. For a conditional request, check for a 304
+    /// first, and keep the copy that it confirms.
     Unreachable,
 }
 
@@ -50,9 +52,8 @@ impl RobotsStatus {
     pub fn of(status: u16) -> RobotsStatus {
         match status {
             200..=299 => RobotsStatus::Successful,
-            300..=399 => RobotsStatus::Redirect,
-            429 => RobotsStatus::Unreachable,
-            400..=499 => RobotsStatus::Unavailable,
+            300..=303 | 307 | 308 => RobotsStatus::Redirect,
+            400..=428 | 430..=499 => RobotsStatus::Unavailable,
             _ => RobotsStatus::Unreachable,
         }
     }
@@ -66,7 +67,7 @@ mod tests {
     fn rfc9309_2_3_1_statuses_by_their_class() {
         for (statuses, meaning) in [
             (&[200, 204, 299][..], RobotsStatus::Successful),
-            (&[300, 301, 304, 308, 399], RobotsStatus::Redirect),
+            (&[300, 301, 302, 303, 307, 308], RobotsStatus::Redirect),
             (
                 &[400, 401, 403, 404, 410, 428, 430, 499],
                 RobotsStatus::Unavailable,
@@ -80,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn status_429_and_unknown_classes_are_unreachable() {
-        for status in [0, 100, 199, 429, 600, u16::MAX] {
+    fn statuses_that_say_nothing_about_the_rules_are_unreachable() {
+        for status in [0, 100, 199, 304, 305, 306, 309, 399, 429, 600, u16::MAX] {
             assert_eq!(RobotsStatus::of(status), RobotsStatus::Unreachable);
         }
     }

@@ -250,12 +250,23 @@ fn text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Parses seconds with an optional fraction and an optional trailing `s`.
+/// Parses seconds, or a number with a unit: `10`, `1.5`, `1,5`, `+2`, `10s`, `2 sec.`, `1 minute`.
+/// Authors write all of these. Other text is not guessed at: `500 x` could be a wait of any length.
 fn seconds(text: &str) -> Option<Duration> {
-    let number = text.trim_end_matches(['s', 'S']).trim();
-    let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let seconds: f64 = number.parse().ok().filter(|_| plain)?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let is_in_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
+    let end = text.find(|c| !is_in_number(c)).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = unit.trim_matches([' ', '\t', '.']).to_ascii_lowercase();
+    let unit = match unit.as_str() {
+        "" | "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "ms" | "msec" | "millisecond" | "milliseconds" => 0.001,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        _ => return None,
+    };
+    let number: f64 = number.replace(',', ".").parse().ok()?;
+    Duration::try_from_secs_f64(number * unit).ok()
 }
 
 /// Parses `requests/time[s|m|h|d] [HHMM-HHMM]`. A bare number means one request in that many
@@ -352,12 +363,25 @@ mod tests {
     }
 
     #[test]
-    fn crawl_delay_is_seconds_with_fractions() {
+    fn crawl_delay_is_seconds_or_has_a_unit() {
         let millis = |text: &str| seconds(text).map(|delay| delay.as_millis());
         assert_eq!(millis("10"), Some(10_000));
         assert_eq!(millis("0.25"), Some(250));
         assert_eq!(millis(".5"), Some(500));
-        assert_eq!(millis("10 s"), Some(10_000));
+        for (text, expected) in [
+            ("10 s", 10_000),
+            ("10S", 10_000),
+            ("2 sec", 2000),
+            ("2 Seconds.", 2000),
+            ("1,5", 1500),
+            ("+2", 2000),
+            ("500 ms", 500),
+            ("2m", 120_000),
+            ("1 minute", 60_000),
+            ("1 hour", 3_600_000),
+        ] {
+            assert_eq!(millis(text), Some(expected), "{text}");
+        }
         for bad in [
             "",
             "-1",
@@ -365,7 +389,11 @@ mod tests {
             "NaN",
             "1e3",
             "ten",
-            "1,5",
+            "sec",
+            "1,000,5",
+            "10 x",
+            "10-20",
+            "+-2",
             "99999999999999999999999",
         ] {
             assert_eq!(millis(bad), None, "{bad}");

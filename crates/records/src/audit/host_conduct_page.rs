@@ -7,6 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
+use crawl_policy::RobotsStatus;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
@@ -201,11 +202,12 @@ fn copies(
         }
         let last = steps.last().copied().unwrap_or(row);
         let is_archived = exchange.is_some();
+        let is_conditional = exchange.as_ref().is_some_and(|found| found.conditional);
         let target = exchange.as_ref().and_then(|found| redirect(last, found));
         let body = match last.status {
             Some(200..=299) => exchange.and_then(|found| found.body),
             // The file is unchanged, so use the body of the previous copy.
-            Some(304) => {
+            Some(304) if is_conditional => {
                 let origin = Origin::parse(&row.url).ok();
                 let mut earlier = copies.iter().rev().filter(|copy| copy.origin == origin);
                 earlier.find_map(|copy| copy.body.clone())
@@ -218,13 +220,17 @@ fn copies(
             (Some(200..=399), None) if !is_archived => {
                 ", and is not archived, so the rules are not known here"
             }
-            (Some(200..=299 | 304), None) => ", and can't be read",
+            (Some(200..=299), None) => ", and can't be read",
+            (Some(304), None) if is_conditional => ", and can't be read",
             (Some(400..=499), None) if last.challenged => ", and asked for a signature",
             (Some(300..=399), None) if target.is_some() && !is_followed => {
                 ", and the answer of its target is not known"
             }
-            (Some(429 | 500..) | None, None) => NOTHING,
-            _ => ", so there are no rules",
+            (Some(300), None) if target.is_none() => NOTHING,
+            (Some(status), None) if RobotsStatus::of(status) != RobotsStatus::Unreachable => {
+                ", so there are no rules"
+            }
+            (Some(_) | None, None) => NOTHING,
         };
         let mut words = format!("{}, {} answered {}", time(last.end), row.url, row.answer());
         for step in steps.iter().skip(1) {

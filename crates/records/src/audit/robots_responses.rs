@@ -524,8 +524,9 @@ fn meaning(
             None => AnswerMeaning::Unreachable,
         },
         (Some(304), Some(found)) if found.conditional => AnswerMeaning::NotModified,
-        (Some(status @ 300..=399), Some(found)) => match target(status, found, url) {
+        (Some(status @ (300..=303 | 307 | 308)), Some(found)) => match target(status, found, url) {
             Some(to) if hop < MAX_HOPS => AnswerMeaning::Redirect(to),
+            None if status == 300 => AnswerMeaning::Unreachable,
             _ => AnswerMeaning::None,
         },
         _ => AnswerMeaning::Unreachable,

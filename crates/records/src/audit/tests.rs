@@ -532,6 +532,23 @@ fn rfc9309_2_3_1_4_unreachable() {
         1 gaps, 1 pages
         unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 1, requests.jsonl 2)"#]],
     );
+    // A 3xx that is no redirect says nothing about the rules.
+    let unasked = Sent {
+        is_conditional: false,
+        ..robots((0, 100), 304, "")
+    };
+    for robots in [
+        unasked,
+        robots((0, 100), 300, ""),
+        robots((0, 100), 305, ""),
+    ] {
+        check(
+            &[robots, page((1100, 1200), "/")],
+            expect![[r#"
+            1 gaps, 1 pages
+            unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 1, requests.jsonl 2)"#]],
+        );
+    }
     // The last good copy of an unreachable robots.txt is used for 30 days.
     let again = |day: u64, status| {
         let at = day * 86_400_000;
@@ -683,6 +700,11 @@ fn the_conduct_page_names_the_last_good_copy_of_an_unreachable_robots_txt() {
         page((3200, 3300), "/"),
         robots((4400, 4500), 0, ""),
         page((5600, 5700), "/a"),
+        Sent {
+            is_conditional: false,
+            ..robots((6800, 6900), 304, "")
+        },
+        page((8000, 8100), "/b"),
     ];
     let render = |toml| {
         let dir = tempfile::tempdir().unwrap();
@@ -697,10 +719,11 @@ fn the_conduct_page_names_the_last_good_copy_of_an_unreachable_robots_txt() {
     for part in [
         "answered 503, so copy 1 stays in force.",
         "answered timeout, so copy 1 stays in force.",
+        "answered 304, so copy 1 stays in force.",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
-    assert_eq!(html.matches("<a href=\"#robots-1\">copy 1</a>").count(), 2);
+    assert_eq!(html.matches("<a href=\"#robots-1\">copy 1</a>").count(), 3);
     let expired = render("[exclusion]\nrobots-last-good = \"1s\"");
     assert!(
         expired.contains("answered 503, so nothing may be fetched."),

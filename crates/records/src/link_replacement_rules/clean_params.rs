@@ -105,9 +105,7 @@ impl RobotsCopies {
                 Ok(_) | Err(RecordsError::Row { .. }) => continue,
                 Err(why) => return Err(why),
             };
-            // Skip 304 responses and failed requests, because the previous file stays in force
-            // after them.
-            let Some(status) = row.status.filter(|status| *status != 304) else {
+            let Some(status) = row.status else {
                 continue;
             };
             match RobotsStatus::of(status) {
@@ -117,6 +115,7 @@ impl RobotsCopies {
                 RobotsStatus::Unavailable => {
                     requested.remove(&row.url);
                 }
+                // The previous file stays in force, as after a failed request. A 304 is included.
                 RobotsStatus::Unreachable => {}
             }
         }

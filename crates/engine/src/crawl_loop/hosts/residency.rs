@@ -61,6 +61,11 @@ impl ResidentHosts {
         self.snapshot_kind = kind;
     }
 
+    /// Returns whether the stored states include all requests of earlier runs.
+    pub(super) fn snapshots_are_complete(&self) -> bool {
+        self.snapshot_kind == SnapshotCompleteness::Complete
+    }
+
     /// Takes the hosts whose states must be stored again, because the clock was ahead when they
     /// were stored.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {

@@ -590,18 +590,25 @@ impl OriginRobotsTracker {
     }
 
     /// Remembers a file that is clearly not a robots.txt, to report it at the end. The file is
-    /// parsed anyway, as RFC 9309 section 2.3.1.5 requires.
+    /// parsed anyway, as RFC 9309 section 2.3.1.5 requires. Logs the first invalid line that is
+    /// meant for this crawler, such as a Crawl-delay that isn't a number.
     fn note_strange(&mut self, compiled: &CompiledRobots) {
-        let mut oddities = compiled.robots.oddities().iter();
-        let is_strange = |oddity: &RobotsOddity| {
+        if compiled.copy.good_at != Some(compiled.copy.fetched_at) {
+            return;
+        }
+        let oddities = compiled.robots.oddities();
+        let url = &compiled.copy.url;
+        let is_bad = |oddity: &&RobotsOddity| oddity.what == RobotsOddityKind::BadValue;
+        if let Some(oddity) = oddities.iter().find(is_bad) {
+            self.events.invalid_robots_line(url, oddity);
+        }
+        let is_strange = |oddity: &&RobotsOddity| {
             matches!(
                 oddity.what,
                 RobotsOddityKind::Markup | RobotsOddityKind::Utf16
             )
         };
-        let url = &compiled.copy.url;
-        if let Some(oddity) = oddities.find(|oddity| is_strange(oddity))
-            && compiled.copy.good_at == Some(compiled.copy.fetched_at)
+        if let Some(oddity) = oddities.iter().find(is_strange)
             && !self.strange.contains(url)
         {
             self.events.strange_robots(url, oddity);

@@ -141,7 +141,7 @@ impl LastAnswers<'_> {
         let bars = |word: &str| word != "yes" && !is_judged_anew(word, &row, documents);
         let is_out = row.indexed.as_deref().map(bars);
         match row.status {
-            Some(301 | 302 | 303 | 307 | 308) => {
+            Some(300..=303 | 307 | 308) if row.status != Some(300) || row.redirect.is_some() => {
                 if let Some(page) = self.kept.get_mut(&row.url) {
                     page.redirect = row.redirect;
                     page.is_out |= page.redirect.is_none();

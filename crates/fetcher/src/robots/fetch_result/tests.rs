@@ -1,6 +1,7 @@
 use std::io::Write;
 
 use crawl_scheduler::Tick;
+use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::*;
@@ -104,8 +105,17 @@ fn rfc9309_2_3_1_2_redirects() {
 fn a_redirect_without_a_usable_target_means_no_file() {
     check(301, &[], "none 301");
     check(301, &[("location", "mailto:a@b.example")], "none 301");
-    check(304, &[("location", "/x")], "none 304");
-    check(305, &[("location", "/x")], "none 305");
+}
+
+/// A 304 without validators, a 300 without a choice and a 305 say nothing about the rules, so the
+/// last good copy stays in force.
+#[test]
+fn a_3xx_that_is_no_redirect_is_unreachable() {
+    check(300, &[], "unreachable: status Some(300) None");
+    for status in [304, 305, 306, 309, 399] {
+        let expect = format!("unreachable: status Some({status}) None");
+        check(status, &[("location", "/x")], &expect);
+    }
 }
 
 #[test]
@@ -163,7 +173,7 @@ fn not_modified_only_after_a_request_with_validators() {
     let result = Ok(exchange(304, &[], b""));
     assert_eq!(
         summary(&RobotsFetchResult::of(&request, &result, 0)),
-        "none 304"
+        "unreachable: status Some(304) None"
     );
     request.validators.etag = Some("\"1\"".to_owned());
     assert_eq!(

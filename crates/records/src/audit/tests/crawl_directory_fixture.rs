@@ -26,6 +26,8 @@ pub(super) struct Sent {
     /// The rule that sets the gap.
     pub(super) why: &'static str,
     pub(super) wait_asked: Option<u64>,
+    /// Whether the request has a validator.
+    pub(super) is_conditional: bool,
     pub(super) fields: &'static [(&'static str, &'static str)],
     pub(super) body: &'static str,
 }
@@ -39,6 +41,7 @@ pub(super) fn robots(span: (u64, u64), status: u16, body: &'static str) -> Sent 
         gap_asked: 0,
         why: "delay",
         wait_asked: None,
+        is_conditional: status == 304,
         fields: &[],
         body,
     }
@@ -93,7 +96,7 @@ impl Sent {
             tls: None,
             request: CapturedRequest {
                 method: "GET",
-                headers: if self.status == 304 {
+                headers: if self.is_conditional {
                     &conditional
                 } else {
                     &[]
