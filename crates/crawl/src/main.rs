@@ -71,6 +71,7 @@ use values::FilePath;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    open_file_limit::survive_file_size_limit();
     if std::env::args_os().skip(1).eq(["-h"]) {
         let text = overview(&args::command());
         return print(text.as_bytes()).map_or_else(|refusal| refuse(&refusal), ExitCode::from);

@@ -1,6 +1,7 @@
-//! Limits on the files and connections that this process may have open.
+//! Limits on the files and connections that this process may have open, and on the size of files.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
 
 use crate::settings::Settings;
 
@@ -27,6 +28,17 @@ pub(crate) fn raise_limit() {
         // Ignore errors: the old limit then stays in force, and [`connections`] respects it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+}
+
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail like one to a full disk. By
+/// default, the system kills the process with SIGXFSZ.
+///
+/// Must be called before any thread starts, because threads inherit the blocked signal.
+pub(crate) fn survive_file_size_limit() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    // Ignore errors: the signal then still kills the process.
+    let _ = signals.thread_block();
 }
 
 /// Returns the requested numbers of connections, reduced to what the available descriptors allow.

@@ -569,7 +569,8 @@ tables! {
         /// Stop when every remaining host would have to be waited for longer than this
         ///
         /// Such hosts demanded a wait or can't be reached. They are reported, and their pages stay
-        /// pending for the next start.
+        /// pending for the next start. A gap between two requests to a host, such as a
+        /// `Crawl-delay`, isn't such a wait: it ends the crawl only if it is longer than a day.
         #[arg(value_name = "DURATION")]
         wait_unreachable: DurationSetting = DurationSetting::from_secs(60), GoesOn;
         /// I run these hosts: allow a short delay and many parallel requests

@@ -207,8 +207,8 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         ]
         .concat(),
     );
-    // A process that ignores SIGXFSZ gets an error when a file reaches the limit.
-    let mut shell = in_shell(&crawl, "trap '' XFSZ");
+    // By default, SIGXFSZ kills a process that writes beyond the limit.
+    let mut shell = in_shell(&crawl, "trap - XFSZ");
     web.take_log();
     let mut child = shell.spawn().unwrap();
     assert!(web.wait_for(MAX_WAIT, |log| !log.is_empty()));
