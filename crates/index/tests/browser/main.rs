@@ -263,6 +263,8 @@ fn texts() -> Vec<String> {
         "\u{202e}turned\u{200b}hidden soft\u{ad}hyphen 💡 ﬀ Ⅷ ½ ² ① Å x² 10³ m²n",
         "שָׁלוֹם مُحَمَّد مـحمد أحمد ٢٠٢٤ ۱۴۰۳ ३७ ٣٫١٤ ١٬٠٠٠ \u{200f}عربي\u{200f}",
         "x != y (??)\n|> z\n\n=> && i<=3 --flag http://a -- ... ----- 中 == 文",
+        "CO₂, C₆H₁₂O₆ 10 km² µm²x lamps² ¹⁴C x₁₂ صندوق کتابی مصطفى",
+        "צה\"ל דו״ח ארה”ב ג׳ירפה 19\" rack \"a\"b",
         "",
     ]
     .map(str::to_owned)
