@@ -653,6 +653,13 @@ pub struct RunStartEvent {
     /// Whether the file has the steps of rendered pages. False in rows of older versions.
     #[serde(default)]
     pub has_render_steps: bool,
+    /// The parked hosts when the run started. Null in rows of older versions.
+    #[serde(default)]
+    pub parked: Option<Vec<String>>,
+    /// The origins whose robots.txt had to be fetched again, because `crawl recheck` had found that
+    /// its rules had changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rechecked: Vec<String>,
 }
 
 /// A turn of a host: the use of the host's permit to request its next URL.

@@ -18,6 +18,8 @@ pub(crate) const META_RUN: &str = "run";
 pub(crate) const META_ROUND: &str = "round";
 /// The parked hosts of the crawl, as a JSON list.
 pub(crate) const META_PARKED: &str = "parked";
+/// The origins whose rules a recheck found changed since the last run, as a JSON list.
+pub(crate) const META_RECHECKED: &str = "rechecked";
 /// The state of the trap detector.
 pub(crate) const META_TRAPS: &str = "traps";
 /// The draw of the sample. Does not exist before the draw.

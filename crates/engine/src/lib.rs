@@ -95,6 +95,7 @@ pub use run_counters::{
 pub use state::frontier_move_counts::MovedRecordCounts;
 pub use state::move_from_shared_frontier::{GatheredWorkerDirectory, export};
 pub use state::move_to_shared_frontier::{CrawlImportResult, import};
+pub use state::rechecked_rules::expire_changed_rules;
 pub use state::remove_unanswered_run::discard_unanswered;
 pub use state::stopped_crawl_changes::{
     LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest,

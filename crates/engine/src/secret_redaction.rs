@@ -1,8 +1,6 @@
 //! Redacts the secrets configured in `[site]` in everything kept from responses, except the
 //! archive.
 
-use std::borrow::Cow;
-
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::Secrets;
 use crawl_index_entry::{IndexLogEntry, IndexedPage};
@@ -16,11 +14,9 @@ pub(crate) const REDIRECT_SECRET: &str = "redirect_secret";
 
 /// Returns a URL with secrets redacted, for rows.
 pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
-    match (secrets.are_in_url(url), secrets.redacted(url.as_str())) {
-        (false, _) => url.to_string(),
-        (true, Cow::Owned(redacted)) => redacted,
-        // The secret is percent-encoded in the URL, so show nothing after the origin.
-        (true, Cow::Borrowed(_)) => format!("{}/[redacted]", url.origin()),
+    match secrets.are_in_url(url) {
+        false => url.to_string(),
+        true => secrets.redacted(url.as_str()).into_owned(),
     }
 }
 

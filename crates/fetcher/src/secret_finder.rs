@@ -6,11 +6,10 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crawl_weburl::CanonicalUrl;
-use data_encoding::{BASE64, BASE64URL_NOPAD};
+use data_encoding::{BASE64, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use memchr::memmem;
-use percent_encoding::percent_decode;
 
 use crate::host_request_headers::{HostRequestHeaders, REDACTED};
 
@@ -133,12 +132,7 @@ impl Secrets {
     /// Returns whether the path or query of a URL contains a secret, literally or percent-encoded.
     #[must_use]
     pub fn are_in_url(&self, url: &CanonicalUrl) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        let text = url.path_and_query().as_bytes();
-        self.are_in(text)
-            || matches!(Cow::from(percent_decode(text)), Cow::Owned(decoded) if self.are_in(&decoded))
+        !self.places(url.path_and_query()).is_empty()
     }
 
     /// Returns whether a body contains a secret literally.
@@ -149,7 +143,8 @@ impl Secrets {
         self.configured.iter().any(is_in) || learned.iter().any(|secret| is_in(&secret.finder))
     }
 
-    /// Returns the text with each secret replaced by `[redacted]`.
+    /// Returns the text with each secret replaced by `[redacted]`, also if it is percent-encoded,
+    /// as in the text of a link that shows its URL.
     #[must_use]
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let places = self.places(text);
@@ -194,13 +189,24 @@ impl Secrets {
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
         let learned = self.learned.finders();
-        for secret in self
-            .configured
-            .iter()
-            .chain(learned.iter().map(|one| &one.finder))
-        {
-            let matches = secret.find_iter(text.as_bytes());
-            all.extend(matches.map(|at| at..at + secret.needle().len()));
+        let learned = learned.iter().map(|one| &one.finder);
+        let secrets: Vec<_> = self.configured.iter().chain(learned).collect();
+        let text_bytes = text.as_bytes();
+        let decodings: Vec<_> = match secrets.is_empty() {
+            true => Vec::new(),
+            false => [false, true]
+                .into_iter()
+                .filter_map(|is_form| DecodedText::of(text_bytes, is_form))
+                .collect(),
+        };
+        for secret in secrets {
+            let length = secret.needle().len();
+            let matches = secret.find_iter(text_bytes);
+            all.extend(matches.map(|at| at..at + length));
+            for decoded in &decodings {
+                let matches = secret.find_iter(&decoded.bytes);
+                all.extend(matches.map(|at| decoded.starts[at]..decoded.starts[at + length]));
+            }
         }
         all.sort_unstable_by_key(|place| place.start);
         let mut apart: Vec<Range<usize>> = Vec::with_capacity(all.len());
@@ -214,6 +220,39 @@ impl Secrets {
         // matches.
         apart.retain(|place| text.get(place.clone()).is_some());
         apart
+    }
+}
+
+/// A text with its percent-encodings decoded.
+struct DecodedText {
+    bytes: Vec<u8>,
+    /// The position in the text where each decoded byte begins, and at the end the text's length.
+    starts: Vec<usize>,
+}
+
+impl DecodedText {
+    /// Decodes a text. With `is_form`, `+` is a space, as in the query of a submitted form. `None`
+    /// if nothing is encoded.
+    fn of(text: &[u8], is_form: bool) -> Option<DecodedText> {
+        memchr::memchr(if is_form { b'+' } else { b'%' }, text)?;
+        let mut decoded = DecodedText {
+            bytes: Vec::with_capacity(text.len()),
+            starts: Vec::with_capacity(text.len() + 1),
+        };
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            let digits = text.get(at + 1..at + 3).filter(|_| byte == b'%');
+            let encoded = digits.and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits).ok());
+            decoded.starts.push(at);
+            at += encoded.as_ref().map_or(1, |_| 3);
+            decoded.bytes.push(match encoded.as_deref() {
+                Some([byte]) => *byte,
+                _ if is_form && byte == b'+' => b' ',
+                _ => byte,
+            });
+        }
+        decoded.starts.push(text.len());
+        Some(decoded)
     }
 }
 
@@ -295,7 +334,14 @@ mod tests {
             ("c00kie=1 en", "[redacted] en"),
             ("«k3y w1th/space»", "«[redacted]»"),
             ("t0ken-2t0ken-2", "[redacted][redacted]"),
-            ("pass, word, me, Bearer", "pass, word, me, Bearer"),
+            (
+                "http://c.example/?k=t0ken%2D2&b",
+                "http://c.example/?k=[redacted]&b",
+            ),
+            ("/k3y%20w1th%2fspace/%zz", "/[redacted]/%zz"),
+            ("?a=k3y+w1th%2Fspace+b", "?a=[redacted]+b"),
+            ("«%70ass%3Aword?» t0ken-2", "«[redacted]» [redacted]"),
+            ("pass, word, me, Bearer 100%", "pass, word, me, Bearer 100%"),
         ] {
             assert_eq!(secrets.redacted(text), expect);
         }
@@ -308,6 +354,7 @@ mod tests {
             ("http://c.example/?k=t0ken-2", true),
             ("http://c.example/k3y%20w1th%2Fspace/", true),
             ("http://c.example/?a=me%3apass%3Aword%3F&b", true),
+            ("http://c.example/?a=k3y+w1th%2Fspace", true),
             ("http://t0ken-2.example/?k=t0ken", false),
             ("http://c.example/%", false),
         ] {

@@ -12,9 +12,11 @@ use crate::worker_directory::WorkerDirectory;
 
 /// The reasons why a run may end, sorted by how much work they leave, the most first. A reason that
 /// is not in the list counts as leaving more work than all others.
-const REASONS: [&str; 6] = [
+const REASONS: [&str; 8] = [
     "interrupted",
     "parked",
+    "quiet_hours",
+    "other_crawl",
     "unreachable",
     "robots",
     "budget",

@@ -14,7 +14,7 @@ use self::round_request_totals::RoundRequestTotals;
 use crate::broken_links::{LatestRows, key};
 use crate::error::RecordsError;
 use crate::host_coverage::HostCoverage;
-use crate::host_reports::HostReport;
+use crate::host_reports::{HostReport, PENDING_REASON};
 use crate::report::{CrawlReport, report};
 use crate::round_row_filter::ExclusionsInForce;
 use crate::row_file_reader::{pages, waiting};
@@ -70,7 +70,8 @@ pub struct ComparedCrawlTotals {
     pub waits: u64,
     /// The sum of the demanded waits, in milliseconds.
     pub wait_asked_ms: u64,
-    /// Number of known URLs that were excluded from the crawl.
+    /// Number of known URLs that were excluded from the crawl, without those that a budget left
+    /// pending.
     pub excluded: u64,
     /// Number of URLs left for the next run.
     pub waiting: u64,
@@ -211,7 +212,7 @@ pub fn compare_round(
         round,
         a: ComparedCrawlTotals::of(a, &sums_a, &latest_a, &requests_a)?,
         b: ComparedCrawlTotals::of(b, &sums_b, &latest_b, &requests_b)?,
-        pages: page_differences((a, &latest_a), (b, &latest_b))?,
+        pages: page_differences((a, &latest_a), (b, &latest_b), has_replay)?,
         order,
         excluded: excluded_differences(a, b)?,
         hosts: host_differences(&sums_a, &sums_b),
@@ -256,7 +257,7 @@ impl ComparedCrawlTotals {
             short_gaps: requests.short_gaps,
             waits: sum(|host| host.waits.count),
             wait_asked_ms: sum(|host| host.waits.asked_ms),
-            excluded: report.excluded.total,
+            excluded: report.excluded.decided(),
             waiting: sum(|host| host.waiting),
             has_ended: waiting.any(|row| row.is_ok_and(|row| row.origin.is_none())),
             rounds: rounds(report),
@@ -272,10 +273,12 @@ fn rounds(report: &CrawlReport) -> u32 {
 }
 
 /// A page reduced for comparison: the hashes of its status (or failure) and of its payload digest.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 struct PageHashes {
     answer: u64,
     digest: Option<u64>,
+    /// Whether the crawl's archive lacks the body, so that a replay can't know the digest.
+    is_body_omitted: bool,
 }
 
 impl PageHashes {
@@ -283,7 +286,13 @@ impl PageHashes {
         PageHashes {
             answer: key(&answer(row)),
             digest: row.digest.as_deref().map(key),
+            is_body_omitted: row.is_body_omitted(),
         }
+    }
+
+    fn differs(&self, other: &PageHashes, has_replay: bool) -> bool {
+        let is_unknown = has_replay && (self.is_body_omitted || other.is_body_omitted);
+        self.answer != other.answer || !is_unknown && self.digest != other.digest
     }
 }
 
@@ -299,6 +308,7 @@ fn answer(row: &PageRow) -> String {
 fn page_differences(
     (a, latest_a): (&Path, &LatestRows),
     (b, latest_b): (&Path, &LatestRows),
+    has_replay: bool,
 ) -> Result<PageDifferences, RecordsError> {
     let mut differences = PageDifferences::default();
     let mut of_a = HashMap::new();
@@ -311,7 +321,7 @@ fn page_differences(
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {
             differences.both += 1;
-            if *of_a != PageHashes::of(&row) {
+            if of_a.differs(&PageHashes::of(&row), has_replay) {
                 differing.insert(key(&row.url), (answer(&row), row.digest));
             }
         }
@@ -380,6 +390,10 @@ fn count_rules(
             Err(RecordsError::Row { .. }) => continue,
             row => row?,
         };
+        // URLs that a budget holds back are pending, and counted as waiting.
+        if row.reason == PENDING_REASON {
+            continue;
+        }
         let rules = counts.entry(row.reason).or_default();
         let has_room = rules.len() < MAX_RULES || rules.contains_key(&row.rule);
         count(rules.entry(row.rule.filter(|_| has_room)).or_default());

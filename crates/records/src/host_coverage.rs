@@ -452,6 +452,16 @@ mod tests {
     }
 
     #[test]
+    fn a_host_without_a_page_is_not_empty_if_the_crawl_kept_away() {
+        let quiet = waiting(1, "quiet_hours", Some("it has quiet hours"));
+        check(
+            0,
+            |it| it.waiting(&quiet),
+            expect![[r#"partial; waiting 1 {"it has quiet hours": 1}"#]],
+        );
+    }
+
+    #[test]
     fn a_host_without_a_page_is_not_empty_if_its_turn_never_came() {
         let budget = waiting(2, "budget", Some("max-pages"));
         check(

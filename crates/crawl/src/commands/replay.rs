@@ -34,6 +34,9 @@ struct ReplayReport {
     not_archived: u64,
     /// Number of requests whose response has no body, because the site forbids archiving it.
     withheld: u64,
+    /// Number of requests whose response has no body, because the crawl's filters of types, sizes
+    /// and languages did not keep it. The crawl may have followed links in these bodies.
+    unwanted: u64,
     /// Number of URLs not fetched because the archive lacks the robots.txt of their site.
     without_rules: u64,
     /// Number of bodies that the crawl truncated, although the replay's settings would have kept
@@ -43,6 +46,7 @@ struct ReplayReport {
     /// diverge.
     ///
     /// - `other`: the replay sends a request that differs from the recorded one.
+    /// - `missing`: the replay doesn't send a recorded request.
     /// - `later`: the replay sends a request after the end of its recorded exchange.
     /// - `beyond`: the replay sends a request after the last recorded one.
     /// - `fewer`: the replay ends before the last recorded request.
@@ -184,6 +188,7 @@ pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, 
         took_ms: u64::try_from(summary.elapsed.as_millis()).unwrap_or(u64::MAX),
         not_archived: replayed.gaps.not_archived,
         withheld: replayed.gaps.withheld,
+        unwanted: replayed.gaps.unwanted,
         without_rules: summary
             .excluded
             .get("not_archived")
@@ -209,6 +214,9 @@ fn differs(difference: &ReplayDifference) -> String {
     match difference {
         ReplayDifference::Other(url) => {
             format!("{}: the records have a different request there", from(url))
+        }
+        ReplayDifference::Missing(url) => {
+            format!("{}: the replay doesn't send this request", from(url))
         }
         ReplayDifference::Later(url) => {
             format!("{}: the records have that request earlier", from(url))
@@ -261,6 +269,14 @@ impl Display for ReplayReport {
             writeln!(
                 f,
                 "  {bodies} withheld from the archive at the site's request"
+            )?;
+        }
+        if self.unwanted > 0 {
+            let bodies = counted(self.unwanted, "body is", "bodies are");
+            writeln!(
+                f,
+                "  {bodies} not archived because of --content-type or another filter of documents; \
+                 links in them are unknown"
             )?;
         }
         if self.cut_bodies > 0 {

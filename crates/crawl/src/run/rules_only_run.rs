@@ -1,12 +1,14 @@
 //! Runs that fetch only the current rules of a crawl's hosts.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
 use crawl_archive::{FilesToRehash, Timestamp, open_regular};
 use crawl_engine::{
-    Config, EndReason, RunMode, ScopeRules, TrapAvoidance, admit_at_rest, last_round,
+    Config, EndReason, RunMode, ScopeRules, TrapAvoidance, admit_at_rest, expire_changed_rules,
+    last_round,
 };
 use crawl_records::{RECHECK, RecheckTotals, list_digests, page_urls, write_recheck};
 use crawl_scope::ScopeMode;
@@ -36,11 +38,13 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<RecheckTotals>, Comm
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
     let learnt = TemporaryFolder::make("recheck")?;
-    admit_at_rest(
-        learnt.path(),
-        pages.map(|page| page.map_err(|why| RunError::Command(of_records(why)))),
-    )
-    .map_err(|why| why.of(learnt.path()))?;
+    let mut origins = BTreeSet::new();
+    let pages = pages.map(|page| {
+        let page = page.map_err(|why| RunError::Command(of_records(why)))?;
+        origins.insert(page.origin());
+        Ok(page)
+    });
+    admit_at_rest(learnt.path(), pages).map_err(|why: RunError| why.of(learnt.path()))?;
     copy_last_requests(dir, learnt.path())?;
     let at = clock::now().as_microsecond();
     let at = Timestamp::from_micros(u64::try_from(at).unwrap_or_default());
@@ -53,6 +57,8 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<RecheckTotals>, Comm
     let purpose = settings.exclusion.purpose.meaning();
     let purpose = purpose.map(|purpose| purpose.to_string());
     let counts = write_recheck(learnt.path(), dir, at, purpose).map_err(of_records)?;
+    expire_changed_rules(dir, learnt.path(), origins.into_iter())
+        .map_err(|error| of_engine(&error, dir))?;
     list_digests(dir, FilesToRehash::Named(&[RECHECK])).map_err(of_records)?;
     Ok(Some(counts))
 }

@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{self, HostPolitenessOverrides};
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, CountSetting, DurationSetting, HostListEntry, JsonSchema as _};
+use crate::values::{
+    ByteSize, CountSetting, DurationSetting, HostListEntry, JsonSchema as _, OptionalLimit,
+};
 
 /// The first part of the tables' names: `[group.NAME]`.
 pub(super) const TABLE: &str = "group";
@@ -43,9 +45,9 @@ pub(crate) type HostGroups = BTreeMap<String, HostGroupSettings>;
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HostGroupSettings {
     pub(super) hosts: Vec<HostListEntry>,
-    max_pages: Option<CountSetting>,
-    max_bytes: Option<ByteSize>,
-    max_server_time: Option<DurationSetting>,
+    max_pages: Option<OptionalLimit<CountSetting>>,
+    max_bytes: Option<OptionalLimit<ByteSize>>,
+    max_server_time: Option<OptionalLimit<DurationSetting>>,
     /// The politeness settings, which apply to each host separately.
     #[serde(flatten)]
     pub(super) politeness: HostPolitenessOverrides,
@@ -54,7 +56,13 @@ pub(crate) struct HostGroupSettings {
 impl HostGroupSettings {
     /// Returns whether the hosts share a budget.
     pub(super) fn has_budget(&self) -> bool {
-        self.max_pages.is_some() || self.max_bytes.is_some() || self.max_server_time.is_some()
+        let HostGroupBudget {
+            name: _,
+            max_pages,
+            max_bytes,
+            max_server_time,
+        } = self.group("");
+        max_pages.is_some() || max_bytes.is_some() || max_server_time.is_some()
     }
 
     /// Returns the keys, each with the schema of its value.
@@ -69,9 +77,12 @@ impl HostGroupSettings {
         ] = HostPolitenessOverrides::schemas();
         [
             ("hosts", Vec::<HostListEntry>::schema()),
-            ("max_pages", CountSetting::schema()),
-            ("max_bytes", ByteSize::schema()),
-            ("max_server_time", DurationSetting::schema()),
+            ("max_pages", OptionalLimit::<CountSetting>::schema()),
+            ("max_bytes", OptionalLimit::<ByteSize>::schema()),
+            (
+                "max_server_time",
+                OptionalLimit::<DurationSetting>::schema(),
+            ),
             delay,
             delay_factor,
             per_host,
@@ -84,9 +95,9 @@ impl HostGroupSettings {
     fn group(&self, name: &str) -> HostGroupBudget {
         HostGroupBudget {
             name: name.to_owned(),
-            max_pages: self.max_pages.map(|pages| pages.0),
-            max_bytes: self.max_bytes.map(|bytes| bytes.0),
-            max_server_time: self.max_server_time.map(DurationSetting::get),
+            max_pages: self.max_pages.and_then(|max| Some(max.0?.0)),
+            max_bytes: self.max_bytes.and_then(|max| Some(max.0?.0)),
+            max_server_time: self.max_server_time.and_then(|max| Some(max.0?.get())),
         }
     }
 }
@@ -172,6 +183,10 @@ mod tests {
         assert_eq!((&*group.name, group.max_pages), ("ministries", Some(5)));
         assert_eq!(group.max_bytes, Some(1_000));
         assert_eq!(group.max_server_time.unwrap().as_secs(), 60);
+
+        let text = "[group.a]\nhosts = [\"a.example\"]\nmax-pages = \"unlimited\"\n";
+        let groups = parse(text, "x").unwrap().group.unwrap();
+        assert!(!groups["a"].has_budget());
 
         let text = "[group.none]\nmax-pages = 5\n[group.\"\"]\nhosts = [\"a.example\"]\n\
                     [group.b]\nhosts = [\"b.example\", \"A.example\", \"@x\"]\nper-host = 0\n";

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::CommandError;
-use crate::values::{DayHours, DurationSetting, JsonSchema as _, NonNegativeNumber};
+use crate::values::{
+    CountSetting, DayHours, DurationSetting, JsonSchema as _, NonNegativeNumber, OptionalLimit,
+};
 
 /// The keys of the politeness settings, written with underscores.
 pub(super) const FIELDS: [&str; 6] = [
@@ -31,7 +33,7 @@ pub(crate) struct HostPolitenessOverrides {
     pub(super) delay: Option<DurationSetting>,
     delay_factor: Option<NonNegativeNumber>,
     pub(super) per_host: Option<u32>,
-    per_site: Option<u32>,
+    per_site: Option<OptionalLimit<CountSetting>>,
     site_delay: Option<DurationSetting>,
     quiet_hours: Option<Vec<DayHours>>,
 }
@@ -43,7 +45,7 @@ impl HostPolitenessOverrides {
             (FIELDS[0], DurationSetting::schema()),
             (FIELDS[1], NonNegativeNumber::schema()),
             (FIELDS[2], u32::schema()),
-            (FIELDS[3], u32::schema()),
+            (FIELDS[3], OptionalLimit::<CountSetting>::schema()),
             (FIELDS[4], DurationSetting::schema()),
             (FIELDS[5], Vec::<DayHours>::schema()),
         ]
@@ -55,11 +57,19 @@ impl HostPolitenessOverrides {
             let problem = CommandError::usage(message).about(key);
             Err(problem.hint("remove the key to use the crawl's value"))
         };
-        for (key, most) in [("per-host", self.per_host), ("per-site", self.per_site)] {
-            if most == Some(0) {
+        let per_site = self.per_site.and_then(|limit| limit.0);
+        for (key, is_zero) in [
+            ("per-host", self.per_host == Some(0)),
+            ("per-site", per_site == Some(CountSetting(0))),
+        ] {
+            if is_zero {
                 let message = format!("{key} is 0 in {table}, so nothing could be fetched");
                 return refuse(key, message);
             }
+        }
+        if self.quiet_hours.as_deref().is_some_and(DayHours::cover_day) {
+            let message = format!("the quiet hours in {table} cover the whole day");
+            return refuse("quiet-hours", message);
         }
         match self.delay_factor {
             Some(factor) if factor.0 > MAX_DELAY_FACTOR => {
@@ -94,7 +104,10 @@ impl HostPolitenessOverrides {
             delay: self.delay.map(DurationSetting::get),
             delay_factor: self.delay_factor.map(|factor| factor.0),
             per_host: self.per_host,
-            per_site: self.per_site,
+            // `None` means the crawl's limit, so no limit is the highest one.
+            per_site: (self.per_site).map(|OptionalLimit(max)| {
+                max.map_or(u32::MAX, |max| u32::try_from(max.0).unwrap_or(u32::MAX))
+            }),
             site_delay: self.site_delay.map(DurationSetting::get),
             quiet: self.quiet_hours.as_deref().map(hours),
         }
@@ -155,6 +168,10 @@ mod tests {
                 "delay-factor = 1000001",
                 "delay-factor 1000001 in [x] is more than 1000000",
             ),
+            (
+                "quiet-hours = [\"00:00-12:00\", \"12:00-24:00\"]",
+                "the quiet hours in [x] cover the whole day",
+            ),
         ] {
             let terms: HostPolitenessOverrides = toml::from_str(key).unwrap();
             let error = terms.check("[x]").unwrap_err().to_string();
@@ -162,6 +179,18 @@ mod tests {
         }
         let terms: HostPolitenessOverrides = toml::from_str("delay-factor = 1000000").unwrap();
         assert!(terms.check("[x]").is_ok());
+    }
+
+    #[test]
+    fn a_table_may_lift_the_limit_of_a_site() {
+        let terms: HostPolitenessOverrides = toml::from_str("per-site = \"unlimited\"").unwrap();
+        assert_eq!(terms.politeness().per_site, Some(u32::MAX));
+        let terms: HostPolitenessOverrides = toml::from_str("per-site = 3").unwrap();
+        assert_eq!(terms.politeness().per_site, Some(3));
+        assert_eq!(
+            HostPolitenessOverrides::default().politeness().per_site,
+            None
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crawl_archive::MAX_BODY_BYTES;
 use super::host_politeness::MAX_DELAY_FACTOR;
 use super::setting_definitions::Settings;
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, DurationSetting, NonNegativeNumber};
+use crate::values::{ByteSize, DayHours, DurationSetting, NonNegativeNumber};
 
 /// Maximum jitter, the random part of a delay, as a fraction of the delay. A larger jitter would
 /// only cost time.
@@ -158,6 +158,14 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut ErrorCollector) 
         ("", NonNegativeNumber(MAX_DELAY_FACTOR)),
         "the delay is this multiple of the response time, so a host would get no second request",
     ));
+    if DayHours::cover_day(&politeness.quiet_hours) {
+        let message = "the quiet hours cover the whole day, so nothing could be fetched";
+        problems.note(Err::<(), _>(
+            CommandError::usage(message)
+                .hint("leave some hours of the day for requests")
+                .about("quiet-hours"),
+        ));
+    }
     if let Some(per_site) = politeness.per_site.0
         && per_site.0 < u64::from(politeness.per_host)
     {

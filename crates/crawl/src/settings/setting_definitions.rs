@@ -346,7 +346,8 @@ tables! {
         ///
         /// With 1, pages that in-scope pages link to are fetched, but their links are not followed.
         /// --include, --exclude, --exclude-host, --max-depth, robots.txt, politeness and host
-        /// budgets apply there too. Sitemaps of hosts outside the scope are not read.
+        /// budgets apply there too. Sitemaps of hosts outside the scope are not read, and pages
+        /// outside the scope that only a sitemap lists are not fetched.
         #[arg(value_name = "N")]
         hops_off_scope: u8 = 0, GoesOn;
         /// How to request pages at the last hop outside the scope: get or head
@@ -603,7 +604,7 @@ tables! {
         robots_forbidden: ForbiddenName = ForbiddenName::Allow, GoesOn;
         /// Maximum age of a robots.txt before it is fetched again, at most 1d
         ///
-        /// Shorter if the server's Cache-Control or Expires demands it.
+        /// Shorter if the server's Cache-Control or Expires demands it, but at least 1m.
         #[arg(value_name = "DURATION")]
         robots_max_age: DurationSetting = DurationSetting::from_secs(24 * 60 * 60), GoesOn;
         /// First wait before an unreachable robots.txt is retried

@@ -1,6 +1,7 @@
 //! Settings for single hosts: the tables `[site."example.org"]` of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crawl_engine::HostBudget;
 use crawl_fetcher::HostRequestHeaders;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::host_credentials::{self, HostCredentialSettings};
 use super::host_politeness::{self, HostPolitenessOverrides};
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, CountSetting, DurationSetting, JsonSchema as _};
+use crate::values::{ByteSize, CountSetting, DurationSetting, JsonSchema as _, OptionalLimit};
 
 /// The first part of the tables' names: `[site."HOST"]`.
 pub(super) const TABLE: &str = "site";
@@ -45,10 +46,10 @@ pub(crate) type SiteSettingsByName = BTreeMap<String, SiteSettings>;
 pub(crate) struct SiteSettings {
     #[serde(flatten)]
     pub(super) politeness: HostPolitenessOverrides,
-    max_pages: Option<CountSetting>,
-    max_bytes: Option<ByteSize>,
-    max_server_time: Option<DurationSetting>,
-    max_time: Option<DurationSetting>,
+    max_pages: Option<OptionalLimit<CountSetting>>,
+    max_bytes: Option<OptionalLimit<ByteSize>>,
+    max_server_time: Option<OptionalLimit<DurationSetting>>,
+    max_time: Option<OptionalLimit<DurationSetting>>,
     /// Credentials and header fields, only for this exact host, not for its subdomains.
     #[serde(flatten)]
     pub(super) access: HostCredentialSettings,
@@ -73,10 +74,13 @@ impl SiteSettings {
             per_site,
             site_delay,
             quiet_hours,
-            ("max_pages", CountSetting::schema()),
-            ("max_bytes", ByteSize::schema()),
-            ("max_server_time", DurationSetting::schema()),
-            ("max_time", DurationSetting::schema()),
+            ("max_pages", OptionalLimit::<CountSetting>::schema()),
+            ("max_bytes", OptionalLimit::<ByteSize>::schema()),
+            (
+                "max_server_time",
+                OptionalLimit::<DurationSetting>::schema(),
+            ),
+            ("max_time", OptionalLimit::<DurationSetting>::schema()),
             basic_auth,
             headers,
             cookies,
@@ -95,13 +99,17 @@ impl SiteSettings {
         self.access.keeps_cookies()
     }
 
-    /// Returns the budget that each covered host has.
+    /// Returns the budget that each covered host has. A missing limit is the crawl's, so an
+    /// unlimited one is the highest limit.
     fn budget(&self) -> HostBudget {
+        let time = |limit: OptionalLimit<DurationSetting>| {
+            limit.0.map_or(Duration::MAX, DurationSetting::get)
+        };
         HostBudget {
-            max_pages: self.max_pages.map(|pages| pages.0),
-            max_bytes: self.max_bytes.map(|bytes| bytes.0),
-            max_server_time: self.max_server_time.map(DurationSetting::get),
-            max_time: self.max_time.map(DurationSetting::get),
+            max_pages: (self.max_pages).map(|OptionalLimit(max)| max.map_or(u64::MAX, |max| max.0)),
+            max_bytes: (self.max_bytes).map(|OptionalLimit(max)| max.map_or(u64::MAX, |max| max.0)),
+            max_server_time: self.max_server_time.map(time),
+            max_time: self.max_time.map(time),
         }
     }
 }
@@ -182,4 +190,31 @@ pub(super) fn accesses(
     });
     let accesses = accesses.collect();
     problems.or(accesses)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crawl_weburl::HostKey;
+
+    use super::budgets;
+    use crate::settings::config_file::parse;
+
+    #[test]
+    fn a_table_may_lift_the_crawls_limits() {
+        let text = "[site.\"a.example\"]\nmax-pages = \"unlimited\"\nmax-time = \"unlimited\"\n\
+                    max-bytes = \"1kB\"\n";
+        let sites = parse(text, "x").unwrap().site.unwrap();
+        let table = budgets(&sites);
+        let (_, own) = table.find(&HostKey::parse("a.example").unwrap()).unwrap();
+        assert_eq!(
+            (own.max_pages, own.max_bytes),
+            (Some(u64::MAX), Some(1_000))
+        );
+        assert_eq!(
+            (own.max_time, own.max_server_time),
+            (Some(Duration::MAX), None)
+        );
+    }
 }

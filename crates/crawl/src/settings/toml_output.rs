@@ -18,7 +18,8 @@ pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERS
 /// An example of a `[site]` table, which is empty by default.
 pub(super) const SITE_EXAMPLE: &str = "
 # Settings for a host and its subdomains; the longest matching name wins. Limits apply to
-# each host. Missing keys have the same values as for every host.
+# each host. Missing keys have the same values as for every host; \"unlimited\" lifts a limit.
+# On loopback, a name without a port covers all ports.
 #
 # [site.\"example.org\"]
 # delay = \"10s\"

@@ -15,6 +15,17 @@ pub(crate) struct DayHours {
     pub(crate) until: u16,
 }
 
+impl DayHours {
+    /// Returns whether the spans together cover the whole day.
+    pub(crate) fn cover_day(spans: &[DayHours]) -> bool {
+        let holds = |span: &DayHours, minute: u16| match span.from < span.until {
+            true => (span.from..span.until).contains(&minute),
+            false => minute >= span.from || minute < span.until,
+        };
+        (0..24 * 60).all(|minute| spans.iter().any(|span| holds(span, minute)))
+    }
+}
+
 impl FromStr for DayHours {
     type Err = ValueParseError;
 
@@ -65,6 +76,20 @@ as_string!(DayHours);
 #[cfg(test)]
 mod tests {
     use super::DayHours;
+
+    #[test]
+    fn several_spans_may_cover_the_day() {
+        for (spans, expected) in [
+            (&["00:00-12:00", "12:00-24:00"][..], true),
+            (&["18:00-07:00", "06:00-12:30", "12:00-18:00"], true),
+            (&["00:00-12:00", "12:01-24:00"], false),
+            (&["06:00-05:59"], false),
+            (&[], false),
+        ] {
+            let parsed: Vec<DayHours> = spans.iter().map(|span| span.parse().unwrap()).collect();
+            assert_eq!(DayHours::cover_day(&parsed), expected, "{spans:?}");
+        }
+    }
 
     #[test]
     fn a_span_is_read_and_written() {

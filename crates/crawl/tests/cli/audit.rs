@@ -115,7 +115,7 @@ fn concurrent_requests_and_refetched_rules() {
         .script(
             0,
             "/robots.txt",
-            HttpAnswer::text(robots).header("cache-control", "max-age=1"),
+            HttpAnswer::text(robots),
         )
         .script(
             1,
@@ -133,6 +133,8 @@ fn concurrent_requests_and_refetched_rules() {
         "--scope",
         "any",
         "--allow-private",
+        "--robots-max-age",
+        "1s",
     ];
     crawl(&cmd, &web.url(0, "/"), &many);
     let report = clean(&cmd);

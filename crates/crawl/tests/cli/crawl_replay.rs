@@ -269,6 +269,79 @@ fn a_replay_has_the_order_of_a_crawl_without_gaps() {
 }
 
 #[test]
+fn a_replay_parks_the_hosts_that_were_parked_between_two_runs() {
+    let (_dir, cmd) = setup("parked-replay");
+    let web = site();
+    let (seed, host) = (web.url(0, "/"), web.authority(0).to_owned());
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let first = cmd.run(&[&["--seed", &seed, "--output", "c"][..], &quick].concat());
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    for (command, code) in [("park", 0), ("unpark", 0)] {
+        cmd.run(&["control", "c", command, &host]).ok();
+        let round = cmd.run(&[&["--output", "c", "--recrawl"][..], &quick].concat());
+        assert!(command == "park" || round.code == code, "{}", round.stderr);
+        let again = format!("after-{command}");
+        let replayed = cmd.run(&["replay", "c", "--output", &again, "--json"]).ok();
+        let replayed: Value = serde_json::from_str(&replayed).unwrap();
+        assert_eq!(
+            replayed["difference"],
+            Value::Null,
+            "{command} {replayed:#}"
+        );
+        assert_eq!(
+            replayed["comparison"]["order"]["is_same"], true,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn bodies_that_a_filter_dropped_are_told_from_those_of_forbidding_sites() {
+    let (_dir, cmd) = setup("unwanted-replay");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .sitemap(false)
+        .script(
+            0,
+            "/",
+            HttpAnswer::html("<p>home <a href=/feed>f</a><a href=/s>s</a>"),
+        )
+        .script(
+            0,
+            "/feed",
+            HttpAnswer::of(200)
+                .header("content-type", "application/rss+xml")
+                .body("<rss version=2.0><channel><item><link>/item</link></item></channel></rss>"),
+        )
+        .script(0, "/item", HttpAnswer::html("<p>item"))
+        .script(0, "/s", HttpAnswer::html("<p>s"))
+        .start();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let filter = [
+        "--seed",
+        &seed,
+        "--output",
+        "c",
+        "--content-type",
+        "text/html",
+    ];
+    let ran = cmd.run(&[&filter[..], &quick].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let replayed = cmd.run(&["replay", "c", "--output", "again"]).ok();
+    let item = web.url(0, "/item");
+    for part in [
+        "\n  1 body is not archived because of --content-type or another filter of documents",
+        &format!("\ndiffers   from {item}: the replay doesn't send this request\n"),
+        &format!("\nonly A    1\n  {item}\n"),
+        "\ndigest    0\n",
+    ] {
+        assert!(replayed.contains(part), "{part}: {replayed}");
+    }
+    assert!(!replayed.contains("at the site's request"), "{replayed}");
+}
+
+#[test]
 fn a_page_without_an_archived_body_does_not_end_a_replay() {
     let (_dir, cmd) = setup("withheld-replay");
     let web = TestWeb::builder()

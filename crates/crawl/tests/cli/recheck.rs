@@ -62,7 +62,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let pages = dir.rows("c/pages.jsonl");
     let of_first = |row: &&Value| row["url"].as_str().unwrap().starts_with(&first);
-    let (asked, before) = (web.log().len(), files(&dir.file("c")));
+    let (asked, mut before) = (web.log().len(), files(&dir.file("c")));
     let private = pages
         .iter()
         .find(|row| of_first(row) && row["url"] != first.as_str());
@@ -107,9 +107,11 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
         pages.iter().filter(|row| !of_first(row)).count()
     );
     assert_eq!(rows.len(), 3);
-    // A recheck also changes the list of digests, but no other file, and leaves no files elsewhere.
+    // A recheck also changes the state and the list of digests, but no other file, and leaves no
+    // files elsewhere.
     let mut after = files(&dir.file("c"));
-    after.retain(|name, _| !name.ends_with("/recheck.jsonl"));
+    after.retain(|name, _| !name.ends_with("/recheck.jsonl") && !name.contains("/state/"));
+    before.retain(|name, _| !name.contains("/state/"));
     let changed: Vec<_> = after
         .iter()
         .filter(|(name, bytes)| before.get(*name) != Some(*bytes))
@@ -143,6 +145,44 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
         "{}",
         ran.stdout
     );
+}
+
+#[test]
+fn the_next_round_follows_the_rules_that_a_recheck_found() {
+    let (dir, cmd) = setup("recheck-round");
+    let web = TestWeb::builder().pages(1).sitemap(false).start();
+    web.script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/b>b</a>"));
+    web.script(0, "/a", HttpAnswer::html("a"));
+    web.script(0, "/b", HttpAnswer::html("b"));
+    web.script(0, "/robots.txt", robots("User-agent: *\nAllow: /\n"));
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&[&["--seed", &seed, "--output", "c"][..], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    web.script(0, "/robots.txt", robots("User-agent: *\nDisallow: /a\n"));
+    let ran = cmd.run(&["recheck", "c"]);
+    assert!(ran.stdout.contains("excluded  1 page\n"), "{}", ran.stdout);
+    web.take_log();
+    let ran = cmd.run(&[&["--output", "c", "--recrawl"][..], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let paths: Vec<String> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(paths, ["/robots.txt", "/", "/b"]);
+    // Without another change, the copy stays in force.
+    let ran = cmd.run(&["recheck", "c"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    web.take_log();
+    let ran = cmd.run(&[&["--output", "c", "--recrawl"][..], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        web.take_log()
+            .iter()
+            .all(|entry| entry.path != "/robots.txt")
+    );
+    let replayed = cmd
+        .run(&["replay", "c", "--output", "again", "--json"])
+        .ok();
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_eq!(replayed["difference"], Value::Null, "{replayed:#}");
+    assert_eq!(cmd.run(&["audit", "c"]).code, 0);
 }
 
 #[test]

@@ -25,6 +25,7 @@ impl Coordinator {
                 .collect(),
             _ => HashMap::new(),
         };
+        let by_operator = self.hosts.paused_by_operator(now);
         let tried_at_start = self.hosts.tried_at_start(now, &self.robots);
         let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
@@ -51,10 +52,11 @@ impl Coordinator {
                 ("parked", None)
             } else if let Some((why, until)) = unreachable.get(&host) {
                 next_try = Some(*until);
+                let reason = by_operator.get(&host).copied().unwrap_or("unreachable");
                 // The robots.txt files of a host are described together. Only that of this origin
                 // explains why the origin waits.
                 match (is_of_robots(why), self.robots.why_unreachable(&origin)) {
-                    (false, _) => ("unreachable", Some((*why).to_owned())),
+                    (false, _) => (reason, Some((*why).to_owned())),
                     (true, None) => ("unreachable", None),
                     (true, Some(own)) => match self.robots.are_in_force(now, &origin)? {
                         true => ("unreachable", Some(own.to_owned())),
@@ -126,7 +128,7 @@ mod tests {
     use crawl_fetcher::robots::RobotsFetchResult;
     use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
     use crawl_frontier::UrlToAdmit;
-    use crawl_scheduler::{PaceFromRobots, RobotsState};
+    use crawl_scheduler::{DailyHours, PaceFromRobots, RobotsState};
     use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
     use super::super::Coordinator;
@@ -188,6 +190,35 @@ mod tests {
             (EndReason::Budget("max-time"), "budget max-time"),
         ] {
             assert_eq!(rows_of(&ended), expected(word, word, word));
+        }
+    }
+
+    #[test]
+    fn a_host_that_the_operator_keeps_waiting_is_not_unreachable() {
+        for is_quiet in [true, false] {
+            let hours = is_quiet.then(|| DailyHours::new(0, 60));
+            let mut coordinator = coordinator(|config| {
+                config.politeness.quiet = hours.into_iter().collect();
+            });
+            let seed = canonicalize(None, "http://a.example/").unwrap();
+            let origin = seed.origin();
+            let mut transaction = coordinator.frontier.begin().unwrap();
+            transaction.admit(UrlToAdmit::seed(seed)).unwrap();
+            transaction.commit().unwrap();
+            coordinator.hosts.set_pending(at(20), &origin, 1);
+            if !is_quiet {
+                let scheduler = coordinator.hosts.scheduler();
+                scheduler.wait_for_other_crawl(at(20), &origin.host_key(), at(500));
+            }
+            let ended = coordinator.hosts.natural_end(at(20), &coordinator.robots);
+            let rows = coordinator.waiting_urls(at(20), &ended.unwrap()).unwrap();
+            let expected = if is_quiet {
+                "quiet_hours"
+            } else {
+                "other_crawl"
+            };
+            assert_eq!(rows[1].reason, expected);
+            assert!(rows[1].next_try.is_some() && rows[1].detail.is_some());
         }
     }
 

@@ -36,6 +36,7 @@ use crate::page_reading::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
+use crate::state::rechecked_rules::take_rechecked;
 use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::state::stored_parked_hosts::parked;
@@ -96,7 +97,7 @@ impl Driver {
             coordinator.note_free_space(free);
         }
         let delays = SettingsAndDelaysLog::open(config, now)?;
-        let order = ReplayOrderLog::open(&config.output, began(config, &directory, visits, now))?;
+        let order = ReplayOrderLog::open(&config.output, began(config, &directory, visits, now)?)?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
         restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;
         let resumed = directory.resumed;
@@ -330,14 +331,19 @@ fn restore_sessions(
     Ok(())
 }
 
-/// Returns the row that begins a run in the replay order log (`state/order.jsonl`).
+/// Returns the row that begins a run in the replay order log (`state/order.jsonl`). Expires the
+/// rules that a recheck found changed.
 fn began(
     config: &Config,
     directory: &CrawlDirectory,
     visits: RevisitRules,
     now: Tick,
-) -> RunStartEvent {
-    RunStartEvent {
+) -> Result<RunStartEvent, EngineError> {
+    let frontier = &*directory.frontier;
+    let parked = parked(frontier)?;
+    Ok(RunStartEvent {
+        parked: Some(parked.iter().map(ToString::to_string).collect()),
+        rechecked: take_rechecked(frontier, now)?,
         settings: config.settings_digest.clone(),
         has_render_steps: true,
         at: now.as_millis(),
@@ -346,7 +352,7 @@ fn began(
         requests: directory.requests.len(),
         settled: directory.totals.messages,
         before: directory.last_end.clone(),
-    }
+    })
 }
 
 /// Continues earlier runs: restores the gaps and back-offs that have not ended yet. Calls

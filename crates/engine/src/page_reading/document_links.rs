@@ -224,7 +224,9 @@ impl<'a> DocumentLinkCollector<'a> {
             }
     }
 
-    /// Returns the number of consecutive links out of scope on the way to a URL.
+    /// Returns the number of consecutive links out of scope on the way to a URL. [`u8::MAX`] for a
+    /// page out of scope that a sitemap lists, unless the sitemap is a seed: a hop is a link of a
+    /// page, so `--hops-off-scope` doesn't cover what only a sitemap lists.
     fn hops_to(
         &self,
         discovery: DiscoveryContext,
@@ -242,8 +244,10 @@ impl<'a> DocumentLinkCollector<'a> {
             } => self.scope.hops_off() > 0 && !self.scope.holds(url),
             _ => false,
         };
+        let is_listed = self.from.kind == UrlKind::Sitemap && !discovery.is_seed;
         match (is_off, discovery.kind) {
             (false, _) => 0,
+            (true, UrlKind::Page) if is_listed => u8::MAX,
             // A redirect counts as a hop only if the redirect itself leaves the scope.
             (true, UrlKind::Page) if discovery.redirects > 0 => self.hops_off.max(1),
             (true, UrlKind::Page) => self.hops_off.saturating_add(1),
@@ -562,7 +566,7 @@ impl<'a> DocumentLinkCollector<'a> {
             false => discovery.redirects,
         };
         UrlToAdmit {
-            state: self.standing(discovery, &url, barred, verdict),
+            state: self.standing((discovery, hops_off), &url, barred, verdict),
             depth: discovery.depth,
             hops_off,
             redirects,
@@ -576,7 +580,7 @@ impl<'a> DocumentLinkCollector<'a> {
 
     fn standing(
         &self,
-        discovery: DiscoveryContext,
+        (discovery, hops_off): (DiscoveryContext, u8),
         url: &CanonicalUrl,
         barred: Option<NotFetchedReason>,
         verdict: ScopeVerdict,
@@ -604,25 +608,25 @@ impl<'a> DocumentLinkCollector<'a> {
                 rule: Some(rule),
                 ..NotFetchedReason::of(Reason::Depth)
             })),
-            // Links from the last allowed page out of scope were already dropped, so this URL is
-            // within the limit.
             ScopeVerdict::Out {
                 reason: OutOfScopeReason::Beyond,
                 ..
-            } if discovery.kind == UrlKind::Page => {
+            } if discovery.kind == UrlKind::Page && hops_off <= self.scope.hops_off() => {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
-            ScopeVerdict::Out { rule, .. } => {
+            ScopeVerdict::Out { reason, rule } => {
                 let exclusion = NotFetchedReason {
                     rule: Some(rule),
                     ..NotFetchedReason::of(Reason::Scope)
                 };
                 // A later round readmits an excluded URL if the URL is in its scope. A URL that
                 // must not be followed is deferred instead, so that it is readmitted only if
-                // another page links to it.
-                match barred {
-                    None => RequestedState::Excluded(exclusion),
-                    Some(_) => RequestedState::Deferred(exclusion),
+                // another page links to it. So is a page that a sitemap lists, if links of pages
+                // may lead out of scope.
+                let is_listed = reason == OutOfScopeReason::Beyond && hops_off == u8::MAX;
+                match barred.is_some() || is_listed {
+                    false => RequestedState::Excluded(exclusion),
+                    true => RequestedState::Deferred(exclusion),
                 }
             }
             ScopeVerdict::In => barred.map_or(RequestedState::Pending, RequestedState::Deferred),

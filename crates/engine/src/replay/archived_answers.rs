@@ -44,8 +44,10 @@ pub struct MissingArchiveAnswerCounts {
     /// Requests without an archived answer. They take the recorded response time, or the host's
     /// mean response time if the crawl never requested the URL.
     pub not_archived: u64,
-    /// Requests whose answer has no body, because it was withheld from the archive.
+    /// Requests whose answer has no body, because the site forbids archiving it.
     pub withheld: u64,
+    /// Requests whose answer has no body, because the crawl's own content filter did not keep it.
+    pub unwanted: u64,
     /// Bodies that the crawl cut at its `--max-body`, although the replay's `--max-body` is
     /// larger.
     pub cut_bodies: u64,
@@ -56,6 +58,8 @@ pub struct MissingArchiveAnswerCounts {
 pub enum ReplayDifference {
     /// The replay sent this request, but another one is next in the records.
     Other(CanonicalUrl),
+    /// The replay does not send this recorded request, or not at its time.
+    Missing(CanonicalUrl),
     /// The replay sent this request after the recorded request had ended.
     Later(CanonicalUrl),
     /// The replay sent this request after all recorded requests.
@@ -70,6 +74,7 @@ impl ReplayDifference {
     pub fn name(&self) -> &'static str {
         match self {
             ReplayDifference::Other(_) => "other",
+            ReplayDifference::Missing(_) => "missing",
             ReplayDifference::Later(_) => "later",
             ReplayDifference::Beyond(_) => "beyond",
             ReplayDifference::Fewer(_) => "fewer",
@@ -81,6 +86,7 @@ impl ReplayDifference {
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
             ReplayDifference::Other(url)
+            | ReplayDifference::Missing(url)
             | ReplayDifference::Later(url)
             | ReplayDifference::Beyond(url) => Some(url),
             ReplayDifference::Fewer(_) => None,
@@ -121,8 +127,9 @@ pub(super) struct ReplayExchangeTimes {
 /// Why an answer is not in the archive.
 enum NoAnswer {
     NotArchived,
-    /// The body was withheld from the archive. Contains the answer without it.
-    Withheld(Box<Exchange>),
+    /// The archive lacks the body. Contains the answer without it, and whether the crawl's content
+    /// filter is the reason. If not, the site forbids archiving it.
+    NoBody(Box<Exchange>, bool),
 }
 
 impl ReplayExchangeTimes {
@@ -264,8 +271,9 @@ impl ArchivedAnswers {
                     ..ExchangeFailure::recorded(kind, started, ended)
                 })
             }
-            (None, Err(NoAnswer::Withheld(exchange))) => {
-                self.gaps.withheld += 1;
+            (None, Err(NoAnswer::NoBody(exchange, is_unwanted))) => {
+                self.gaps.unwanted += u64::from(is_unwanted);
+                self.gaps.withheld += u64::from(!is_unwanted);
                 Ok(timed(*exchange))
             }
             (None, Err(NoAnswer::NotArchived)) => {
@@ -346,7 +354,8 @@ impl ArchivedAnswers {
         if record.kind() == "response" && record.field("WARC-Truncated") == Some("unspecified") {
             exchange.body = Bytes::new();
             exchange.truncated = Some(TruncationReason::Length);
-            return Err(NoAnswer::Withheld(Box::new(exchange)));
+            let is_unwanted = self.crawl.is_unwanted(url.as_str(), recorded.start);
+            return Err(NoAnswer::NoBody(Box::new(exchange), is_unwanted));
         }
         let max_body = request.max_body.unwrap_or(self.max_body);
         let max_body = filter.map_or(max_body, |filter| filter.at_most(max_body));

@@ -49,6 +49,7 @@ use crate::page_reading::page_encoder::PageEncoder;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
+use crate::state::stored_parked_hosts::parked;
 use crate::summary::RunSummary;
 use crate::trace_events::TraceEventEmitter;
 use crate::write::{Writer, run_end};
@@ -288,6 +289,7 @@ impl Replay {
         let traps = SharedTrapDetector::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         coordinator.share_traps(traps.clone());
         coordinator.sample(sampling.clone());
+        coordinator.park_again(now, &parked(&*frontier)?);
         if resumed {
             coordinator.restore(match cut_off {
                 true => SnapshotCompleteness::WritesMayBeLost,

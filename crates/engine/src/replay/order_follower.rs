@@ -269,7 +269,28 @@ impl Replay {
                 ReplayedTurnResult::Nothing => break,
             }
         }
-        Ok(Err(OrderDivergenceError(Some(turn.origin.clone()))))
+        let request = self.recorded_request_of(turn, &origin)?;
+        let first = request.unwrap_or_else(|| turn.origin.clone());
+        Ok(Err(OrderDivergenceError(Some(first))))
+    }
+
+    /// Returns the URL of the request that a recorded turn (use of a permit) sent. Reads
+    /// `requests.jsonl` to the row of that request, so the replay can't follow it any longer.
+    fn recorded_request_of(
+        &mut self,
+        turn: &HostTurn,
+        origin: &Origin,
+    ) -> Result<Option<String>, EngineError> {
+        let Some(following) = self.following.as_mut().filter(|_| turn.is_sent) else {
+            return Ok(None);
+        };
+        while let Some((_, row)) = following.script.next_end(u64::MAX)? {
+            let is_of_turn = |url: &CanonicalUrl| row.start >= turn.at && url.origin() == *origin;
+            if canonicalize(None, &row.url).is_ok_and(|url| is_of_turn(&url)) {
+                return Ok(Some(row.url));
+            }
+        }
+        Ok(None)
     }
 
     /// Repeats an operator's command. If the replay refuses it, a later request will differ.

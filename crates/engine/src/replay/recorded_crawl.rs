@@ -1,7 +1,7 @@
 //! The records that a replay takes its answers from: the requests of a crawl with their times, and
 //! the index of its archive. The answers themselves stay on disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -31,6 +31,9 @@ pub struct RecordedCrawl {
     captures: Vec<CapturePlace>,
     /// The rendered pages, sorted by URL and then by the time when they were fetched.
     doms: Vec<RecordedRendering>,
+    /// The pages that the crawl's content filter did not keep, by the hash of the URL and the time
+    /// when they were fetched, in milliseconds.
+    unwanted: HashSet<(u64, u64)>,
     files: Vec<Arc<str>>,
     hosts: HashMap<String, RecordedHost>,
     /// The times when the requests were sent, in milliseconds, sorted.
@@ -168,6 +171,7 @@ impl RecordedCrawl {
             requests: Vec::new(),
             captures: Vec::new(),
             doms: Vec::new(),
+            unwanted: HashSet::new(),
             files: Vec::new(),
             hosts: HashMap::new(),
             starts: Vec::new(),
@@ -197,6 +201,10 @@ impl RecordedCrawl {
             let place = crawl.commit_places.len();
             crawl.commit_places.entry(key(&row.url)).or_insert(place);
             crawl.doms.extend(RecordedRendering::of(row));
+            if row.unwanted.is_some() && row.withheld.is_none() {
+                let fetched = row.fetched_at.as_millis();
+                crawl.unwanted.insert((key(&row.url), fetched));
+            }
         })?;
         if crawl.requests.is_empty() {
             return Err(nothing());
@@ -309,6 +317,12 @@ impl RecordedCrawl {
         later
             .filter(|other| other.status.is_some())
             .find_map(|other| self.record_of(url, other.start))
+    }
+
+    /// Returns whether the crawl's content filter is why the archive lacks the body of the answer to
+    /// the request sent at `start`, in milliseconds.
+    pub(super) fn is_unwanted(&self, url: &str, start: u64) -> bool {
+        self.unwanted.contains(&(key(url), start))
     }
 
     /// Returns whether the recorded crawl rendered pages.

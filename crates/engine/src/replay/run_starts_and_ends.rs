@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::RunStartEvent;
 use crawl_scheduler::Tick;
-use crawl_weburl::canonicalize;
+use crawl_weburl::{HostKey, canonicalize};
 
 use super::archived_answers::{ArchivedAnswers, ReplayDifference};
 use super::order_follower::{InFlightRequest, OrderFollower};
@@ -19,6 +19,8 @@ use crate::error::EngineError;
 use crate::messages::{Event, WriterMessage};
 use crate::revisit::round;
 use crate::state::crawl_directory;
+use crate::state::rechecked_rules::expire;
+use crate::state::stored_parked_hosts::store_parked;
 
 impl Replay {
     /// Begins a replay with the first run of the crawl, or resumes it for a later run.
@@ -44,6 +46,13 @@ impl Replay {
         let frontier = &*directory.frontier;
         if is_first {
             mark(frontier, answers.crawl.dir())?;
+        }
+        expire(frontier, &run.rechecked, tick(run.at))?;
+        if let Some(hosts) = &run.parked {
+            store_parked(
+                frontier,
+                hosts.iter().filter_map(|host| HostKey::parse(host).ok()),
+            )?;
         }
         let last = round::stored(frontier)?;
         let next = last.filter(|last| last.number < run.round);
@@ -103,7 +112,7 @@ impl Replay {
         let difference = lost.map(|url| {
             let url = url.and_then(|url| canonicalize(None, &url).ok());
             let unsent = self.answers.unsent();
-            url.map_or(ReplayDifference::Fewer(unsent), ReplayDifference::Other)
+            url.map_or(ReplayDifference::Fewer(unsent), ReplayDifference::Missing)
         });
         self.answers.stop_following(difference);
         if let Some(following) = self.following.take() {

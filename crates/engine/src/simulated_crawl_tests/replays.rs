@@ -33,7 +33,9 @@ use crate::render::RenderMode;
 use crate::replay::{RecordedCrawl, ReplayTimingMode, replay};
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
+use crate::state::rechecked_rules::take_rechecked;
 use crate::state::replay_order_log::ReplayOrderLog;
+use crate::state::stored_parked_hosts::parked;
 use crate::write::{Writer, run_end};
 
 const HOSTS: u64 = 5;
@@ -238,6 +240,8 @@ impl LateRun {
         let traps = SharedTrapDetector::new(&config.traps, stored.as_deref());
         coordinator.share_traps(traps.clone());
         coordinator.sample(sampling.clone());
+        let parked = parked(&*frontier).unwrap();
+        coordinator.park_again(now, &parked);
         if resumed {
             coordinator
                 .restore(match cut_off {
@@ -258,6 +262,8 @@ impl LateRun {
             requests: requests.len(),
             settled: totals.messages,
             before: last_end,
+            parked: Some(parked.iter().map(ToString::to_string).collect()),
+            rechecked: take_rechecked(&*frontier, now).unwrap(),
         };
         let order = ReplayOrderLog::open(&config.output, run).unwrap();
         let reader =

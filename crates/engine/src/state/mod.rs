@@ -11,6 +11,7 @@ pub(crate) mod move_from_shared_frontier;
 pub(crate) mod move_to_shared_frontier;
 mod parking_changes;
 pub(crate) mod reading_journal;
+pub(crate) mod rechecked_rules;
 pub(crate) mod remove_unanswered_run;
 pub(crate) mod replay_order_log;
 pub(crate) mod settings_and_delays_log;

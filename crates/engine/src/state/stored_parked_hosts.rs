@@ -13,6 +13,18 @@ pub(crate) fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {
     serde_json::to_vec(&names).unwrap_or_default()
 }
 
+/// Stores the list of parked hosts.
+pub(crate) fn store_parked(
+    frontier: &dyn Frontier,
+    hosts: impl Iterator<Item = HostKey>,
+) -> Result<(), FrontierError> {
+    let hosts: BTreeSet<HostKey> = hosts.collect();
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
+    transaction.commit()?;
+    Ok(())
+}
+
 /// Reads the parked hosts from the state.
 pub(crate) fn parked(frontier: &dyn Frontier) -> Result<BTreeSet<HostKey>, FrontierError> {
     let bytes = frontier.meta(META_PARKED)?.unwrap_or_default();

@@ -14,10 +14,9 @@ pub struct RobotsTimeLimits {
     /// Maximum time for which a copy is valid (RFC 9309 section 2.4: 24 hours). Also used if the
     /// server states no time.
     pub most: Duration,
-    /// How long a copy is valid if the server wants it revalidated or not stored (`no-store`,
-    /// `no-cache`, `max-age=0`, or an `Expires` in the past). Without this, robots.txt would be
-    /// fetched before each page. A positive lifetime is respected to the second, even if it is
-    /// shorter.
+    /// Minimum time for which a copy is valid, even if the server states a shorter one or wants no
+    /// copy kept (`no-store`, `no-cache`, or an `Expires` in the past). Without this, robots.txt
+    /// would be fetched before each page.
     pub least: Duration,
     /// The first wait before an unreachable robots.txt is retried. Doubles each time.
     pub first_wait: Duration,
@@ -54,11 +53,8 @@ pub fn lifetime(headers: &HeaderMap, times: &RobotsTimeLimits, now: Tick) -> Dur
         Some(stated) => Some(stated),
         None => expires(headers, now),
     };
-    match stated.map(|stated| stated.saturating_sub(age(headers))) {
-        None => times.most,
-        Some(Duration::ZERO) => times.least.min(times.most),
-        Some(stated) => stated.min(times.most),
-    }
+    let left = stated.map(|stated| stated.saturating_sub(age(headers)));
+    left.map_or(times.most, |left| left.max(times.least).min(times.most))
 }
 
 /// Returns `max-age`, or zero for a directive against caching. The strictest of several directives
@@ -141,32 +137,32 @@ mod tests {
     #[test]
     fn rfc9111_5_2_2_1_max_age_to_the_second() {
         check(&[("cache-control", "public, Max-Age=600")], 600);
-        check(&[("cache-control", "max-age=\"2\"")], 2);
+        check(&[("cache-control", "max-age=\"62\"")], 62);
         check(&[("cache-control", "max-age=600"), ("age", "100")], 500);
         check(
             &[
                 ("cache-control", "max-age=600"),
-                ("expires", "Tue, 15 Nov 1994 08:12:41 GMT"),
+                ("expires", "Tue, 15 Nov 1994 08:14:41 GMT"),
             ],
             600,
         );
-        check(&[("cache-control", "s-maxage=5, max-age=600")], 600);
+        check(&[("cache-control", "s-maxage=90, max-age=600")], 600);
     }
 
     #[test]
     fn rfc9111_5_3_expires() {
-        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 10);
+        check(&[("expires", "Tue, 15 Nov 1994 08:14:41 GMT")], 130);
         check(
             &[
                 ("date", "Tue, 15 Nov 1994 05:00:00 GMT"),
-                ("expires", "Tue, 15 Nov 1994 05:00:30 GMT"),
+                ("expires", "Tue, 15 Nov 1994 05:01:30 GMT"),
             ],
-            30,
+            90,
         );
     }
 
     #[test]
-    fn an_uncacheable_answer_is_valid_for_a_minute() {
+    fn an_answer_is_valid_for_at_least_a_minute() {
         check(&[("cache-control", "no-store")], 60);
         check(
             &[
@@ -176,6 +172,9 @@ mod tests {
             60,
         );
         check(&[("cache-control", "max-age=0")], 60);
+        check(&[("cache-control", "max-age=1")], 60);
+        check(&[("cache-control", "max-age=600"), ("age", "590")], 60);
+        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 60);
         check(&[("cache-control", "max-age=soon")], 60);
         check(&[("cache-control", "max-age=10"), ("age", "10")], 60);
         check(&[("expires", "0")], 60);

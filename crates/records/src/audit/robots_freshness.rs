@@ -5,23 +5,21 @@ use std::time::{Duration, SystemTime};
 
 use crate::header_fields::HeaderFields;
 
-/// Lifetime in milliseconds of a response that is stale at once according to its header fields, for
-/// example `no-store`. With no lifetime, robots.txt would be fetched before each page.
+/// Minimum lifetime of a response in milliseconds, even if its header fields define a shorter one
+/// or forbid to store it. With no lifetime, robots.txt would be fetched before each page.
 const MIN_AGE: u64 = 60_000;
 /// Maximum wait that a response can demand, in milliseconds. If a response demands more, this wait
 /// applies.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
 /// Returns the lifetime in milliseconds of a response that ended at `end`, in milliseconds since
-/// 1970. The lifetime is `most` if the header fields define none, and never longer. `Cache-Control`
-/// takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted.
+/// 1970. The lifetime is `most` if the header fields define none, and never longer; it is at least
+/// [`MIN_AGE`], unless `most` is shorter. `Cache-Control` takes precedence over `Expires` (RFC 9111
+/// section 5.3), and `Age` is subtracted.
 pub(super) fn life(fields: &HeaderFields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
-    match stated.map(|stated| stated.saturating_sub(age(fields))) {
-        None => most,
-        Some(0) => MIN_AGE.min(most),
-        Some(stated) => stated.min(most),
-    }
+    let left = stated.map(|stated| stated.saturating_sub(age(fields)));
+    left.map_or(most, |left| left.max(MIN_AGE).min(most))
 }
 
 /// Returns whether any header field defines the lifetime.
@@ -115,9 +113,10 @@ mod tests {
         check(&[("cache-control", "max-age=9999999")], 86_400);
         check(&[("cache-control", "no-cache, max-age=600")], 60);
         check(&[("cache-control", "max-age=x")], 60);
-        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 10);
+        check(&[("cache-control", "max-age=1")], 60);
+        check(&[("expires", "Tue, 15 Nov 1994 08:12:41 GMT")], 60);
         let date = ("date", "Tue, 15 Nov 1994 05:00:00 GMT");
-        check(&[date, ("expires", "Tue, 15 Nov 1994 05:00:30 GMT")], 30);
+        check(&[date, ("expires", "Tue, 15 Nov 1994 05:01:30 GMT")], 90);
         check(&[("expires", "0")], 60);
     }
 

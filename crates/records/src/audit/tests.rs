@@ -759,7 +759,7 @@ fn the_conduct_page_says_what_could_not_be_judged() {
 #[test]
 fn rfc9309_2_4_no_older_than_its_life() {
     let short = || Sent {
-        fields: &[("cache-control", "max-age=10")],
+        fields: &[("cache-control", "max-age=70")],
         ..robots((0, 100), 200, BARS_P)
     };
     // The first page after a robots.txt response may be requested even if the response is stale by
@@ -772,17 +772,17 @@ fn rfc9309_2_4_no_older_than_its_life() {
         ]
     };
     check(
-        &log(60_000, 62_000),
+        &log(120_000, 122_000),
         expect![[r#"
             2 gaps, 2 pages
-            stale: http://e.example/b was requested under a copy of robots.txt that was 61900 ms old but valid for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+            stale: http://e.example/b was requested under a copy of robots.txt that was 121900 ms old but valid for 70000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
-    check(&log(5000, 10_050), expect!["2 gaps, 2 pages"]);
+    check(&log(5000, 70_050), expect!["2 gaps, 2 pages"]);
     check(
-        &log(5000, 20_000),
+        &log(5000, 80_000),
         expect![[r#"
             2 gaps, 2 pages
-            stale: http://e.example/b was requested under a copy of robots.txt that was 19900 ms old but valid for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+            stale: http://e.example/b was requested under a copy of robots.txt that was 79900 ms old but valid for 70000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
     // A 304 without header fields extends the copy by the copy's original lifetime.
     let confirmed = |start| {
@@ -791,7 +791,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         [short(), again, page]
     };
     check(
-        &confirmed(12_000),
+        &confirmed(72_000),
         expect![[r#"
         2 gaps, 1 pages
         disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],

@@ -88,6 +88,8 @@ fn all_differences_of_two_crawls_are_reported() {
         &[
             excluded("http://a.example/p", "robots", "Disallow: /p"),
             excluded("http://a.example/q", "robots", "Disallow: /q"),
+            // A URL that a budget left pending isn't excluded.
+            excluded("http://a.example/r", "budget", "max-pages"),
         ],
     );
     let comparison = compare(a.path(), b.path()).unwrap();

@@ -28,7 +28,9 @@ impl PendingReason {
             ("interrupted", _) => "the last run was interrupted",
             ("handed_over", _) => "its host was handed over to another worker",
             ("budget", Some(budget)) => return format!("a budget is spent ({budget})"),
-            ("robots" | "unreachable", Some(why)) => return safe_line(&why).into_owned(),
+            ("robots" | "unreachable" | "quiet_hours" | "other_crawl", Some(why)) => {
+                return safe_line(&why).into_owned();
+            }
             ("robots", None) => "its robots.txt is unreachable",
             ("unreachable", None) => "its host is unreachable",
             (_, _) => "the last run has ended",

@@ -75,6 +75,8 @@ impl PendingCounts {
             .map(|(reason, urls)| {
                 let words = match reason.as_str() {
                     "robots" => "robots.txt unreachable",
+                    "quiet_hours" => "quiet hours",
+                    "other_crawl" => "another crawl",
                     other => other,
                 };
                 match *urls == self.total {

@@ -1,6 +1,6 @@
 //! How a run ends when no host can get a request soon.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crawl_scheduler::{GapReason, PauseReason, PausedHost, Tick, WaitingHost};
@@ -74,6 +74,15 @@ impl Hosts {
         let paused = self.scheduler.host_summary(now).paused.into_iter();
         let tried = paused.filter(|rest| is_tried_at_start(rest, robots));
         tried.map(|rest| rest.host).collect()
+    }
+
+    /// Returns the paused hosts for which this crawl or another one is the cause, not the host:
+    /// quiet hours, or another crawl's requests. The values are the reasons in `waiting.jsonl`.
+    pub(crate) fn paused_by_operator(&self, now: Tick) -> HashMap<HostKey, &'static str> {
+        let paused = self.scheduler.host_summary(now).paused.into_iter();
+        let own = [PauseReason::QuietHours, PauseReason::OtherCrawl];
+        let paused = paused.filter(|rest| own.contains(&rest.why));
+        paused.map(|rest| (rest.host, rest.why.name())).collect()
     }
 
     /// Describes why a host is paused.

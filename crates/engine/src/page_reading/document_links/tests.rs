@@ -12,7 +12,7 @@ use crawl_policy::ProductToken;
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::{DocumentLinkCollector, LinkPolicy};
+use super::{DiscoveryContext, DocumentLinkCollector, LinkPolicy};
 use crate::config::{Config, EmbeddedResourcePolicy};
 use crate::page_reading::document_result::ReadDocument;
 use crate::page_reading::link_cache::LinkCache;
@@ -95,6 +95,67 @@ fn a_permitted_link_that_is_too_deep_prevails_over_a_barred_one() {
             }
         }
     }
+}
+
+/// Only links of pages count as hops. A page that a sitemap lists out of scope is fetched only if a
+/// page links to it.
+#[test]
+fn what_a_sitemap_lists_out_of_scope_is_no_hop() {
+    let agent = ProductToken::new("crawl").unwrap();
+    let config = Config::new(agent, "0.0", None, vec![url("/docs/")], "out");
+    let mut scope = Scope::new(ScopeMode::Prefix, &[], &[], None).unwrap();
+    scope.add_seed(&url("/docs/"));
+    scope.allow_hops_off(1);
+    let (scope, policy) = (Arc::new(scope), LinkPolicy::new(&config));
+    let sitemap = UrlToAdmit {
+        kind: UrlKind::Sitemap,
+        ..UrlToAdmit::link(url("/sitemap.xml"), 0, url("/robots.txt"))
+    };
+    let (sitemap, page) = (leased(sitemap), leased(UrlToAdmit::seed(url("/docs/"))));
+    let frontier = MemoryFrontier::new();
+    let seed = leased(UrlToAdmit {
+        kind: UrlKind::Sitemap,
+        ..UrlToAdmit::seed(url("/chosen.xml"))
+    });
+    let found = |from: &Lease, path: &str| {
+        let cache = RefCell::new(LinkCache::default());
+        let mut links = DocumentLinkCollector::new(from, &scope, &policy, None, (&cache, None));
+        let discovery = DiscoveryContext {
+            is_seed: from.is_seed && from.kind == UrlKind::Sitemap,
+            ..DiscoveryContext::link(from)
+        };
+        links.add(discovery, Ok(url(path)), None);
+        let [link] = links
+            .finish(ReadDocument::default())
+            .findings
+            .links
+            .try_into()
+            .unwrap();
+        let mut transaction = frontier.begin().unwrap();
+        transaction.admit(link).unwrap();
+        transaction.commit().unwrap();
+        frontier.known(&url(path)).unwrap().unwrap()
+    };
+    let listed = found(&sitemap, "/shop/1");
+    let KnownState::Deferred(exclusion) = listed.state else {
+        panic!("{listed:?}");
+    };
+    assert_eq!(exclusion.reason, Reason::Scope);
+    let within = found(&sitemap, "/docs/b");
+    assert_eq!(
+        (within.state, within.hops_off),
+        (KnownState::Pending { attempt: 1 }, 0)
+    );
+    let chosen = found(&seed, "/shop/2");
+    assert_eq!(
+        (chosen.state, chosen.hops_off),
+        (KnownState::Pending { attempt: 1 }, 1)
+    );
+    let linked = found(&page, "/shop/1");
+    assert_eq!(
+        (linked.state, linked.hops_off),
+        (KnownState::Pending { attempt: 1 }, 1)
+    );
 }
 
 #[test]

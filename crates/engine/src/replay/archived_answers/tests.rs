@@ -167,6 +167,7 @@ fn answers_come_from_the_archive_in_their_order() {
     let gaps = MissingArchiveAnswerCounts {
         not_archived: 3,
         withheld: 1,
+        unwanted: 0,
         cut_bodies: 1,
     };
     assert_eq!(answers.gaps, gaps);
