@@ -105,6 +105,7 @@ def check_beginnings_and_what_is_meant(look):
     assert ask(page, "lante")["urls"] == ["http://tea.example/lanterns.html"]
     assert ask(page, "lante*")["urls"] == ["http://tea.example/lanterns.html"]
     assert ask(page, "lantenr")["meant"] == "lantern"
+    assert ask(page, "東京都lantenr")["meant"] == "東京都 lantern"
     # Two changes of a word of seven letters: the consonants stay.
     assert ask(page, "lentirn")["meant"] == "lantern"
     assert ask(page, "kanters")["meant"] is None
