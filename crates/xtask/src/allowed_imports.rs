@@ -567,7 +567,6 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("library", &[]),
             ("error", &[]),
             ("clock", &["error"]),
-            ("search_index_opener", &["error"]),
             ("explanation", &["clock", "error"]),
             ("input_file_reader", &["error"]),
             ("output_file", &["error"]),
@@ -605,6 +604,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 ],
             ),
             ("terminal", &["clock", "error", "settings", "values"]),
+            ("search_index_opener", &["error", "terminal"]),
             // Any client of the control socket may use `control`, so it must not depend on the
             // command line or the terminal.
             ("control", &["error", "settings", "values"]),

@@ -112,11 +112,7 @@ fn concurrent_requests_and_refetched_rules() {
         .hosts(3)
         .pages(40)
         .latency(Duration::from_millis(5))
-        .script(
-            0,
-            "/robots.txt",
-            HttpAnswer::text(robots),
-        )
+        .script(0, "/robots.txt", HttpAnswer::text(robots))
         .script(
             1,
             "/robots.txt",

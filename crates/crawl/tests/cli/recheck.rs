@@ -149,7 +149,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
 
 #[test]
 fn the_next_round_follows_the_rules_that_a_recheck_found() {
-    let (dir, cmd) = setup("recheck-round");
+    let (_dir, cmd) = setup("recheck-round");
     let web = TestWeb::builder().pages(1).sitemap(false).start();
     web.script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/b>b</a>"));
     web.script(0, "/a", HttpAnswer::html("a"));

@@ -296,8 +296,10 @@ impl Replay {
                 false => SnapshotCompleteness::Complete,
             })?;
         }
-        let tail = requests.tail::<RequestRow>(config.max_log_tail_rows())?;
-        for row in tail.rows {
+        for row in requests
+            .tail::<RequestRow>(config.max_log_tail_rows())?
+            .rows
+        {
             coordinator.note_past_request(now, &row)?;
         }
         if cut_off {

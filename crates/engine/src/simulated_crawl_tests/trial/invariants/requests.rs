@@ -209,7 +209,8 @@ impl InvariantChecker {
             let origin = self.origins.entry(of.clone()).or_default();
             match status {
                 Some(200..=299 | 400..=428 | 430..=499) => {
-                    let valid = field("cache-control").map_or(DAY, |age| Duration::from_secs(age.max(60)));
+                    let valid =
+                        field("cache-control").map_or(DAY, |age| Duration::from_secs(age.max(60)));
                     *origin = OriginSeen {
                         usable: Some((now, valid)),
                         ..OriginSeen::default()
