@@ -161,18 +161,19 @@ fn the_index_line_has_the_entry_or_the_reason() {
         String::new(),
     ];
     expect![[r#"
-          index: noindex
-          index: yes
-          index: yes; no page is indexed at its canonical URL http://e.example/gone
-          index: yes; kept for now, although its last visit says soft_404
-          index: no; replaced by http://e.example/b (same title and text)
-          index: no; replaced by http://e.example/b (canonical: http://e.example/gone)
-          index: no; expired on 2026-11-21T00:00:00.000Z (unavailable_after)
-          index: noindex
-          index: no, although its last visit allows it; `crawl index DIR` rebuilds the index
-          index: no
+        index: noindex
+        index: yes
+        index: yes; no page is indexed at its canonical URL http://e.example/gone
+        index: yes; kept for now, although its last visit says soft_404
+        index: no; replaced by http://e.example/b (same title and text)
+        index: no; replaced by http://e.example/b (canonical: http://e.example/gone)
+        index: no; expired on 2026-11-21T00:00:00.000Z (unavailable_after)
+        index: noindex
+        index: no, although its last visit allows it; `crawl index DIR` rebuilds the index
+        index: no
 
-          index: no; excluded since its last visit (robots)
+        index: no; not a document of a type in --index-types
+        index: no; excluded since its last visit (robots)
     "#]]
     .assert_eq(&lines.join("\n"));
 }
