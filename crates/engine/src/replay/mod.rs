@@ -152,6 +152,20 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// Restores the waits that the last requests before a kill or pause imposed on their hosts.
+fn note_past_requests(
+    config: &Config,
+    coordinator: &mut Coordinator,
+    requests: &mut RowLogWriter,
+    now: Tick,
+) -> Result<(), EngineError> {
+    let tail = requests.tail::<RequestRow>(config.max_log_tail_rows())?;
+    for row in tail.rows {
+        coordinator.note_past_request(now, &row)?;
+    }
+    Ok(())
+}
+
 /// A request in flight with a known answer. The flight that ends first is the greatest, so that a
 /// [`BinaryHeap`] returns it first.
 struct Flight {
@@ -296,12 +310,7 @@ impl Replay {
                 false => SnapshotCompleteness::Complete,
             })?;
         }
-        for row in requests
-            .tail::<RequestRow>(config.max_log_tail_rows())?
-            .rows
-        {
-            coordinator.note_past_request(now, &row)?;
-        }
+        note_past_requests(config, &mut coordinator, &mut requests, now)?;
         if cut_off {
             coordinator.note_unknown_requests(now)?;
         }
