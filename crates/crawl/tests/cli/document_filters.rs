@@ -135,7 +135,8 @@ fn unwanted_documents_have_a_row_and_no_body() {
     let again = cmd.run(&["replay", "c", "--output", "r", "--json"]).ok();
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again["settings"], Value::Array(Vec::new()));
-    assert_eq!(again["withheld"], 2);
+    assert_eq!(again["unwanted"], 2);
+    assert_eq!(again["withheld"], 0);
     assert_eq!(again["not_archived"], 0);
 
     // HTML pages are read for their links even if their type isn't wanted.
