@@ -164,7 +164,8 @@ fn the_next_round_follows_the_rules_that_a_recheck_found() {
     web.take_log();
     let ran = cmd.run(&[&["--output", "c", "--recrawl"][..], &QUICK].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let paths: Vec<String> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    let mut paths: Vec<String> = web.take_log().into_iter().map(|entry| entry.path).collect();
+    paths.retain(|path| path != "/sitemap.xml");
     assert_eq!(paths, ["/robots.txt", "/", "/b"]);
     // Without another change, the copy stays in force.
     let ran = cmd.run(&["recheck", "c"]);
