@@ -242,10 +242,11 @@ impl TraceEventEmitter {
         warn!(url, line, "{what}: reading its rules anyway");
     }
 
-    /// Logs a line of a robots.txt that is meant for this crawler, but can't be followed.
+    /// Logs a line of a robots.txt that is meant for this crawler, but can't be followed. Not a
+    /// warning, because many files have such a line, for example an empty `Sitemap`.
     pub(crate) fn invalid_robots_line(&self, url: &CanonicalUrl, oddity: &RobotsOddity) {
         let (url, line, what) = (self.url(url), oddity.line, oddity.what);
-        warn!(url, line, "{what}: ignoring the line");
+        debug!(url, line, "{what}: ignoring the line");
     }
 
     /// Logs a page that was read, with the number of admitted links. The row must not contain
