@@ -6,6 +6,7 @@
 //! lookups don't depend on a dictionary. A kana and its sound mark are one character. Separate
 //! operators (`!=`, `|>`) are words too.
 
+mod arabic_stem;
 mod ascii_word_boundaries;
 mod identifier_parts;
 mod joined_segments;

@@ -1,4 +1,5 @@
-//! The stemmers in `search.js`: Snowball's own scripts, for the languages of the pages.
+//! The stemmers in `search.js`, for the languages of the pages: Snowball's own scripts, except for
+//! Arabic.
 //!
 //! `assets/stemmers/` has the scripts of Snowball 3.0.1, minified, as Sphinx 9.0.4 ships them. The
 //! index takes newer rules from the crate `frostem`. If the two differ, the search in the browser
@@ -20,13 +21,16 @@ const BASE: &str = include_str!("assets/stemmers/base.js");
 
 macro_rules! scripts {
     ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("assets/stemmers/", $name, ".js")))),*]
+        &[
+            ("arabic", include_str!("assets/arabic_stemmer.js")),
+            $(($name, include_str!(concat!("assets/stemmers/", $name, ".js")))),*
+        ]
     };
 }
 
-/// Names of Snowball's algorithms, with their scripts.
+/// Names of algorithms, with their scripts.
 const SCRIPTS: &[(&str, &str)] = scripts!(
-    "arabic" "armenian" "basque" "catalan" "danish" "dutch" "english" "esperanto" "estonian"
+    "armenian" "basque" "catalan" "danish" "dutch" "english" "esperanto" "estonian"
     "finnish" "french" "german" "greek" "hindi" "hungarian" "indonesian" "irish" "italian"
     "lithuanian" "nepali" "norwegian" "portuguese" "romanian" "russian" "serbian" "spanish"
     "swedish" "tamil" "turkish"
@@ -65,11 +69,7 @@ impl StemmerCounts {
         for (_, name, script) in named {
             made.push_str(script);
             let (first, rest) = name.split_at(1);
-            let new = format!("new {}{rest}Stemmer()", first.to_uppercase());
-            classes.push(match name {
-                "arabic" => format!("Object.assign({new}, {{ isArabic: true }})"),
-                _ => new,
-            });
+            classes.push(format!("new {}{rest}Stemmer()", first.to_uppercase()));
         }
         let _ = writeln!(made, "return [{}];\n}})();", classes.join(", "));
         made

@@ -59,13 +59,7 @@ function fold(written) {
 // Returns the stems of a folded word in the languages of the pages: `stem_of` in `words/stem.rs`.
 function stemsOf(word) {
   if (!/^\p{Alphabetic}+$/u.test(word)) return [];
-  const stem = (stemmer) => fold(stemmer.stemWord(stemmer.isArabic ? withoutArabicArticle(word) : word));
-  return Array.from(new Set(STEMMERS.map(stem))).filter(Boolean);
-}
-
-// `without_arabic_article` in `words/stem.rs`.
-function withoutArabicArticle(word) {
-  return word.replace(/^(?:[\u0648\u0628\u0643\u0641]?\u0627\u0644|\u0644\u0644)(?=...)/u, '');
+  return Array.from(new Set(STEMMERS.map((stemmer) => fold(stemmer.stemWord(word))))).filter(Boolean);
 }
 
 // Splits a word into parts: at joints, and at capitals that start a new part.
