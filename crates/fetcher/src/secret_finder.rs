@@ -6,10 +6,11 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crawl_weburl::CanonicalUrl;
-use data_encoding::{BASE64, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
+use data_encoding::{BASE64, BASE64URL_NOPAD};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use memchr::memmem;
+use percent_encoding::percent_decode;
 
 use crate::host_request_headers::{HostRequestHeaders, REDACTED};
 
@@ -191,21 +192,22 @@ impl Secrets {
         let learned = self.learned.finders();
         let learned = learned.iter().map(|one| &one.finder);
         let secrets: Vec<_> = self.configured.iter().chain(learned).collect();
-        let text_bytes = text.as_bytes();
-        let decodings: Vec<_> = match secrets.is_empty() {
-            true => Vec::new(),
-            false => [false, true]
-                .into_iter()
-                .filter_map(|is_form| DecodedText::of(text_bytes, is_form))
-                .collect(),
-        };
+        if secrets.is_empty() {
+            return all;
+        }
+        let encoded = text.as_bytes();
+        let decodings = [false, true].map(|is_form| decoded(encoded, is_form));
         for secret in secrets {
             let length = secret.needle().len();
-            let matches = secret.find_iter(text_bytes);
+            let matches = secret.find_iter(encoded);
             all.extend(matches.map(|at| at..at + length));
-            for decoded in &decodings {
-                let matches = secret.find_iter(&decoded.bytes);
-                all.extend(matches.map(|at| decoded.starts[at]..decoded.starts[at + length]));
+            for decoded in decodings.iter().flatten() {
+                let mut place = EncodedPlace::default();
+                let matches = secret.find_iter(decoded);
+                all.extend(matches.map(|at| {
+                    let start = place.advance(encoded, at);
+                    start..place.advance(encoded, at + length)
+                }));
             }
         }
         all.sort_unstable_by_key(|place| place.start);
@@ -223,36 +225,41 @@ impl Secrets {
     }
 }
 
-/// A text with its percent-encodings decoded.
-struct DecodedText {
-    bytes: Vec<u8>,
-    /// The position in the text where each decoded byte begins, and at the end the text's length.
-    starts: Vec<usize>,
+/// Returns a text with its percent-encodings decoded. With `is_form`, `+` is a space, as in the
+/// query of a submitted form. `None` if nothing is encoded.
+fn decoded(text: &[u8], is_form: bool) -> Option<Vec<u8>> {
+    if !is_form {
+        memchr::memchr(b'%', text)?;
+        return Some(percent_decode(text).collect());
+    }
+    memchr::memchr(b'+', text)?;
+    let mut spaced = text.to_vec();
+    for byte in spaced.iter_mut().filter(|byte| **byte == b'+') {
+        *byte = b' ';
+    }
+    Some(percent_decode(&spaced).collect())
 }
 
-impl DecodedText {
-    /// Decodes a text. With `is_form`, `+` is a space, as in the query of a submitted form. `None`
-    /// if nothing is encoded.
-    fn of(text: &[u8], is_form: bool) -> Option<DecodedText> {
-        memchr::memchr(if is_form { b'+' } else { b'%' }, text)?;
-        let mut decoded = DecodedText {
-            bytes: Vec::with_capacity(text.len()),
-            starts: Vec::with_capacity(text.len() + 1),
-        };
-        let mut at = 0;
-        while let Some(&byte) = text.get(at) {
-            let digits = text.get(at + 1..at + 3).filter(|_| byte == b'%');
-            let encoded = digits.and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits).ok());
-            decoded.starts.push(at);
-            at += encoded.as_ref().map_or(1, |_| 3);
-            decoded.bytes.push(match encoded.as_deref() {
-                Some([byte]) => *byte,
-                _ if is_form && byte == b'+' => b' ',
-                _ => byte,
-            });
+/// A place in a text, and the same place in the decoded text.
+#[derive(Default)]
+struct EncodedPlace {
+    encoded: usize,
+    decoded: usize,
+}
+
+impl EncodedPlace {
+    /// Advances to a place of the decoded text that is not before this one. Returns the place in
+    /// `text`, which is the encoded text.
+    fn advance(&mut self, text: &[u8], decoded: usize) -> usize {
+        while self.decoded < decoded {
+            let is_encoded = match text.get(self.encoded..self.encoded + 3) {
+                Some([b'%', digits @ ..]) => digits.iter().all(u8::is_ascii_hexdigit),
+                _ => false,
+            };
+            self.encoded += if is_encoded { 3 } else { 1 };
+            self.decoded += 1;
         }
-        decoded.starts.push(text.len());
-        Some(decoded)
+        self.encoded
     }
 }
 

@@ -44,6 +44,9 @@ const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Maximum bytes of main text to index; the beginning is kept.
 /// Beyond the limit: the beginning is indexed.
 const MAX_TEXT_BYTES: usize = 2 << 20;
+/// Maximum bytes of a page's `data-nosnippet` text that each link text is searched in.
+/// Beyond the limit: all link texts of the page are left out.
+const MAX_COMPARED_BYTES: usize = 64 << 10;
 /// Maximum bytes of text outside the main text to index.
 /// Beyond the limit: the beginning is indexed.
 const MAX_BESIDE_BYTES: usize = 256 << 10;
@@ -352,8 +355,8 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
     }
 }
 
-/// Returns the links to other pages. Links with the same target and text are returned once. Texts
-/// that snippets must not contain are left out.
+/// Returns the links to other pages. Links with the same target and text are returned once. A link's
+/// text is left out if snippets must not contain it.
 fn links(
     fetched: &IndexingCandidate<'_>,
     base: &CanonicalUrl,
@@ -363,6 +366,7 @@ fn links(
     let withheld = content.withheld.iter().cloned();
     let withheld = withheld.filter_map(|range| content.visible_text().get(range));
     let withheld: Vec<&str> = withheld.collect();
+    let is_comparable = withheld.iter().map(|text| text.len()).sum::<usize>() <= MAX_COMPARED_BYTES;
     let mut links: Vec<OutgoingLink> = Vec::new();
     // Maps the hash of each link to its index in `links`. Storing hashes avoids copies of the
     // links.
@@ -376,7 +380,7 @@ fn links(
         };
         let text = link.text.as_deref().unwrap_or_default();
         let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
-        let is_withheld = withheld.iter().any(|withheld| withheld.contains(text));
+        let is_withheld = !is_comparable || withheld.iter().any(|part| part.contains(text));
         let text = if is_withheld { "" } else { text };
         let hash = xxh3_64_with_seed(text.as_bytes(), xxh3_64(url.as_str().as_bytes()));
         let duplicate = link_places.get(&hash).map(|at| &links[*at]);

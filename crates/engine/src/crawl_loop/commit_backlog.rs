@@ -295,7 +295,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::fixtures::{at, config};
-    use super::super::waiting_documents::MOST_DOCUMENTS;
+    use super::super::waiting_documents::MAX_DOCUMENTS;
     use super::{
         CommitBacklogTracker, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED,
         MAX_UNSETTLED_BYTES,
@@ -351,7 +351,7 @@ mod tests {
             let mut config = config();
             config.politeness.concurrency = concurrency;
             let backlog = CommitBacklogTracker::new(&config, at(20));
-            let uncommitted = backlog.max_unsettled + MOST_DOCUMENTS + u64::from(concurrency);
+            let uncommitted = backlog.max_unsettled + MAX_DOCUMENTS + u64::from(concurrency);
             assert!(
                 config.max_log_tail_rows() as u64 >= uncommitted,
                 "{concurrency}"

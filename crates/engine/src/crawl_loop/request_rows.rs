@@ -209,6 +209,24 @@ mod tests {
     use crate::messages::{Job, TdmRepAttempt};
     use crate::priority::Priority;
 
+    /// The rows name failures, so the crate of the rows can't ask [`FailureKind::is_refusal`].
+    #[test]
+    fn rows_and_failures_agree_on_which_requests_were_refused() {
+        for kind in [
+            FailureKind::AddressRefused,
+            FailureKind::NameTooLong,
+            FailureKind::NoSuchName,
+            FailureKind::ConnectRefused,
+            FailureKind::GivenUp,
+        ] {
+            let row = RequestRow {
+                failure: Some(kind.name().to_owned()),
+                ..RequestRow::default()
+            };
+            assert_eq!(row.is_sent(), !kind.is_refusal(), "{}", kind.name());
+        }
+    }
+
     #[test]
     fn each_request_has_a_purpose() {
         let url = canonicalize(None, "http://a.example/").unwrap();

@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 256 << 20;
 const DOCUMENT_OVERHEAD: u64 = 16 << 10;
 /// Number of waiting documents that fill [`MAX_BYTES`] even if their bodies are empty.
 #[cfg(test)]
-pub(super) const MOST_DOCUMENTS: u64 = MAX_BYTES / DOCUMENT_OVERHEAD;
+pub(super) const MAX_DOCUMENTS: u64 = MAX_BYTES / DOCUMENT_OVERHEAD;
 
 /// How long waiting documents may still be read after a stop. After that, they are given up and
 /// their URLs are pending again.

@@ -60,7 +60,7 @@ pub(crate) fn take_rechecked(
     Ok(origins)
 }
 
-/// Expires the rules of these origins.
+/// Expires the rules of these origins, and forgets that a recheck found them changed.
 pub(crate) fn expire(
     frontier: &dyn Frontier,
     origins: &[String],
@@ -152,8 +152,8 @@ mod tests {
         );
         transaction.commit().unwrap();
         let before = copy(&frontier, &origins[1]).unwrap().unwrap();
-        let taken = take_rechecked(&frontier, at(21)).unwrap();
-        assert_eq!(taken, ["http://a.example", "http://gone.example"]);
+        let origins_taken = take_rechecked(&frontier, at(21)).unwrap();
+        assert_eq!(origins_taken, ["http://a.example", "http://gone.example"]);
         assert_eq!(
             copy(&frontier, &origins[0]).unwrap().unwrap().expires,
             at(21)

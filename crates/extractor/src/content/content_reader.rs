@@ -2,6 +2,8 @@
 
 mod date_elements;
 
+use std::ops::Range;
+
 use super::PageContext;
 use super::block_builder::BlockBuilder;
 use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
@@ -21,7 +23,6 @@ use crate::head_end::HeadTracker;
 use crate::html::element_name::{self, ElementName, is_void};
 use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
 use crate::html::tokenizer::{Tag, TextBetweenTags};
-use std::ops::Range;
 
 /// A consumer that collects the content of a page. It can share its pass over the page with other
 /// consumers.
@@ -379,10 +380,11 @@ impl ContentReader {
             self.removed_marks = RemovedHeadingControlKind::Nothing;
             self.push_readings(offset);
         }
+        let before = self.flow.blocks.last().map_or(0, |block| block.end);
         let ended = self
             .flow
             .end_block(kind, region, &mut id, &mut self.oddities, offset);
-        self.settle_withheld(kind);
+        self.settle_withheld(before, kind);
         if ended
             && kind.level().is_some()
             && let Some(heading) = self.flow.blocks.last()
@@ -404,26 +406,32 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Adapts the withheld ranges of the last block to its final text. Removals within headings and
-    /// code move the text, so such a block is withheld as a whole.
-    fn settle_withheld(&mut self, kind: BlockKind) {
-        let Some(block) = self.flow.blocks.last() else {
-            return self.withheld.clear();
-        };
-        let first = self
-            .withheld
-            .partition_point(|range| range.start < block.start);
-        if kind == BlockKind::Code || kind.level().is_some() {
-            if first < self.withheld.len() {
-                self.withheld.truncate(first);
-                self.withheld.push(block.start..block.end);
+    /// Adapts the withheld ranges that begin at `before` or later, where the block before the ended
+    /// one ends, to the final text. Removals within headings and code move the text, so such a
+    /// block is withheld as a whole.
+    fn settle_withheld(&mut self, before: usize, kind: BlockKind) {
+        if self.withheld.last().is_none_or(|last| last.start < before) {
+            return;
+        }
+        // The text that ended may be empty. If there are too many blocks, it joins the last one.
+        let ended = self.flow.blocks.last();
+        let ended = ended.map_or(0..0, |block| block.start.max(before)..block.end);
+        let moves = kind == BlockKind::Code || kind.level().is_some();
+        if moves || ended.is_empty() {
+            let first = self.withheld.partition_point(|range| range.start < before);
+            self.withheld.truncate(first);
+            if !ended.is_empty() {
+                self.withheld.push(ended);
             }
             return;
         }
-        for range in &mut self.withheld[first..] {
-            range.end = range.end.min(block.end);
+        while let Some(last) = self.withheld.last_mut() {
+            last.end = last.end.min(ended.end);
+            if last.start < last.end {
+                return;
+            }
+            self.withheld.pop();
         }
-        self.withheld.retain(|range| !range.is_empty());
     }
 
     /// Appends the pending ruby readings to the current block. Not called at the end of a heading:

@@ -332,3 +332,17 @@ fn text_outside_of_navigation_is_beside_the_main_text() {
         "#]],
     );
 }
+
+#[test]
+fn only_marked_text_is_withheld_from_snippets() {
+    let content = read(
+        "<main><p>Open <span data-nosnippet>secret</span> text.<h2></h2><pre></pre>\
+         <h2>Half <b>a</b> <span data-nosnippet>heading</span></h2>\
+         <p><span data-nosnippet> </span><p>More.<h3><span data-nosnippet> </span></h3></main>",
+    );
+    let blocks = content.blocks.iter();
+    let texts: Vec<_> = blocks
+        .map(|block| content.quotable_text_of(block))
+        .collect();
+    assert_eq!(texts, ["Open text.", "", "More."]);
+}

@@ -53,8 +53,8 @@ pub fn lifetime(headers: &HeaderMap, times: &RobotsTimeLimits, now: Tick) -> Dur
         Some(stated) => Some(stated),
         None => expires(headers, now),
     };
-    let left = stated.map(|stated| stated.saturating_sub(age(headers)));
-    left.map_or(times.most, |left| left.max(times.least).min(times.most))
+    let remaining = stated.map(|stated| stated.saturating_sub(age(headers)));
+    remaining.map_or(times.most, |time| time.max(times.least).min(times.most))
 }
 
 /// Returns `max-age`, or zero for a directive against caching. The strictest of several directives

@@ -983,8 +983,9 @@ fn a_pin_finds_its_page_by_other_spellings_of_its_url() {
         let (_, missing) = index.resolve_pins(rules.clone()).unwrap();
         assert_eq!(missing.len(), usize::from(expected.is_empty()), "{url}");
         index = index.with_rules(rules);
-        let found = search(&index, "x").results;
-        assert_eq!(found.first().map_or("", |hit| &hit.url), expected, "{url}");
+        let results = search(&index, "x").results;
+        let first = results.first().map_or("", |hit| &hit.url);
+        assert_eq!(first, expected, "{url}");
     }
 }
 

@@ -486,8 +486,8 @@ fn many_pages_do_not_give_way_to_the_same_text() {
     for is_pending in [true, false] {
         let check = |entries: Vec<IndexLogEntry>, expected: (usize, u64, u64)| {
             let (urls, done) = after(&entries, is_pending);
-            let kept = done.kept.values().sum::<u64>();
-            let counts = (urls.len(), kept, done.gave_way);
+            let kept_count = done.kept.values().sum::<u64>();
+            let counts = (urls.len(), kept_count, done.gave_way);
             assert_eq!(counts, expected, "{is_pending} {:?}", entries[0]);
         };
         check((0..9).map(|n| redirect(n, "19")).collect(), (20, 9, 0));

@@ -18,8 +18,8 @@ pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 /// section 5.3), and `Age` is subtracted.
 pub(super) fn life(fields: &HeaderFields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
-    let left = stated.map(|stated| stated.saturating_sub(age(fields)));
-    left.map_or(most, |left| left.max(MIN_AGE).min(most))
+    let remaining = stated.map(|stated| stated.saturating_sub(age(fields)));
+    remaining.map_or(most, |time| time.max(MIN_AGE).min(most))
 }
 
 /// Returns whether any header field defines the lifetime.

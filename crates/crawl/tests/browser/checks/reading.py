@@ -112,7 +112,7 @@ def check_the_page_is_read_in_this_order(look):
             - button "Search"
           - status: 2 results for “unreachable robots”
           - region "Results":
-            - paragraph: /Few pages have both words/
+            - paragraph: /Few pages have all words/
             - list:
               - listitem:
                 - paragraph

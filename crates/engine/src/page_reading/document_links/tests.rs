@@ -100,7 +100,7 @@ fn a_permitted_link_that_is_too_deep_prevails_over_a_barred_one() {
 /// Only links of pages count as hops. A page that a sitemap lists out of scope is fetched only if a
 /// page links to it.
 #[test]
-fn what_a_sitemap_lists_out_of_scope_is_no_hop() {
+fn a_page_that_only_a_sitemap_lists_out_of_scope_is_not_a_hop() {
     let agent = ProductToken::new("crawl").unwrap();
     let config = Config::new(agent, "0.0", None, vec![url("/docs/")], "out");
     let mut scope = Scope::new(ScopeMode::Prefix, &[], &[], None).unwrap();
@@ -117,7 +117,7 @@ fn what_a_sitemap_lists_out_of_scope_is_no_hop() {
         kind: UrlKind::Sitemap,
         ..UrlToAdmit::seed(url("/chosen.xml"))
     });
-    let found = |from: &Lease, path: &str| {
+    let admitted = |from: &Lease, path: &str| {
         let cache = RefCell::new(LinkCache::default());
         let mut links = DocumentLinkCollector::new(from, &scope, &policy, None, (&cache, None));
         let discovery = DiscoveryContext {
@@ -136,22 +136,22 @@ fn what_a_sitemap_lists_out_of_scope_is_no_hop() {
         transaction.commit().unwrap();
         frontier.known(&url(path)).unwrap().unwrap()
     };
-    let listed = found(&sitemap, "/shop/1");
+    let listed = admitted(&sitemap, "/shop/1");
     let KnownState::Deferred(exclusion) = listed.state else {
         panic!("{listed:?}");
     };
     assert_eq!(exclusion.reason, Reason::Scope);
-    let within = found(&sitemap, "/docs/b");
+    let within = admitted(&sitemap, "/docs/b");
     assert_eq!(
         (within.state, within.hops_off),
         (KnownState::Pending { attempt: 1 }, 0)
     );
-    let chosen = found(&seed, "/shop/2");
+    let chosen = admitted(&seed, "/shop/2");
     assert_eq!(
         (chosen.state, chosen.hops_off),
         (KnownState::Pending { attempt: 1 }, 1)
     );
-    let linked = found(&page, "/shop/1");
+    let linked = admitted(&page, "/shop/1");
     assert_eq!(
         (linked.state, linked.hops_off),
         (KnownState::Pending { attempt: 1 }, 1)

@@ -69,9 +69,9 @@ pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
             *count += u32::from(fields >> field & 1);
         }
     }
-    let most = |fields: &[usize]| fields.iter().map(|field| counts[*field]).max();
-    let most_counted = most(&COUNTED).filter(|pages| *pages > 0);
-    most_counted.or_else(|| most(&SECONDARY)).unwrap_or(0)
+    let max_of = |fields: &[usize]| fields.iter().map(|field| counts[*field]).max();
+    let max_counted = max_of(&COUNTED).filter(|pages| *pages > 0);
+    max_counted.or_else(|| max_of(&SECONDARY)).unwrap_or(0)
 }
 
 /// The mean lengths of the fields over all pages.

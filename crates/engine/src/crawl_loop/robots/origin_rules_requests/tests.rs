@@ -214,12 +214,12 @@ fn the_reason_for_an_unreachable_robots_txt_names_the_target_of_its_redirect() {
         let fetched = (&of, &request, 1);
         let reaction = states.robots_fetched(fetched, &result, (&scope(None), &shared));
         assert_eq!(reaction.unwrap().outcome.unwrap().why, None);
-        let why = format!(
+        let reason = format!(
             "{} answered {status}, redirected to {target}",
             of.robots_url()
         );
         let host = of.host_key();
-        assert_eq!(states.why_host_waits(&host), waits.then(|| why.clone()));
-        assert_eq!(states.why_unreachable_host(&host), Some(why));
+        assert_eq!(states.why_host_waits(&host), waits.then(|| reason.clone()));
+        assert_eq!(states.why_unreachable_host(&host), Some(reason));
     }
 }
