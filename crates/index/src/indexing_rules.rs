@@ -45,7 +45,7 @@ const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Beyond the limit: the beginning is indexed.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Maximum bytes of a page's `data-nosnippet` text that each link text is searched in.
-/// Beyond the limit: all link texts of the page are left out.
+/// Beyond the limit: no link text is used.
 const MAX_COMPARED_BYTES: usize = 64 << 10;
 /// Maximum bytes of text outside the main text to index.
 /// Beyond the limit: the beginning is indexed.
