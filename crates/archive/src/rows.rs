@@ -119,8 +119,8 @@ pub struct RenderStatistics {
     /// Size of all resources as received, in bytes. Resources that an earlier page fetched in this
     /// round are not counted.
     pub bytes: u64,
-    /// How long the page's scripts ran by the page's own clock, in milliseconds. Null if the page
-    /// could not be rendered.
+    /// The virtual time that passed for the page while it was rendered, in milliseconds. Null if
+    /// the page could not be rendered.
     pub page_ms: Option<u64>,
     /// The labelled digest of the serialized DOM. Null if the page could not be rendered.
     pub dom_digest: Option<String>,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::retry_answer_cache::AnswerCachingRequestHandler;
 use crate::running_browser::RunningBrowser;
-use crate::second_rendering_answer_replay::AnswerReplayingRequestHandler;
 use crate::{
     BrowserConfig, BrowserError, ExceededLimit, PageRequestHandler, PageToRender, RenderError,
     RenderingResult, render_page,
@@ -72,7 +72,7 @@ impl Browser {
             let _tab = tabs.acquire().await;
             return self.try_once(page, requests).await.0;
         }
-        let requests = Arc::new(AnswerReplayingRequestHandler::new(requests));
+        let requests = Arc::new(AnswerCachingRequestHandler::new(requests));
         // Acquiring can't fail, because the semaphore is never closed.
         let tab = tabs.acquire().await;
         let (rendered, was_alone) = self.try_once(page.clone(), requests.clone()).await;

@@ -20,8 +20,8 @@ mod process_memory;
 mod refusing_proxy;
 mod render_page;
 mod rendering_interface;
+mod retry_answer_cache;
 mod running_browser;
-mod second_rendering_answer_replay;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;

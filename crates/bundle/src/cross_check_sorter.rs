@@ -35,7 +35,8 @@ type Encoded = [u8; BYTES];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CrossCheckStatement {
     pub(crate) key: u128,
-    /// The source of the statement. Statements with the same key are ordered by source.
+    /// The kind of line or record that makes the statement, such as a capture or a page row.
+    /// Statements with the same key are sorted by this number.
     pub(crate) kind: u8,
     /// The number of the file that contains the statement.
     pub(crate) file: u32,

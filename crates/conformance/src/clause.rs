@@ -66,8 +66,7 @@ pub struct ClausePage {
     pub body: &'static str,
 }
 
-/// What a clause's web knows when it replies: the request, the number of earlier requests for the
-/// same path, and the hosts.
+/// What a clause's web knows when it replies.
 #[derive(Debug)]
 pub struct ClauseRequestContext<'a> {
     /// The request as the host received it.

@@ -276,7 +276,7 @@ pub enum ResourceAnswer {
     Answered {
         /// The status.
         status: u16,
-        /// The header fields, without those of the content coding.
+        /// The header fields, without `Content-Encoding` and `Content-Length`.
         headers: HeaderMap,
         /// The decoded body.
         body: Bytes,

@@ -15,7 +15,7 @@ use crate::rule_error::RuleError;
 /// Beyond the limit: refused.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum groups within each other.
+/// Maximum nesting depth of groups (tables of fields).
 /// Beyond the limit: refused.
 const MAX_GROUPS: usize = 4;
 
@@ -23,7 +23,7 @@ const MAX_GROUPS: usize = 4;
 /// Beyond the limit: refused.
 const MAX_REGEX_BYTES: usize = 4 << 20;
 
-/// Maximum brackets within each other in a selector, which the parser reads by recursion.
+/// Maximum nesting depth of brackets in a selector, which the parser reads by recursion.
 /// Beyond the limit: refused.
 const MAX_BRACKETS: usize = 32;
 
@@ -258,7 +258,7 @@ impl RuleCompiler<'_> {
         }
         let group = table.fields.as_ref().map(|fields| {
             if groups >= MAX_GROUPS {
-                let message = format!("more than {MAX_GROUPS} groups within each other");
+                let message = format!("groups nested more than {MAX_GROUPS} deep");
                 self.error(Some("fields"), None, message, "use a rule for each");
                 return Vec::new();
             }
@@ -295,10 +295,7 @@ impl RuleCompiler<'_> {
         }
         if let Some(text) = &table.select {
             let parsed = match brackets(text) > MAX_BRACKETS {
-                true => Err((
-                    0,
-                    format!("more than {MAX_BRACKETS} brackets within each other"),
-                )),
+                true => Err((0, format!("brackets nested more than {MAX_BRACKETS} deep"))),
                 false => CssSelectorList::parse(text),
             };
             match parsed {

@@ -214,8 +214,8 @@ impl Serialize for FieldConfig {
 // nor its position.
 impl<'de> Deserialize<'de> for FieldConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldConfig, D::Error> {
-        struct TextOrTable;
-        impl<'de> Visitor<'de> for TextOrTable {
+        struct TextOrTableVisitor;
+        impl<'de> Visitor<'de> for TextOrTableVisitor {
             type Value = FieldConfig;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -231,6 +231,6 @@ impl<'de> Deserialize<'de> for FieldConfig {
                 Ok(FieldConfig::Table(Box::new(table)))
             }
         }
-        deserializer.deserialize_any(TextOrTable)
+        deserializer.deserialize_any(TextOrTableVisitor)
     }
 }

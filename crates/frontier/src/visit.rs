@@ -43,8 +43,8 @@ pub struct StoredVisit {
     pub place: PendingUrlFields,
     /// The visit.
     pub visit: LastVisit,
-    /// Whether the URL is settled until `visit.due`. If false, the URL is pending or leased, or was
-    /// settled for good.
+    /// Whether the URL is settled and waits for its next visit at `visit.due`. If false, the URL is
+    /// pending or leased, or was settled for good.
     pub is_settled: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::error::GatherError;
 use crate::worker_directory::{NOTES, WORKER, WorkerDirectory, text_of};
 
 /// Which keys of a table in `crawl.toml` must have equal values in all workers.
-enum EqualKeys {
+enum KeysThatMustAgree {
     /// All keys except those listed, which may differ between machines.
     AllBut(&'static [&'static str]),
     /// Only the listed keys.
@@ -19,28 +19,28 @@ enum EqualKeys {
 }
 
 /// The tables of `crawl.toml` that contain keys which must be equal in all workers.
-const EQUAL_KEYS: [(&str, EqualKeys); 10] = [
-    ("operator", EqualKeys::AllBut(&[])),
-    ("scope", EqualKeys::AllBut(&["max-time"])),
-    ("sample", EqualKeys::AllBut(&[])),
+const EQUAL_KEYS: [(&str, KeysThatMustAgree); 10] = [
+    ("operator", KeysThatMustAgree::AllBut(&[])),
+    ("scope", KeysThatMustAgree::AllBut(&["max-time"])),
+    ("sample", KeysThatMustAgree::AllBut(&[])),
     (
         "politeness",
-        EqualKeys::AllBut(&[
+        KeysThatMustAgree::AllBut(&[
             "concurrency",
             "hosts-in-memory",
             "max-rate",
             "wait-unreachable",
         ]),
     ),
-    ("exclusion", EqualKeys::AllBut(&[])),
-    ("revisit", EqualKeys::AllBut(&["recrawl", "every"])),
-    ("site", EqualKeys::AllBut(&[])),
-    ("group", EqualKeys::AllBut(&[])),
+    ("exclusion", KeysThatMustAgree::AllBut(&[])),
+    ("revisit", KeysThatMustAgree::AllBut(&["recrawl", "every"])),
+    ("site", KeysThatMustAgree::AllBut(&[])),
+    ("group", KeysThatMustAgree::AllBut(&[])),
     (
         "fetch",
-        EqualKeys::Only(&["timeout", "max-body", "retries"]),
+        KeysThatMustAgree::Only(&["timeout", "max-body", "retries"]),
     ),
-    ("output", EqualKeys::Only(&["warc", "links"])),
+    ("output", KeysThatMustAgree::Only(&["warc", "links"])),
 ];
 
 /// The tables of `crawl.toml` with settings that a worker can reload. The workers of a shared crawl
@@ -87,8 +87,8 @@ fn differing_key(one: &Table, other: &Table, reloaded: &[&str]) -> Option<String
         };
         let (one, other) = (section_of(one), section_of(other));
         let must_be = |key: &str| match keys {
-            EqualKeys::AllBut(others) => !others.contains(&key),
-            EqualKeys::Only(listed) => listed.contains(&key),
+            KeysThatMustAgree::AllBut(others) => !others.contains(&key),
+            KeysThatMustAgree::Only(listed) => listed.contains(&key),
         };
         let all_keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
         let differs = |key: &&String| must_be(key) && one.get(*key) != other.get(*key);

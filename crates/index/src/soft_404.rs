@@ -154,11 +154,11 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
             .nth(words)
             .is_none()
     };
-    match (Message::of(title), Message::of(heading)) {
-        (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
+    match (ErrorMessageMatch::of(title), ErrorMessageMatch::of(heading)) {
+        (ErrorMessageMatch::Full, _) | (_, ErrorMessageMatch::Full) => has_at_most(MAX_WORDS),
         // The status code may be part of a name: the title "Peugeot 404" above the heading "404".
-        (Message::NumberInName, _) => false,
-        (Message::Number, _) | (_, Message::Number) => {
+        (ErrorMessageMatch::NumberInName, _) => false,
+        (ErrorMessageMatch::Number, _) | (_, ErrorMessageMatch::Number) => {
             has_at_most(MAX_WORDS_BESIDE_NUMBER)
                 || has_at_most(MAX_WORDS) && has_phrase(&normalized(text))
         }
@@ -168,7 +168,7 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
 
 /// How clearly a title or heading is an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Message {
+enum ErrorMessageMatch {
     /// The text contains a whole message, such as "404 Not Found".
     Full,
     /// The text, or a part of it between punctuation, is only the status code.
@@ -178,21 +178,21 @@ enum Message {
     None,
 }
 
-impl Message {
-    fn of(name: &str) -> Message {
+impl ErrorMessageMatch {
+    fn of(name: &str) -> ErrorMessageMatch {
         let name = normalized(&name[..name.floor_char_boundary(MAX_NAME_BYTES)]);
-        let mut message = Message::None;
+        let mut message = ErrorMessageMatch::None;
         for part in parts(&name) {
             let has_number = has_number(part);
             if is_of_message(part) {
                 if has_phrase(part) || has_number && part.trim() != NUMBER {
-                    return Message::Full;
+                    return ErrorMessageMatch::Full;
                 }
-                if has_number && message == Message::None {
-                    message = Message::Number;
+                if has_number && message == ErrorMessageMatch::None {
+                    message = ErrorMessageMatch::Number;
                 }
             } else if has_number {
-                message = Message::NumberInName;
+                message = ErrorMessageMatch::NumberInName;
             }
         }
         message

@@ -34,7 +34,7 @@ pub struct CrawlComparison {
     pub a: ComparedCrawlTotals,
     /// Totals of B.
     pub b: ComparedCrawlTotals,
-    /// Differences between the pages, by the last row of each page.
+    /// Differences between the pages. Only the last row of each URL is compared.
     pub pages: PageDifferences,
     /// Differences in the order of requests.
     pub order: RequestOrderComparison,

@@ -43,7 +43,7 @@ pub(crate) fn of_links(
     };
     let is_searched = |check: &&LinkCheck| check.kinds.iter().any(|kind| kinds.contains(kind));
     for check in LINK_CHECKS.iter().filter(is_searched) {
-        let links_to = Targets::of(faults, check.kinds);
+        let links_to = FaultsByTarget::of(faults, check.kinds);
         let is_redirect = check.kinds.contains(&FaultKind::Redirect);
         let chains = site.filter(|_| is_redirect);
         let chains = chains.map_or(&[][..], |site| site.redirect_chains.as_slice());
@@ -129,7 +129,7 @@ const LINK_CHECKS: &[LinkCheck] = &[
 ];
 
 /// The faults of some kinds, grouped by target.
-struct Targets<'f> {
+struct FaultsByTarget<'f> {
     /// Each target and problem, with its faults.
     targets: Vec<((&'f str, &'f str), Vec<&'f PageFault>)>,
     /// Number of distinct pages with at least one of the faults.
@@ -138,8 +138,8 @@ struct Targets<'f> {
     pages: u64,
 }
 
-impl<'f> Targets<'f> {
-    fn of(faults: &'f SiteFaultReport, kinds: &[FaultKind]) -> Targets<'f> {
+impl<'f> FaultsByTarget<'f> {
+    fn of(faults: &'f SiteFaultReport, kinds: &[FaultKind]) -> FaultsByTarget<'f> {
         let mut by_target: BTreeMap<(&str, &str), Vec<&PageFault>> = BTreeMap::new();
         let mut pages = Vec::new();
         for fault in &faults.faults {
@@ -155,7 +155,7 @@ impl<'f> Targets<'f> {
         pages.retain(|page| faults.graded.contains(page));
         let mut targets: Vec<_> = by_target.into_iter().collect();
         targets.sort_by_key(|(_, faults)| std::cmp::Reverse(faults.len()));
-        Targets {
+        FaultsByTarget {
             targets,
             linked_from,
             pages: pages.len() as u64,

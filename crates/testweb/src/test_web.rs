@@ -27,7 +27,7 @@ use crate::web_plan::{LinkMix, WebParameters};
 pub struct TestWeb {
     shared: Arc<ServerState>,
     addresses: Vec<SocketAddr>,
-    host_listeners: Mutex<Vec<HostListener>>,
+    host_listeners: Mutex<Vec<HostPortState>>,
     /// The runtime. `None` only while the web is being dropped.
     runtime: Option<Runtime>,
 }
@@ -73,7 +73,7 @@ impl TestWeb {
                 web.open(host, || TcpListener::from_std(listener))?
             } else {
                 drop(listener);
-                HostListener::closed(web.addresses[host as usize])?
+                HostPortState::closed(web.addresses[host as usize])?
             });
         }
         web.host_listeners = Mutex::new(host_listeners);
@@ -173,13 +173,13 @@ impl TestWeb {
         let mut host_listeners = lock(&self.host_listeners);
         let host_listener = &mut host_listeners[host as usize];
         match (mode, &mut *host_listener) {
-            (ConnectionBehaviour::Refused, HostListener::Listening(task)) => {
+            (ConnectionBehaviour::Refused, HostPortState::Listening(task)) => {
                 close(task);
-                *host_listener = HostListener::closed(self.addresses[host as usize])?;
+                *host_listener = HostPortState::closed(self.addresses[host as usize])?;
             }
-            (ConnectionBehaviour::Refused, HostListener::Closed(_))
-            | (_, HostListener::Listening(_)) => {}
-            (_, HostListener::Closed(socket)) => {
+            (ConnectionBehaviour::Refused, HostPortState::Closed(_))
+            | (_, HostPortState::Listening(_)) => {}
+            (_, HostPortState::Closed(socket)) => {
                 if let Some(socket) = socket.take() {
                     *host_listener = self.open(host, || socket.listen(BACKLOG))?;
                 }
@@ -192,13 +192,13 @@ impl TestWeb {
         &self,
         host: u32,
         listener: impl FnOnce() -> io::Result<TcpListener>,
-    ) -> io::Result<HostListener> {
+    ) -> io::Result<HostPortState> {
         let Some(runtime) = &self.runtime else {
-            return Ok(HostListener::Closed(None));
+            return Ok(HostPortState::Closed(None));
         };
         let _context = runtime.enter();
         let task = serve(Arc::clone(&self.shared), listener()?, host);
-        Ok(HostListener::Listening(runtime.spawn(task)))
+        Ok(HostPortState::Listening(runtime.spawn(task)))
     }
 }
 
@@ -206,7 +206,7 @@ impl Drop for TestWeb {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             for host_listener in lock(&self.host_listeners).iter() {
-                if let HostListener::Listening(task) = host_listener {
+                if let HostPortState::Listening(task) = host_listener {
                     close(task);
                 }
             }
@@ -228,15 +228,15 @@ impl std::fmt::Debug for TestWeb {
 const BACKLOG: u32 = 1024;
 
 /// Whether a host listens.
-enum HostListener {
+enum HostPortState {
     /// The host listens. The value is the task that accepts connections.
     Listening(JoinHandle<()>),
     /// The host does not listen. The value is the socket that reserves the port.
     Closed(Option<TcpSocket>),
 }
 
-impl HostListener {
-    fn closed(address: SocketAddr) -> io::Result<HostListener> {
+impl HostPortState {
+    fn closed(address: SocketAddr) -> io::Result<HostPortState> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -244,7 +244,7 @@ impl HostListener {
         // Reuse the address, because the host's last connections may still exist.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Ok(HostListener::Closed(Some(socket)))
+        Ok(HostPortState::Closed(Some(socket)))
     }
 }
 

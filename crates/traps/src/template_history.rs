@@ -108,10 +108,11 @@ pub(super) struct TemplateHistory {
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    /// The number of consecutive pages with nothing new up to and including the template's last
-    /// page. 0 if the last page had something new.
+    /// The number of consecutive pages with nothing that counts as new, up to and including the
+    /// template's last page. 0 if the last page had something new.
     row: u32,
-    /// How many of the `row` pages had a few new words.
+    /// How many of the `row` pages had a few new words, but too few to count as new
+    /// ([`PageYield::Little`]).
     little: u32,
     /// How many of the `row` pages are redirects.
     onwards: u32,

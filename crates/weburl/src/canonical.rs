@@ -153,7 +153,8 @@ impl CanonicalUrl {
         if url.password().is_some() {
             let _ = url.set_password(None);
         }
-        // Reserve room for the path of the origin's robots.txt.
+        // Reject an origin that is too long to append the crawler's own paths to, such as
+        // `/robots.txt`.
         let origin_bytes = url[..Position::BeforePath].len();
         match url.as_str().len().max(origin_bytes + MAX_OWN_PATH_BYTES) {
             bytes if bytes > MAX_URL_BYTES => Err(UnusableUrlError::TooLong { bytes }),

@@ -38,7 +38,7 @@ pub(crate) struct ControlHandler {
     reading: tokio::sync::Mutex<()>,
     /// Locked only briefly, never across an `await`.
     inner: Mutex<ControlState>,
-    /// The last state sent to a client, the time when it was taken, and the value of `mode_changes`
+    /// The last state sent to a client, the time when it was taken, and the value of `phase_changes`
     /// at that time.
     last_state: tokio::sync::Mutex<Option<(Instant, u64, CrawlStateSnapshot)>>,
     /// When the next line from a client may be processed.
@@ -47,9 +47,9 @@ pub(crate) struct ControlHandler {
 
 #[derive(Debug)]
 struct ControlState {
-    mode: Mode,
-    /// Number of times that the mode has changed.
-    mode_changes: u64,
+    phase: ControlPhase,
+    /// Number of times that the phase has changed.
+    phase_changes: u64,
     /// All `delay` commands so far, in order. Each new round's engine gets these commands again.
     delays: Vec<EngineCommand>,
     /// Commands for the next round, posted as soon as it begins, each with the sender of its reply.
@@ -57,7 +57,7 @@ struct ControlState {
 }
 
 #[derive(Clone, Debug)]
-enum Mode {
+enum ControlPhase {
     /// A crawl is running.
     Crawl(Commander, watch::Receiver<ProgressSnapshot>),
     /// The crawl waits for its next round.
@@ -67,9 +67,9 @@ enum Mode {
 }
 
 impl ControlState {
-    fn take(&mut self, mode: Mode) {
-        self.mode = mode;
-        self.mode_changes += 1;
+    fn take(&mut self, phase: ControlPhase) {
+        self.phase = phase;
+        self.phase_changes += 1;
     }
 }
 
@@ -81,8 +81,8 @@ impl ControlHandler {
             settings: None,
             reading: tokio::sync::Mutex::new(()),
             inner: Mutex::new(ControlState {
-                mode: Mode::Nothing,
-                mode_changes: 0,
+                phase: ControlPhase::Nothing,
+                phase_changes: 0,
                 delays: Vec::new(),
                 next: Vec::new(),
             }),
@@ -120,12 +120,12 @@ impl ControlHandler {
         let new =
             read.map_err(|why| CommandError::disk(format!("can't read the settings: {why}")))??;
         let notes = new.notes.clone();
-        let mode = self.mode();
+        let phase = self.phase();
         if let Some(rules) = &new.rules {
-            match &mode {
-                Mode::Crawl(commander, _) => keep_rules(commander, rules).await?,
-                Mode::BetweenRounds(_) => {}
-                Mode::Nothing => {
+            match &phase {
+                ControlPhase::Crawl(commander, _) => keep_rules(commander, rules).await?,
+                ControlPhase::BetweenRounds(_) => {}
+                ControlPhase::Nothing => {
                     return Err(CommandError::usage("the crawl has not started yet")
                         .hint("try again in a moment"));
                 }
@@ -135,8 +135,8 @@ impl ControlHandler {
         settings.take(new);
         // If a round began during the reload, its engine may have read the old rules, so send it
         // the new ones.
-        if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
-            (mode, self.mode(), rules)
+        if let (ControlPhase::BetweenRounds(_), ControlPhase::Crawl(commander, _), Some(rules)) =
+            (phase, self.phase(), rules)
         {
             keep_rules(&commander, &rules).await?;
         }
@@ -166,17 +166,18 @@ impl ControlHandler {
                 let _ = again.ask(delay).await;
             }
         });
-        state.take(Mode::Crawl(commander, progress));
+        state.take(ControlPhase::Crawl(commander, progress));
     }
 
     /// Switches to waiting for the next round, after a run has ended.
     pub(crate) fn rest(&self, rest: RoundWaitState) {
-        self.lock().take(Mode::BetweenRounds(Box::new(rest)));
+        self.lock()
+            .take(ControlPhase::BetweenRounds(Box::new(rest)));
     }
 
     /// Returns whether the crawl waits for its next round.
     pub(crate) fn is_between_rounds(&self) -> bool {
-        matches!(self.lock().mode, Mode::BetweenRounds(_))
+        matches!(self.lock().phase, ControlPhase::BetweenRounds(_))
     }
 
     /// Waits until the next line may be processed. A client that floods the socket delays only
@@ -190,15 +191,15 @@ impl ControlHandler {
     /// Returns the state of the crawl.
     pub(crate) async fn state(&self) -> CrawlStateSnapshot {
         let mut last_state = self.last_state.lock().await;
-        let mode_changes = self.lock().mode_changes;
+        let phase_changes = self.lock().phase_changes;
         if let Some((at, of, state)) = last_state.as_ref()
             && at.elapsed() < MAX_STATE_AGE
-            && *of == mode_changes
+            && *of == phase_changes
         {
             return state.clone();
         }
         let state = self.fetch_state().await;
-        *last_state = Some((Instant::now(), mode_changes, state.clone()));
+        *last_state = Some((Instant::now(), phase_changes, state.clone()));
         state
     }
 
@@ -219,10 +220,10 @@ impl ControlHandler {
     }
 
     async fn refer(&self, command: EngineCommand) -> Result<(), ControlRefusal> {
-        let commander = match self.mode() {
-            Mode::Crawl(commander, _) => commander,
-            Mode::BetweenRounds(rest) => return self.at_rest(&rest, command).await,
-            Mode::Nothing => return Err(engine_refused(Why::Ending)),
+        let commander = match self.phase() {
+            ControlPhase::Crawl(commander, _) => commander,
+            ControlPhase::BetweenRounds(rest) => return self.at_rest(&rest, command).await,
+            ControlPhase::Nothing => return Err(engine_refused(Why::Ending)),
         };
         commander
             .ask(command.clone())
@@ -277,16 +278,16 @@ impl ControlHandler {
         }
         let answered = {
             let mut state = self.lock();
-            match &state.mode {
-                Mode::BetweenRounds(_) if state.next.len() < MAX_KEPT_URLS => {
+            match &state.phase {
+                ControlPhase::BetweenRounds(_) if state.next.len() < MAX_KEPT_URLS => {
                     let (reply, answered) = oneshot::channel();
                     state.next.push((EngineCommand::Add(url), reply));
                     Ok(answered)
                 }
-                Mode::BetweenRounds(_) => return Err(engine_refused(Why::Ending)),
+                ControlPhase::BetweenRounds(_) => return Err(engine_refused(Why::Ending)),
                 // The next round has already begun, so its engine gets the URL.
-                Mode::Crawl(commander, _) => Err((commander.clone(), url)),
-                Mode::Nothing => return Err(engine_refused(Why::Ending)),
+                ControlPhase::Crawl(commander, _) => Err((commander.clone(), url)),
+                ControlPhase::Nothing => return Err(engine_refused(Why::Ending)),
             }
         };
         match answered {
@@ -315,7 +316,7 @@ impl ControlHandler {
             Ok(Err(why)) => return Err(ControlRefusal::new(why.to_string(), "try again")),
             Err(_) => return Err(engine_refused(Why::Ending)),
         }
-        if let Mode::BetweenRounds(rest) = &mut self.lock().mode {
+        if let ControlPhase::BetweenRounds(rest) = &mut self.lock().phase {
             let parked = &mut rest.last.parked;
             match (parked.binary_search(&host), parks) {
                 (Ok(at), false) => drop(parked.remove(at)),
@@ -327,10 +328,10 @@ impl ControlHandler {
     }
 
     async fn fetch_state(&self) -> CrawlStateSnapshot {
-        let (commander, progress) = match self.mode() {
-            Mode::Crawl(commander, progress) => (commander, progress),
-            Mode::BetweenRounds(rest) => return of_rest(&rest),
-            Mode::Nothing => return of_progress(&ProgressSnapshot::default()),
+        let (commander, progress) = match self.phase() {
+            ControlPhase::Crawl(commander, progress) => (commander, progress),
+            ControlPhase::BetweenRounds(rest) => return of_rest(&rest),
+            ControlPhase::Nothing => return of_progress(&ProgressSnapshot::default()),
         };
         match commander.ask(EngineCommand::State).await {
             Ok(CommandAnswer::State(live)) => of_live(&live),
@@ -355,8 +356,8 @@ impl ControlHandler {
         delays.push(command);
     }
 
-    fn mode(&self) -> Mode {
-        self.lock().mode.clone()
+    fn phase(&self) -> ControlPhase {
+        self.lock().phase.clone()
     }
 
     /// Locks the state. Ignores a poisoned lock, because every change leaves the state consistent.

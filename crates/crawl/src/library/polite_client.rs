@@ -26,11 +26,17 @@ use pacer::{Pacer, WaitingRequest};
 /// allows it.
 ///
 /// [`PoliteClient::get`] first requests the robots.txt of the URL's origin, and refuses URLs that
-/// this file disallows (RFC 9309). The gap between the end of one request to a host and the start
-/// of the next is the `Crawl-delay`, and at least a second by default; the client slows down after
-/// errors, 429 and 503, and limits requests per address. Clones share one queue and one pace. Any
-/// number of calls may wait at once: calls for the same host are served in turn. Two separate
-/// clients, or a client and a crawl, don't coordinate their requests.
+/// this file disallows (RFC 9309).
+///
+/// Between the end of one request to a host and the start of the next, the client waits for the
+/// longest of these: the builder's delay (a second by default), twice the host's smoothed response
+/// time, and the pace set in robots.txt, such as `Crawl-delay`. It slows down further after failed
+/// requests and after responses with status 429 or 503. At most 8 requests to one address are in
+/// flight, and at most 16 per second are sent to it (to loopback, any number).
+///
+/// Clones share one queue and one pace. Any number of calls may wait at once: calls for the same
+/// host are served in turn. Two separate clients, or a client and a crawl, don't coordinate their
+/// requests.
 ///
 /// A call may wait for hours if robots.txt or `Retry-After` demands it: limit the wait with
 /// `tokio::time::timeout`.

@@ -87,9 +87,9 @@ impl Serialize for SessionSignSetting {
 // its position.
 impl<'de> Deserialize<'de> for SessionSignSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SessionSignSetting, D::Error> {
-        struct TextOrTable;
+        struct TextOrTableVisitor;
 
-        impl<'de> Visitor<'de> for TextOrTable {
+        impl<'de> Visitor<'de> for TextOrTableVisitor {
             type Value = SessionSignSetting;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for SessionSignSetting {
             }
         }
 
-        deserializer.deserialize_any(TextOrTable)
+        deserializer.deserialize_any(TextOrTableVisitor)
     }
 }
 

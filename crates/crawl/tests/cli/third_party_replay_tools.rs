@@ -277,7 +277,8 @@ pub(crate) fn named(variable: &str) -> PathBuf {
         .into()
 }
 
-/// Runs a program next to this file with `input` on stdin, and returns its output.
+/// Runs a Python program from this crate's `tests` folder with `input` on stdin. Returns its output,
+/// and panics if it fails.
 pub(crate) fn run_program(
     python: &Path,
     program: &str,

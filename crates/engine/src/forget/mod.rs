@@ -322,7 +322,12 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
     }
     let store = staging.join("state").join("store");
     let left_out = resting
-        .copy_without(&store, &StateRemoval(removal), &new_marks, &more)
+        .copy_without(
+            &store,
+            &StoredStateRemovalFilter(removal),
+            &new_marks,
+            &more,
+        )
         .map_err(open_error)?;
     counts.done.waiting = left_out.pending.values().sum::<u64>() + left_out.deferred;
     counts.pending = left_out.pending;
@@ -491,9 +496,9 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
 }
 
 /// Selects what to erase from the stored state.
-struct StateRemoval<'r>(&'r RemovalSelection);
+struct StoredStateRemovalFilter<'r>(&'r RemovalSelection);
 
-impl RemovalFilter for StateRemoval<'_> {
+impl RemovalFilter for StoredStateRemovalFilter<'_> {
     fn holds(&self, url: &CanonicalUrl) -> bool {
         self.0.holds(url)
     }
@@ -549,7 +554,7 @@ mod tests {
     use crawl_scheduler::Tick;
     use crawl_weburl::HostKey;
 
-    use super::{META_SESSION, StateRemoval};
+    use super::{META_SESSION, StoredStateRemovalFilter};
 
     #[test]
     fn cookies_of_an_erased_subdomain_leave_the_session_of_the_domain() {
@@ -563,7 +568,7 @@ mod tests {
             let mut removal = RemovalSelection::default();
             removal.add_host(HostKey::parse(host).unwrap());
             let name = format!("{META_SESSION}example.org");
-            let left = StateRemoval(&removal).meta(&name, stored.clone());
+            let left = StoredStateRemovalFilter(&removal).meta(&name, stored.clone());
             left.map(|left| {
                 let text = String::from_utf8(left).unwrap();
                 (text.contains("of-m"), text.contains("of-top"))

@@ -115,7 +115,8 @@ pub(super) fn rewrite_file(
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
         // Drop the whole replay order log (`state/order.jsonl`), because it contains host names.
-        // Also, no replay could follow it any longer, because it counts rows that were dropped.
+        // A replay could not use the log anyway: it refers to requests by number, and the rows of
+        // the erased pages' requests are gone.
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| {
             RowRewriteDecision::Drop
         }),

@@ -40,7 +40,7 @@ const REPORT_INTERVAL_PAGES: u64 = 100;
 /// beyond this limit are written immediately, and again in the final pass over all pages.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 
-/// The rules for reading pages when an index is rebuilt.
+/// How to read pages when an index is rebuilt.
 #[derive(Clone, Debug)]
 pub struct IndexRebuildSettings {
     /// The crawler's name in the directives of pages: robots META elements and `X-Robots-Tag`.
@@ -54,7 +54,7 @@ pub struct IndexRebuildSettings {
 }
 
 impl IndexRebuildSettings {
-    /// Returns the rules in the configuration of a crawl.
+    /// Takes the settings from the configuration of a crawl.
     #[must_use]
     pub fn of(config: &Config) -> IndexRebuildSettings {
         IndexRebuildSettings {

@@ -60,7 +60,7 @@ use crate::revisit::visit::{RevisitRules, Round};
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::state::crawl_directory::OutputFiles;
+use crate::state::crawl_directory::OutputWriters;
 use crate::state::stored_parked_hosts::parked;
 use crate::summary::EndReason;
 use crate::write::Writer;
@@ -282,7 +282,7 @@ struct Pages {
     takes: Duration,
 }
 
-/// Runs a whole crawl without commands. Returns its requests, ordered by the time when they ended,
+/// Runs a whole crawl without commands of an operator. Returns its requests, ordered by the time when they ended,
 /// and its totals.
 fn crawl(seed: u64) -> (Vec<RequestRow>, CrawlTotals) {
     let dir = tempfile::tempdir().unwrap();
@@ -363,7 +363,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let scope = scope_seeds.scope(&config).unwrap();
     let rows = |name: &str| RowFileWriter::open(&config.output.join(name), None).unwrap();
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
-    let files = OutputFiles {
+    let files = OutputWriters {
         archive: None,
         pages: rows("pages.jsonl"),
         excluded: rows("excluded.jsonl"),

@@ -154,7 +154,8 @@ impl Servers for ServerScript {
     }
 }
 
-/// A crawl of `http://a.example/`, with its configuration and servers.
+/// A crawl of `http://a.example/`: its frontier, how long a page takes to read, and the commands
+/// during the crawl.
 #[derive(Default)]
 pub(super) struct SimulatedCrawl {
     pub(super) frontier: Arc<MemoryFrontier>,

@@ -104,7 +104,7 @@ const OURS: [&str; 33] = [
 ];
 
 /// The files that a crawl writes rows to.
-pub(crate) struct OutputFiles {
+pub(crate) struct OutputWriters {
     pub(crate) archive: Option<ArchiveWriter>,
     pub(crate) pages: RowFileWriter,
     pub(crate) excluded: RowFileWriter,
@@ -130,7 +130,7 @@ pub(crate) struct CrawlDirectory {
     pub(crate) lock: Option<FileLock>,
     /// The pages and hosts that were erased from the crawl.
     pub(crate) tombstones: Tombstones,
-    pub(crate) files: OutputFiles,
+    pub(crate) files: OutputWriters,
     pub(crate) requests: RowLogWriter,
     pub(crate) sampling: Option<SampleState>,
     /// The journal of URLs that may have crashed the process while they were read.
@@ -433,7 +433,10 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: DiskOpenError) -> Engine
     }
 }
 
-fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFiles, EngineError> {
+fn open_files(
+    config: &Config,
+    marks: &BTreeMap<String, u64>,
+) -> Result<OutputWriters, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| {
         RowFileWriter::open_on(&config.disk, &dir.join(name), marks.get(name).copied())
@@ -456,7 +459,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFi
     }
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let walk = (is_walk || has(WALK)).then(|| rows(WALK)).transpose()?;
-    Ok(OutputFiles {
+    Ok(OutputWriters {
         archive: archive.filter(|_| config.warc.is_some()),
         pages: rows("pages.jsonl")?,
         excluded: rows(EXCLUDED)?,

@@ -61,7 +61,7 @@ fn sites_of(host: &HostKey) -> Vec<String> {
     sites.collect()
 }
 
-/// Changes to the parked hosts of a crawl that are not stored yet.
+/// Unstored changes to a crawl's parked hosts.
 pub(super) struct ParkingChanges<'a> {
     frontier: &'a dyn Frontier,
     /// All parked hosts after the changes.

@@ -24,7 +24,7 @@ use super::own_or_shared_transaction::OwnOrSharedTransaction;
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
-use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
+use crate::crawl_totals::{CommitPosition, CrawlTotals, PageChange};
 use crate::error::EngineError;
 use crate::excluded_rows::{excluded_row, excluded_words, found_as};
 use crate::frontier_meta_keys::{
@@ -49,7 +49,7 @@ use crate::sampling::random_walk::WalkerChoices;
 use crate::scope_seeds::ScopeSeeds;
 use crate::seed_and_sitemap_admissions::admission_of;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::state::crawl_directory::OutputFiles;
+use crate::state::crawl_directory::OutputWriters;
 use crate::state::stored_parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
@@ -59,7 +59,7 @@ use crate::trace_events::TraceEventEmitter;
 pub(super) struct CommitGroup<'a> {
     pub(super) transaction: OwnOrSharedTransaction<'a>,
     pub(super) frontier: &'a dyn Frontier,
-    pub(super) files: &'a mut OutputFiles,
+    pub(super) files: &'a mut OutputWriters,
     totals: CrawlTotals,
     /// The totals at the start of the run.
     start: CrawlTotals,
@@ -167,7 +167,7 @@ impl CommitGroup<'_> {
     ) -> Result<LoggedMessageEntry, EngineError> {
         let mut looked_at = None;
         if let WriterMessage::Page(page) = &message {
-            let number = page.findings.looked_at.map(CommitPoint::of);
+            let number = page.findings.looked_at.map(CommitPosition::of);
             looked_at = number.map(|point| point.messages(&self.start));
         }
         self.new_words = None;
@@ -613,7 +613,7 @@ impl CommitGroup<'_> {
             self.append_to_index_log(entry)?;
         }
         self.keep_host(Some(host));
-        // Keep the row: after the commit, it goes to a consumer or into a trace event.
+        // Keep the row if a consumer or a trace event needs it after the commit.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -879,7 +879,7 @@ impl CommitGroup<'_> {
             let key = format!("{META_SESSION}{site}");
             self.transaction.keep_meta(&key, &session);
         }
-        let point = CommitPoint::since(&self.start, &self.totals);
+        let point = CommitPosition::since(&self.start, &self.totals);
         self.transaction.number(point.number());
         let origins = self.transaction.commit()?.origins;
         if let Some(traps) = self.traps {

@@ -41,7 +41,7 @@ use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::state::crawl_directory::OutputFiles;
+use crate::state::crawl_directory::OutputWriters;
 use crate::state::replay_order_log::ReplayOrderLog;
 use crate::tombstones::Tombstones;
 use crate::trace_events::TraceEventEmitter;
@@ -59,7 +59,7 @@ const MAX_REST: Duration = Duration::from_millis(10);
 /// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) frontier: Arc<dyn Frontier>,
-    pub(crate) files: OutputFiles,
+    pub(crate) files: OutputWriters,
     pub(crate) totals: CrawlTotals,
     pub(crate) visits: RevisitRules,
     scope_seeds: ScopeSeeds,
@@ -93,7 +93,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(
         frontier: Arc<dyn Frontier>,
-        files: OutputFiles,
+        files: OutputWriters,
         totals: CrawlTotals,
         visits: RevisitRules,
         scope_seeds: ScopeSeeds,

@@ -130,9 +130,9 @@ struct Writer {
     last_settled: usize,
 }
 
-/// Returns whether the file with this path in a frontier's directory is never changed after it was
-/// written: a table file of the store, or a sorted run. Such a file is only removed. Any other file
-/// may change when the frontier is opened.
+/// Returns whether the file with this path in a frontier's directory is never changed once written:
+/// a table file of the store, or a sorted run. Such a file can only be removed. Any other file may
+/// change when the frontier is opened.
 #[must_use]
 pub fn is_write_once(path: &str) -> bool {
     path.contains("/tables/") || path.ends_with(".run")

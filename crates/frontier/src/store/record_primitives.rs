@@ -15,8 +15,8 @@ const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
 /// Flag: the page `via` has the same origin as the URL, so only its path and query are stored.
 const VIA_NEAR: u8 = 16;
-/// Flag of a stored visit: its URL is settled until the next visit is due.
-pub(super) const VISIT_DUE: u8 = 32;
+/// Flag of a stored visit: its URL is settled and waits for the next visit.
+pub(super) const VISIT_SETTLED: u8 = 32;
 const RESOURCE: u8 = 64;
 const PLACE_FLAGS: u8 = RETRIED | SEED | SITEMAP | RESOURCE;
 /// All flags about `via`.

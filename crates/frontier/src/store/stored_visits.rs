@@ -16,7 +16,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::due_visit_rows::{DueVisitRow, due_key, due_value};
 use super::record_codec::SieveUrlState;
 use super::record_primitives::{
-    ByteReader, VIA_FLAGS, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
+    ByteReader, VIA_FLAGS, VISIT_SETTLED, put_number, put_place, put_text, put_via, via_flags,
 };
 use super::tables::StoreTables;
 use super::transaction::FjallTransaction;
@@ -34,7 +34,7 @@ impl StoredVisit {
         let via = self.via.as_ref().map_or(0, |via| via.as_str().len());
         let texts = self.url.as_str().len() + via + self.visit.bytes.len();
         let mut out = Vec::with_capacity(NUMBERS_BYTES + texts);
-        let due = if self.is_settled { VISIT_DUE } else { 0 };
+        let due = if self.is_settled { VISIT_SETTLED } else { 0 };
         let flags = via_flags(&self.url, self.via.as_ref());
         put_place(&mut out, &self.place, flags | due);
         put_number(&mut out, self.visit.at.into());
@@ -47,7 +47,7 @@ impl StoredVisit {
 
     pub(super) fn decode(bytes: &[u8]) -> Option<StoredVisit> {
         let mut from = ByteReader(bytes);
-        let (flags, place) = from.place(VIA_FLAGS | VISIT_DUE)?;
+        let (flags, place) = from.place(VIA_FLAGS | VISIT_SETTLED)?;
         let (at, due) = (from.number32()?, from.number32()?);
         let url = canonicalize(None, from.text()?).ok()?;
         let via = from.via(flags, &url)?;
@@ -60,7 +60,7 @@ impl StoredVisit {
                 due,
                 bytes: from.0.to_vec(),
             },
-            is_settled: flags & VISIT_DUE != 0,
+            is_settled: flags & VISIT_SETTLED != 0,
         })
     }
 }

@@ -447,8 +447,9 @@ impl HostBytesEstimate {
     }
 }
 
-/// Returns the range for a host with too few measured pages: their measured sizes, and published
-/// figures for the other pages.
+/// Returns the range for a host with too few measured pages. If all known pages are to be fetched,
+/// measured pages count with their sizes, and the others with published figures. If only some are,
+/// it is unknown which, so published figures are used for all `pages`.
 fn usual(known: &PlannedHostPageCounts, pages: u64) -> HostBytesEstimate {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();

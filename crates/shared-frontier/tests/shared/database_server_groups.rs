@@ -127,12 +127,13 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // The home of the third worker is the first server group, whose buckets are all owned. A worker
-    // that starts again keeps its home group.
+    // Both groups have one worker and two buckets, so the third worker's home is the first group. It
+    // owns no bucket, because the first worker owns all of that group's.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
     second.give_up().unwrap();
     first.give_up().unwrap();
+    // A worker that starts again keeps its home group.
     assert_eq!(groups.open("w2").home(), 1);
     let crawls = overview(
         &groups.urls,

@@ -124,8 +124,8 @@ impl RandomWeb {
         Ok(drawn)
     }
 
-    /// Starts a small web that answers without delays. A crawl of this web also writes link rows
-    /// and a search index.
+    /// Starts a small web whose servers answer at once. A crawl of this web writes everything: link
+    /// rows, extracts and a search index.
     pub(super) fn quick(seed: u64) -> Result<RandomWeb> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;

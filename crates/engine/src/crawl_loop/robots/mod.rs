@@ -85,8 +85,9 @@ pub(crate) struct OriginRobotsTracker {
     /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
-    /// Whether the settings are too fast for hosts that the operator doesn't own: they allow some
-    /// host a shorter gap, or more requests at once.
+    /// Whether some host may be crawled faster than is allowed for hosts that the operator doesn't
+    /// own: with a gap below `MIN_OTHERS_DELAY`, or more than `MAX_PER_OTHERS_HOST` requests at
+    /// once. Set by the settings or by a `delay` command, and never reset.
     is_quick: bool,
     cache: RobotsCache,
     /// The rules that the last page was judged by, kept because they often apply to the next page
@@ -113,7 +114,8 @@ struct MetOrigin {
     pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<NotFetchedReason>,
-    /// Whether robots.txt may be fetched although the wait that an earlier run began is not over.
+    /// Whether this run may fetch robots.txt at once, before the retry time that an earlier run
+    /// set. True if the server did not answer that run, until robots.txt has been fetched.
     is_tried_at_start: bool,
 }
 
@@ -654,8 +656,8 @@ fn is_path_allowed(compiled: &CompiledRobots, path: &str) -> bool {
     path.is_ok_and(|path| compiled.robots.judge_path(&path).is_allowed())
 }
 
-/// Returns whether the settings are too fast for hosts that the operator doesn't own: they allow
-/// some host a shorter gap, or more requests at once.
+/// Returns whether the settings allow some host a gap below `MIN_OTHERS_DELAY`, or more than
+/// `MAX_PER_OTHERS_HOST` requests at once.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);

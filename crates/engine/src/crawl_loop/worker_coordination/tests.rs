@@ -13,12 +13,12 @@ use crate::messages::{Event, GroupCommitResult, Job, WriterMessage};
 use crate::simulated_crawl_tests::scripted_servers::moved;
 
 /// A worker that owns every host. All hosts but one are in one bucket.
-struct OneBucket;
+struct OwnsAllHosts;
 
 /// The host that is in another bucket, and the number of that bucket.
 const APART: (&str, i32) = ("apart.example", 8);
 
-impl HostOwnership for OneBucket {
+impl HostOwnership for OwnsAllHosts {
     fn bucket_of(&self, host: &HostKey) -> i32 {
         match host.as_str() == APART.0 {
             true => APART.1,
@@ -49,7 +49,7 @@ impl HostOwnership for OneBucket {
 
 fn shared(allowed: Option<u64>) -> WorkerCoordination {
     let mut shared = WorkerCoordination::default();
-    shared.share(Arc::new(OneBucket), allowed);
+    shared.share(Arc::new(OwnsAllHosts), allowed);
     shared
 }
 
@@ -146,7 +146,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
 #[test]
 fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     let mut coordinator = coordinator(|_| {});
-    coordinator.share_crawl(Arc::new(OneBucket));
+    coordinator.share_crawl(Arc::new(OwnsAllHosts));
     let mut step = |event: Option<Event>| {
         let mut out = Vec::new();
         if let Some(event) = event {
@@ -188,7 +188,7 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
 #[test]
 fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
-    coordinator.share_crawl(Arc::new(OneBucket));
+    coordinator.share_crawl(Arc::new(OwnsAllHosts));
     let mut step = |news: Option<SharedFrontierNews>| {
         let mut out = Vec::new();
         if let Some(news) = news {
@@ -245,7 +245,7 @@ fn a_small_grant_is_followed_by_a_request_only_after_a_page() {
 
 /// Shares the crawl, and issues the permit for robots.txt of an origin.
 fn robots_permit(coordinator: &mut Coordinator) -> (Origin, Permit) {
-    coordinator.share_crawl(Arc::new(OneBucket));
+    coordinator.share_crawl(Arc::new(OwnsAllHosts));
     let origin = Origin::parse("http://a.example").unwrap();
     coordinator.hosts.set_pending(at(20), &origin, 1);
     let PollOutcome::Issue(permit) = coordinator.hosts.poll(at(20)) else {
@@ -325,7 +325,7 @@ fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over()
 #[test]
 fn rows_of_pending_urls_name_the_buckets() {
     let mut coordinator = coordinator(|_| {});
-    coordinator.share_crawl(Arc::new(OneBucket));
+    coordinator.share_crawl(Arc::new(OwnsAllHosts));
     let frontier = Arc::clone(&coordinator.frontier);
     let mut transaction = frontier.begin().unwrap();
     for host in [APART.0, "b.example"] {

@@ -77,7 +77,7 @@ pub(super) struct CollectedWords {
     pub(super) postings: PostingsFile,
     pub(super) until: Vec<(u32, i64)>,
     pub(super) priors: Vec<PageRangePrior>,
-    /// True if the pages have a language that writes compounds as one word.
+    /// True if any page is in a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
 

@@ -126,13 +126,13 @@ struct Bench<'a> {
 }
 
 /// A program that is ready to run: its path, and its name server.
-struct Prepared {
+struct PreparedProgram {
     program: PathBuf,
     names: Option<NameServer>,
 }
 
 impl Bench<'_> {
-    fn prepare(&self, contender: ComparedProgram) -> Result<Prepared, MissingProgramReason> {
+    fn prepare(&self, contender: ComparedProgram) -> Result<PreparedProgram, MissingProgramReason> {
         let absent = |error: anyhow::Error| MissingProgramReason(format!("{error:#}"));
         let names = |address| {
             let addresses = self.hosts.addresses().collect();
@@ -146,10 +146,10 @@ impl Bench<'_> {
             ComparedProgram::Floor => (self.floor.clone(), None),
             _ => (self.crawl.clone(), Some(names("127.0.0.1:0")?)),
         };
-        Ok(Prepared { program, names })
+        Ok(PreparedProgram { program, names })
     }
 
-    fn run(&self, contender: ComparedProgram, prepared: &Prepared) -> Result<Run> {
+    fn run(&self, contender: ComparedProgram, prepared: &PreparedProgram) -> Result<Run> {
         eprintln!("running {contender}");
         let nginx = self.hosts.serve(self.workspace, self.http == Http::H2)?;
         let out = self.dir.join("out");
@@ -172,7 +172,7 @@ impl Bench<'_> {
     fn command(
         &self,
         contender: ComparedProgram,
-        prepared: &Prepared,
+        prepared: &PreparedProgram,
         nginx: &Nginx,
     ) -> Result<Command> {
         let (out, root) = (self.dir.join("out"), self.hosts.root());
@@ -223,7 +223,7 @@ impl Bench<'_> {
     }
 
     /// Returns a command of wget2 with a separate `resolv.conf`.
-    fn with_names(&self, prepared: &Prepared, argv: &str) -> Result<Command> {
+    fn with_names(&self, prepared: &PreparedProgram, argv: &str) -> Result<Command> {
         let names = prepared
             .names
             .as_ref()

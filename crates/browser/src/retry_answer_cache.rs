@@ -16,7 +16,7 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// After a call of [`repeat`](Self::repeat), a GET request that was made before gets the kept
 /// answer. Requests with other methods are refused, because the server may already have processed
 /// them.
-pub(crate) struct AnswerReplayingRequestHandler {
+pub(crate) struct AnswerCachingRequestHandler {
     requests: Arc<dyn PageRequestHandler>,
     answers: Arc<Mutex<KeptAnswers>>,
     is_repeat: AtomicBool,
@@ -43,9 +43,9 @@ impl KeptAnswers {
     }
 }
 
-impl AnswerReplayingRequestHandler {
-    pub(crate) fn new(requests: Arc<dyn PageRequestHandler>) -> AnswerReplayingRequestHandler {
-        AnswerReplayingRequestHandler {
+impl AnswerCachingRequestHandler {
+    pub(crate) fn new(requests: Arc<dyn PageRequestHandler>) -> AnswerCachingRequestHandler {
+        AnswerCachingRequestHandler {
             requests,
             answers: Arc::default(),
             is_repeat: AtomicBool::new(false),
@@ -59,7 +59,7 @@ impl AnswerReplayingRequestHandler {
     }
 }
 
-impl PageRequestHandler for AnswerReplayingRequestHandler {
+impl PageRequestHandler for AnswerCachingRequestHandler {
     fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
         let (is_get, is_repeat) = (
             wanted.method == "GET",
@@ -99,7 +99,7 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::{AnswerReplayingRequestHandler, MAX_KEPT_BYTES};
+    use super::{AnswerCachingRequestHandler, MAX_KEPT_BYTES};
     use crate::{
         InterceptedRequest, PageRequestFuture, PageRequestHandler, PageRequestResult, RequestKind,
     };
@@ -138,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn a_second_rendering_repeats_answers_to_get_and_posts_nothing() {
         let counted = Arc::new(Counted::default());
-        let requests = AnswerReplayingRequestHandler::new(counted.clone());
+        let requests = AnswerCachingRequestHandler::new(counted.clone());
         let long = format!("/long/{}", MAX_KEPT_BYTES);
         for (method, url) in [("GET", "/a/1"), ("POST", "/post/1"), ("GET", &long)] {
             requests.request(wanted(method, url)).await;
