@@ -243,7 +243,8 @@ fn rfc9309_2_3_1_state_by_state() {
          an earlier good copy is still valid (`--robots-last-good`, 30 days). The crawls below have no such copy.\n\
          By default, a crawl waits up to a minute for robots.txt to become available (`--wait-unreachable`). Of the\n\
          crawls below, only those in the last two rows wait. In the others, a host without a usable robots.txt ends\n\
-         the crawl at once, and the summary names the host and the reason. A host without a fetched page is [`blocked`](rows.md#hostsjsonl), the others are `whole` (`complete` in reports).\n\n\
+         the crawl at once, and the summary names the host and the reason. A host without a fetched page is\n\
+         [`blocked`](rows.md#hostsjsonl), the others are `whole` (`complete` in reports).\n\n\
          | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {
