@@ -1,12 +1,14 @@
 //! Selects the part of a page that matches a query best, and marks the query's words in this part.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crawl_weburl::without_bidi_controls;
+use foldhash::fast::RandomState;
 
 use crate::query_plan::{MarkedWords, MatchedTerm};
 use crate::results::MarkedTextPart;
-use crate::words::{Stemmer, Word, WordRelation, words};
+use crate::words::{Stemmer, WordIterator, WordRelation};
 use crawl_index_entry::IndexedPage;
 
 /// An excerpt of a page's text.
@@ -75,8 +77,7 @@ pub(crate) fn marked(
     language: Option<&str>,
     wanted: &MarkedWords,
 ) -> (Vec<MarkedTextPart>, Vec<usize>) {
-    let text_words = words(text, &Stemmer::of(language));
-    let hits = without_isolated_words(text, hits(&text_words, wanted));
+    let hits = without_isolated_words(text, hits(text, Stemmer::of(language), wanted));
     let mut parts = cut(text, &(0..text.len()), &hits);
     tidy(&mut parts, false, false);
     (parts, hits.into_iter().map(|(_, term)| term).collect())
@@ -88,16 +89,22 @@ pub(crate) fn joined(parts: &[MarkedTextPart]) -> String {
 }
 
 /// Returns the query's words in a long text. To save time, only those pieces of the text that may
-/// contain a match are split into words.
+/// contain a match are split into words, and equal pieces only once.
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
+    let mut known: HashMap<&str, Vec<(Range<usize>, MatchedTerm)>, RandomState> =
+        HashMap::default();
     for piece in wanted.likely_in(text) {
-        let text_words = hits(&words(&text[piece.clone()], &stemmer), wanted);
-        let place = |(range, term): (Range<usize>, MatchedTerm)| {
-            (piece.start + range.start..piece.start + range.end, term)
+        let start = piece.start;
+        let piece = &text[piece];
+        let found = known
+            .entry(piece)
+            .or_insert_with(|| hits(piece, stemmer, wanted));
+        let place = |(range, term): &(Range<usize>, MatchedTerm)| {
+            (start + range.start..start + range.end, *term)
         };
-        all.extend(text_words.into_iter().map(place));
+        all.extend(found.iter().map(place));
     }
     without_isolated_words(text, all)
 }
@@ -137,10 +144,11 @@ fn are_adjacent(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool
 
 /// Returns the query's words in a text: the byte range of each, and the term that it matches. A
 /// part of a longer word counts only if the longer word matches no term.
-fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MatchedTerm)> {
+fn hits(text: &str, stemmer: Stemmer, wanted: &MarkedWords) -> Vec<(Range<usize>, MatchedTerm)> {
     let mut hits: Vec<(Range<usize>, MatchedTerm)> = Vec::new();
-    for word in text_words {
-        let Some(term) = wanted.term(word) else {
+    let mut text_words = WordIterator::new(text, stemmer);
+    while let Some(word) = text_words.next_borrowed() {
+        let Some(term) = wanted.term(&word) else {
             continue;
         };
         match hits.last_mut() {
@@ -149,7 +157,7 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, Matched
                     last.end = last.end.max(word.range.end);
                 }
             }
-            _ => hits.push((word.range.clone(), term)),
+            _ => hits.push((word.range, term)),
         }
     }
     hits

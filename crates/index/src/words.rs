@@ -124,7 +124,7 @@ pub(crate) struct BorrowedWord<'w> {
     pub(crate) stem: Option<&'w str>,
     pub(crate) range: Range<usize>,
     pub(crate) position: usize,
-    kind: WordRelation,
+    pub(crate) kind: WordRelation,
 }
 
 impl<'t> WordIterator<'t> {
