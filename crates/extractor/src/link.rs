@@ -1,5 +1,7 @@
 //! Links of documents.
 
+use std::borrow::Cow;
+
 use crate::collapsed_text_builder::trim;
 use crate::link_rel::Rel;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
@@ -45,6 +47,23 @@ impl Link {
             media_type: None,
             text: None,
         }
+    }
+
+    /// Returns the fragment of the link, without tabs and line breaks. `None` if it is empty.
+    #[must_use]
+    pub fn fragment(&self) -> Option<Cow<'_, str>> {
+        let (_, fragment) = self.href.split_once('#')?;
+        Some(without_line_breaks(fragment)).filter(|fragment| !fragment.is_empty())
+    }
+}
+
+/// Returns a part of a URL without tabs and line breaks, which URL parsers remove (URL Standard,
+/// section 4.4).
+pub(crate) fn without_line_breaks(part: &str) -> Cow<'_, str> {
+    const REMOVED: [char; 3] = ['\t', '\n', '\r'];
+    match part.contains(REMOVED) {
+        true => Cow::Owned(part.replace(REMOVED, "")),
+        false => Cow::Borrowed(part),
     }
 }
 

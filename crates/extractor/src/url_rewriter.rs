@@ -7,6 +7,7 @@ use encoding_rs::{Encoding, UTF_8};
 
 use crate::collapsed_text_builder::trim;
 use crate::css::CssUrl;
+use crate::link::without_line_breaks;
 use crate::query_encoding::encode_query;
 use crate::text_edits::TextEdit;
 
@@ -98,7 +99,7 @@ impl UrlRewriter<'_> {
         push_encoded(&file.unwrap_or_else(|| url.as_str().to_owned()), &mut text);
         if let Some(fragment) = fragment.filter(|_| !has_fragment) {
             text.push('#');
-            push_encoded(fragment, &mut text);
+            push_encoded(&without_line_breaks(fragment), &mut text);
         }
         Some(RewrittenUrl { text, is_file })
     }

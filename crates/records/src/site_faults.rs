@@ -423,17 +423,22 @@ impl Search<'_> {
             .get(first)
             .is_some_and(|first| first.is_permanent)
         {
-            let fragment = redirected.filter(|fragment| !fragment.is_empty());
+            // A link should not lead to the target of a temporary redirect (RFC 9110, section
+            // 15.4.3).
+            let moved = permanent_end_of(&self.redirects, first);
+            let fragment = redirected_fragment(&self.redirects, first, moved);
+            let fragment = fragment.filter(|fragment| !fragment.is_empty());
             let fragment = fragment.map_or(String::new(), |fragment| format!("#{fragment}"));
-            let reason = format!("{MOVED_TO}{target}{fragment}");
+            let reason = format!("{MOVED_TO}{moved}{fragment}");
             self.faults.push(fault(FaultKind::Redirect, reason));
         }
         let Some(link) = link.filter(|link| is_followed(link)) else {
             return;
         };
-        let fragment = fragment_of(link);
-        if let Some(sought) = redirected.or(fragment).filter(|sought| !sought.is_empty()) {
-            let to = match fragment {
+        let fragment = link.fragment();
+        let sought = redirected.or(fragment.as_deref());
+        if let Some(sought) = sought.filter(|sought| !sought.is_empty()) {
+            let to = match &fragment {
                 Some(fragment) => format!("{to}#{fragment}"),
                 None => to.to_string(),
             };
@@ -452,6 +457,14 @@ fn end_of<'s>(
     let next = |url: &&'s str| redirects.get(*url).map(|redirect| redirect.to.as_str());
     let mut chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
     chain.find(|url| !redirects.contains_key(*url) && latest.is_page(url))
+}
+
+/// Returns the last URL that `url` leads to through permanent redirects alone.
+fn permanent_end_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) -> &'s str {
+    let permanent = |url: &str| redirects.get(url).filter(|redirect| redirect.is_permanent);
+    let next = |url: &&'s str| permanent(url).map(|redirect| redirect.to.as_str());
+    let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
+    chain.last().unwrap_or(url)
 }
 
 /// Returns the last URL of a redirect chain, whether it was fetched or not.
@@ -498,12 +511,6 @@ fn is_followed(link: &Link) -> bool {
         link.element,
         LinkElement::A | LinkElement::Area | LinkElement::Math
     )
-}
-
-/// Returns the fragment of a link, unless it is empty.
-fn fragment_of(link: &Link) -> Option<&str> {
-    let (_, fragment) = link.href.split_once('#')?;
-    (!fragment.is_empty()).then_some(fragment)
 }
 
 #[cfg(test)]

@@ -216,10 +216,15 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     if what.contains("://") || is_page_of_bare_host(what) {
         let ParsedSeed { url, stand_in, .. } = typed_seed::read_page(what)?;
         // Without a scheme, the page is erased in both schemes.
-        [Some(url), stand_in]
-            .iter()
-            .flatten()
-            .for_each(|url| removal.add_page(url));
+        for url in [Some(url), stand_in].iter().flatten() {
+            if *url == url.origin().robots_url() {
+                let message =
+                    format!("`{what}` can't be forgotten alone: it proves why pages were fetched");
+                let hint = format!("forget the whole host `{}`", url.host_key());
+                return Err(CommandError::usage(message).hint(hint));
+            }
+            removal.add_page(url);
+        }
         return Ok(removal);
     }
     // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would

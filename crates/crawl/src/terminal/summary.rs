@@ -14,6 +14,9 @@ use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreache
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
 
+/// The budgets that begin anew with each run.
+const PER_RUN: [&str; 2] = ["max-time", "max-time-per-host"];
+
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.
 const LEFT_OUT: [(&str, [&str; 2], &str); 5] = [
     (
@@ -151,6 +154,7 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
     let command = format!("{exe} --output {output}{config}");
     // Budgets of hosts may hold back all remaining URLs. The command would then fetch nothing.
     let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
+    let held_by = held_by.filter(|held| !held.iter().any(|budget| PER_RUN.contains(budget)));
     match &summary.ended {
         EndReason::Budget(budget)
             if held_by.as_ref().is_some_and(|held| !held.contains(budget)) =>
@@ -162,7 +166,9 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
             let budgets = held_by.unwrap_or_default().join(", ");
             format!("raise {budgets} first, nothing else is left to fetch")
         }
-        EndReason::Budget(budget) if *budget != "max-time" => format!("{command} --{budget} MORE"),
+        EndReason::Budget(budget) if !PER_RUN.contains(budget) => {
+            format!("{command} --{budget} MORE")
+        }
         EndReason::TableBudget(budget) => {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
         }

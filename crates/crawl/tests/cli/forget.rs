@@ -598,6 +598,22 @@ fn copy_back(dir: &Dir) {
 }
 
 #[test]
+fn a_robots_txt_is_forgotten_only_with_its_host() {
+    let (dir, cmd) = setup("robots");
+    let web = web(1);
+    crawled(&cmd, &[&web.url(0, "/")], &[]);
+    let before = contents(&dir.file("c"));
+    let ran = cmd.run(&["forget", "c", &web.url(0, "/robots.txt")]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("hint: forget the whole host"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(contents(&dir.file("c")), before);
+}
+
+#[test]
 fn a_running_crawl_can_t_forget() {
     let (dir, cmd) = setup("runs");
     let web = web(1);

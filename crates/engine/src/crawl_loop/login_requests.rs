@@ -145,6 +145,7 @@ impl Coordinator {
         if let Err(failure) = result {
             failure.retry |= page == LoggedOutPageRetry::Later;
             if page == LoggedOutPageRetry::SetAside {
+                failure.retry = false;
                 let contrast = ", but other pages of the site are logged in";
                 failure.detail.push_str(contrast);
             }

@@ -139,8 +139,7 @@ impl MarkdownFolderWriter {
     fn markdown(&self, page: &IndexedPage, name: &str, source: Option<FetchedBody<'_>>) -> String {
         page_markdown(page, source, &mut |target| {
             let target = self.same_as.get(target).map_or(target, |same| same);
-            let file = self.names.get(target).filter(|_| target != page.url)?;
-            Some(relative_path(name, file))
+            Some(relative_path(name, self.names.get(target)?))
         })
     }
 }
@@ -343,7 +342,7 @@ mod tests {
 
                 # Tea
 
-                Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](https://e.example/a/#top) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
+                Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](index.md#top) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
             "#]],
         );
         let counts = (report.pages, report.documents, report.without_body);

@@ -205,7 +205,7 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
     made.page(&url("/end"), "text/html", "<title>End</title><p id=here>x");
     let links = "<title>Links</title><a href=/keeps#here>a</a> <a href=/keeps#gone>b</a>\
         <a href=/own#gone>c</a> <a href=/own>d</a> <a href=/empty#gone>e</a>\
-        <a href=/lost>f</a> <a href=/lost#here>g</a>";
+        <a href=/lost>f</a> <a href=/lost#here>g</a> <a href='/end#he\nre'>h</a>";
     made.page(&url("/"), "text/html", links);
     let dir = made.finish();
     let report = faults(dir.path(), &[FaultKind::Fragment]).unwrap();
@@ -229,7 +229,7 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
         pairs.collect::<Vec<_>>(),
         [
             ("/empty", "moved to https://e.example/end"),
-            ("/own", "moved to https://e.example/end#here"),
+            ("/own", "moved to https://e.example/keeps#here"),
         ]
     );
 }

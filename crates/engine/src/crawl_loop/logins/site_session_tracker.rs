@@ -88,9 +88,9 @@ impl SiteSessionTracker {
         // certain.
         let is_certain = is_in_row || self.in_a_row.len() >= FAILED_AFTER;
         if !self.is_proven {
-            let is_only_one = self.in_a_row.len() == 1 && self.is_landing_in;
+            let is_few = self.in_a_row.len() < FAILED_AFTER && self.is_landing_in;
             return match is_certain {
-                true if is_only_one => self.set_aside(url),
+                true if is_few => self.set_aside(url),
                 true => SessionConclusion::LoginFailed,
                 false => SessionConclusion::Undecided,
             };

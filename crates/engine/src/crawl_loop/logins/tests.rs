@@ -223,6 +223,16 @@ fn the_only_page_is_set_aside_if_the_login_itself_showed_a_session() {
 }
 
 #[test]
+fn the_last_two_pages_are_set_aside_if_the_login_itself_showed_a_session() {
+    let (mut logins, _) = logged_in();
+    assert!(!shows_out(&mut logins, &numbered(1)));
+    assert!(!shows_out(&mut logins, &numbered(2)));
+    assert!(shows_out(&mut logins, &numbered(1)));
+    assert!(shows_out(&mut logins, &numbered(2)));
+    assert!(is_open(&mut logins));
+}
+
+#[test]
 fn several_pages_in_a_row_after_a_login_end_the_site() {
     let (mut logins, sessions) = logged_in();
     assert!(!shows_out(&mut logins, &numbered(1)));
