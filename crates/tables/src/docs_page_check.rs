@@ -19,8 +19,8 @@ $ duckdb -c \"SELECT outcome, count(*), sum(bytes) FROM 'tables/pages.parquet' G
 $ crawl export crawl-example.org --to csv --out tables-csv
 ```
 
-`--out FOLDER` gets a file for each table. The folder must not exist yet, or be empty, and appears only once it is
-complete. For a running crawl the tables contain the rows written so far.
+`--out FOLDER` gets a file for each table. The folder must be new or empty. Its files appear all at once, when the
+export is complete. For a running crawl the tables contain the rows written so far.
 
 - **`source`** names the key that a column comes from: a key of the row file, or of `crawl report --json` for a table
   of totals. Totals over the tables equal those of the report.

@@ -27,8 +27,8 @@ pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: TableDefinition<PageTableRow> = TableDefinition {
     name: "pages",
-    row: "the last exchange for a URL in a visit, after any retries, whether answered or failed: \
-          a line of `pages.jsonl`",
+    row: "one visit to a URL (a line of `pages.jsonl`): its last exchange after any retries, \
+          answered or failed",
     order: RowOrder::ByFirstColumn,
     parts: &[
         ("Columns of Common Crawl's index", COMMON_CRAWL),
