@@ -376,7 +376,8 @@ pub struct WarcRecordLocation {
     pub offset: u64,
 }
 
-/// A line of `requests.jsonl`: a request. Unless [`RequestRow::is_sent`], the crawl refused to send it.
+/// A line of `requests.jsonl`: a request. Unless [`RequestRow::is_sent`], the crawl refused to send
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRow {
     /// The requested URL.

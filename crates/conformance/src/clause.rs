@@ -66,7 +66,7 @@ pub struct ClausePage {
     pub body: &'static str,
 }
 
-/// What a clause's web knows when it replies.
+/// The input of a scripted reply in a clause.
 #[derive(Debug)]
 pub struct ClauseRequestContext<'a> {
     /// The request as the host received it.

@@ -165,8 +165,8 @@ impl TraceEventEmitter {
         span
     }
 
-    /// Logs the end of an exchange, with the values of its request row. Call this before the row itself
-    /// is logged.
+    /// Logs the end of an exchange, with the values of its request row. Call this before the row
+    /// itself is logged.
     pub(crate) fn exchange_ended(
         &self,
         span: &Span,

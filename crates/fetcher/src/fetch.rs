@@ -235,8 +235,8 @@ impl Fetcher {
     }
 
     /// Returns the address that a request for this URL would use first: the one in the URL, from an
-    /// override, or from name servers. `None` if a proxy makes the connection, if the URL may not be
-    /// fetched, if the look-up fails or gives no permitted address, or if this fetcher has given up.
+    /// override, or from name servers. `None` if a proxy makes the connection, if the URL is
+    /// barred, if the look-up fails or gives no permitted address, or if this fetcher has given up.
     /// Answers of name servers are cached, so the request itself needs no second look-up.
     pub async fn address(&self, url: &CanonicalUrl) -> Option<IpAddr> {
         if self.config.proxy.is_some() || self.barred(url).is_some() {

@@ -5,8 +5,8 @@ use super::{SignableMessage, SignatureBaseError};
 use crate::key::SigningKeySet;
 use crate::test_key::JWK;
 
-/// Returns the request of RFC 9421 appendix B.2 without `Content-Digest`, with `Signature-Agent`, and
-/// with an authority that has to be normalised.
+/// Returns the request of RFC 9421 appendix B.2 without `Content-Digest`, with `Signature-Agent`,
+/// and with an authority that has to be normalised.
 fn test_request() -> SignableMessage {
     let fields = [
         ("Host", "example.com"),

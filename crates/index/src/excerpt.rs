@@ -93,18 +93,18 @@ pub(crate) fn joined(parts: &[MarkedTextPart]) -> String {
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
-    let mut known: HashMap<&str, Vec<(Range<usize>, MatchedTerm)>, RandomState> =
+    let mut hits_by_piece: HashMap<&str, Vec<(Range<usize>, MatchedTerm)>, RandomState> =
         HashMap::default();
     for piece in wanted.likely_in(text) {
         let start = piece.start;
         let piece = &text[piece];
-        let found = known
+        let piece_hits = hits_by_piece
             .entry(piece)
             .or_insert_with(|| hits(piece, stemmer, wanted));
         let place = |(range, term): &(Range<usize>, MatchedTerm)| {
             (start + range.start..start + range.end, *term)
         };
-        all.extend(found.iter().map(place));
+        all.extend(piece_hits.iter().map(place));
     }
     without_isolated_words(text, all)
 }

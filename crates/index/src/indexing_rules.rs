@@ -355,8 +355,8 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
     }
 }
 
-/// Returns the links to other pages. Links with the same target and text are returned once. A link's
-/// text is left out if snippets must not contain it.
+/// Returns the links to other pages. Links with the same target and text are returned once. A
+/// link's text is left out if snippets must not contain it.
 fn links(
     fetched: &IndexingCandidate<'_>,
     base: &CanonicalUrl,

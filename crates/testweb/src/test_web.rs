@@ -27,7 +27,7 @@ use crate::web_plan::{LinkMix, WebParameters};
 pub struct TestWeb {
     shared: Arc<ServerState>,
     addresses: Vec<SocketAddr>,
-    host_listeners: Mutex<Vec<HostPortState>>,
+    port_states: Mutex<Vec<HostPortState>>,
     /// The runtime. `None` only while the web is being dropped.
     runtime: Option<Runtime>,
 }
@@ -63,20 +63,20 @@ impl TestWeb {
         let mut web = TestWeb {
             shared,
             addresses,
-            host_listeners: Mutex::default(),
+            port_states: Mutex::default(),
             runtime: Some(runtime),
         };
-        let mut host_listeners = Vec::new();
+        let mut port_states = Vec::new();
         for (host, listener) in (0..).zip(listeners) {
             let open = web.shared.connection_mode(host) != ConnectionBehaviour::Refused;
-            host_listeners.push(if open {
+            port_states.push(if open {
                 web.open(host, || TcpListener::from_std(listener))?
             } else {
                 drop(listener);
                 HostPortState::closed(web.addresses[host as usize])?
             });
         }
-        web.host_listeners = Mutex::new(host_listeners);
+        web.port_states = Mutex::new(port_states);
         Ok(web)
     }
 
@@ -170,18 +170,18 @@ impl TestWeb {
     /// If there is no such host.
     pub fn connection_mode(&self, host: u32, mode: ConnectionBehaviour) -> io::Result<()> {
         lock(&self.shared.connection_modes).insert(host, mode);
-        let mut host_listeners = lock(&self.host_listeners);
-        let host_listener = &mut host_listeners[host as usize];
-        match (mode, &mut *host_listener) {
+        let mut port_states = lock(&self.port_states);
+        let port_state = &mut port_states[host as usize];
+        match (mode, &mut *port_state) {
             (ConnectionBehaviour::Refused, HostPortState::Listening(task)) => {
                 close(task);
-                *host_listener = HostPortState::closed(self.addresses[host as usize])?;
+                *port_state = HostPortState::closed(self.addresses[host as usize])?;
             }
             (ConnectionBehaviour::Refused, HostPortState::Closed(_))
             | (_, HostPortState::Listening(_)) => {}
             (_, HostPortState::Closed(socket)) => {
                 if let Some(socket) = socket.take() {
-                    *host_listener = self.open(host, || socket.listen(BACKLOG))?;
+                    *port_state = self.open(host, || socket.listen(BACKLOG))?;
                 }
             }
         }
@@ -205,8 +205,8 @@ impl TestWeb {
 impl Drop for TestWeb {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            for host_listener in lock(&self.host_listeners).iter() {
-                if let HostPortState::Listening(task) = host_listener {
+            for port_state in lock(&self.port_states).iter() {
+                if let HostPortState::Listening(task) = port_state {
                     close(task);
                 }
             }

@@ -38,8 +38,8 @@ pub(crate) struct ControlHandler {
     reading: tokio::sync::Mutex<()>,
     /// Locked only briefly, never across an `await`.
     inner: Mutex<ControlState>,
-    /// The last state sent to a client, the time when it was taken, and the value of `phase_changes`
-    /// at that time.
+    /// The last state sent to a client, the time when it was taken, and the value of
+    /// `phase_changes` at that time.
     last_state: tokio::sync::Mutex<Option<(Instant, u64, CrawlStateSnapshot)>>,
     /// When the next line from a client may be processed.
     pace: tokio::sync::Mutex<Instant>,

@@ -14,7 +14,7 @@ use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreache
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
 
-/// The budgets that begin anew with each run.
+/// The budgets that start over with each run, so the same command continues.
 const PER_RUN: [&str; 2] = ["max-time", "max-time-per-host"];
 
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.

@@ -277,8 +277,8 @@ pub(crate) fn named(variable: &str) -> PathBuf {
         .into()
 }
 
-/// Runs a Python program from this crate's `tests` folder with `input` on stdin. Returns its output,
-/// and panics if it fails.
+/// Runs a Python program from this crate's `tests` folder with `input` on stdin. Returns its
+/// output, and panics if it fails.
 pub(crate) fn run_program(
     python: &Path,
     program: &str,

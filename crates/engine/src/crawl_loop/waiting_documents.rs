@@ -2,8 +2,8 @@
 //! of them may take.
 //!
 //! Waiting documents don't count towards the limits on unsettled items and on unread bytes. Slow
-//! documents therefore hold up only requests to their own host, until all of them together fill [`MAX_BYTES`]. In a replay no
-//! document waits, since each is read as soon as it is fetched.
+//! documents therefore hold up only requests to their own host, until all of them together fill
+//! [`MAX_BYTES`]. In a replay no document waits, since each is read as soon as it is fetched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

@@ -159,8 +159,8 @@ pub fn finish_forget(
 /// false if there are no such files.
 ///
 /// # Errors
-/// [`EngineError::OutputInUse`] if another process uses the crawl; [`EngineError::UnfinishedForget`]
-/// if the erasure changed the crawl; an I/O error.
+/// [`EngineError::OutputInUse`] if another process uses the crawl;
+/// [`EngineError::UnfinishedForget`] if the erasure changed the crawl; an I/O error.
 pub fn undo_forget(dir: &Path) -> Result<bool, EngineError> {
     file_swap::recover(dir)
 }
@@ -251,8 +251,8 @@ pub fn why_index_is_removed(dir: &Path) -> Result<Option<String>, EngineError> {
     why_not(dir, frontier.meta(META_INDEX)?, &frontier.marks()?)
 }
 
-/// Erases pages and hosts from the crawl in `dir`. Rewrites the search index; an index that can't be
-/// rewritten is removed (see [`why_index_is_removed`]). Also removes the other derived files
+/// Erases pages and hosts from the crawl in `dir`. Rewrites the search index; an index that can't
+/// be rewritten is removed (see [`why_index_is_removed`]). Also removes the other derived files
 /// (`report.json`, `report.html`, `hosts.jsonl`, and the digests of files). The caller must create
 /// removed files again.
 ///
@@ -568,9 +568,9 @@ mod tests {
             let mut removal = RemovalSelection::default();
             removal.add_host(HostKey::parse(host).unwrap());
             let name = format!("{META_SESSION}example.org");
-            let left = StoredStateRemovalFilter(&removal).meta(&name, stored.clone());
-            left.map(|left| {
-                let text = String::from_utf8(left).unwrap();
+            let remaining = StoredStateRemovalFilter(&removal).meta(&name, stored.clone());
+            remaining.map(|remaining| {
+                let text = String::from_utf8(remaining).unwrap();
                 (text.contains("of-m"), text.contains("of-top"))
             })
         };

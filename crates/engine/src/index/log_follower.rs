@@ -151,8 +151,8 @@ impl IndexingStartState {
     }
 }
 
-/// Opens the indexing log (`state/indexing.jsonl`). If the crawl builds no index, returns `None`, and
-/// records in the frontier that no index follows the crawl any longer.
+/// Opens the indexing log (`state/indexing.jsonl`). If the crawl builds no index, returns `None`,
+/// and records in the frontier that no index follows the crawl any longer.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,

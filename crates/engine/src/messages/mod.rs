@@ -41,8 +41,8 @@ use crate::revisit::visit::PreviousVisit;
 use crate::run_counters::CommitStatistics;
 use crate::summary::SeedFailure;
 
-/// A request to send once its permit is issued. The variant is the purpose of the request, and holds
-/// what is needed to use the result.
+/// A request to send once its permit is issued. The variant is the purpose of the request, and
+/// holds what is needed to use the result.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.

@@ -134,7 +134,8 @@ struct Link {
     target: usize,
 }
 
-/// The URL to fetch for one or more links, whether it looks like an action, and the scope's verdict.
+/// The URL to fetch for one or more links, whether it looks like an action, and the scope's
+/// verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedLinkTarget {
     pub(crate) url: CanonicalUrl,

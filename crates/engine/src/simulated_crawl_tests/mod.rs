@@ -282,8 +282,8 @@ struct Pages {
     takes: Duration,
 }
 
-/// Runs a whole crawl without commands of an operator. Returns its requests, ordered by the time when they ended,
-/// and its totals.
+/// Runs a whole crawl without commands of an operator. Returns its requests, ordered by the time
+/// when they ended, and its totals.
 fn crawl(seed: u64) -> (Vec<RequestRow>, CrawlTotals) {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());

@@ -60,7 +60,7 @@ pub(crate) fn take_rechecked(
     Ok(origins)
 }
 
-/// Expires the rules of these origins, and forgets that a recheck found them changed.
+/// Expires the rules of these origins, and forgets the finding of a recheck that the rules changed.
 pub(crate) fn expire(
     frontier: &dyn Frontier,
     origins: &[String],

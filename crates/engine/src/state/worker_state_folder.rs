@@ -1,7 +1,7 @@
 //! The `state` folder in the crawl directory of a worker on a shared frontier.
 //!
-//! `worker.json` names the crawl and the worker that own the directory, `worker.lock` is locked while
-//! the worker runs, and `parking.json` lists the hosts to park or unpark at its next start.
+//! `worker.json` names the crawl and the worker that own the directory, `worker.lock` is locked
+//! while the worker runs, and `parking.json` lists the hosts to park or unpark at its next start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -359,8 +359,8 @@ impl CommitGroup<'_> {
         Ok(())
     }
 
-    /// Admits seeds again that were excluded when they were found as links, for example because they
-    /// were out of scope.
+    /// Admits seeds again that were excluded when they were found as links, for example because
+    /// they were out of scope.
     fn readmit(&mut self, seeds: &[UrlToAdmit]) -> Result<(), EngineError> {
         let sampled = self.sampling.and_then(|sampling| sampling.outside(seeds));
         for seed in sampled.as_deref().unwrap_or(seeds) {

@@ -183,7 +183,8 @@ impl Writer {
     /// of the run needs its files. Once `abandon` is set, messages are dropped.
     ///
     /// # Errors
-    /// The first error of the disk or the state. The URLs of the commit that failed are not settled.
+    /// The first error of the disk or the state. The URLs of the commit that failed are not
+    /// settled.
     pub(crate) fn run(
         mut self,
         items: &Receiver<KeyedMessage>,

@@ -57,8 +57,8 @@ impl MarkedWords {
         let bytes = text.as_bytes();
         let is_separator = |byte: &u8| matches!(byte, b' ' | b'\n');
         let word_from = |from: usize| {
-            let found = beginnings.find(Input::new(text).range(from..));
-            found.map(|found| found.start())
+            let hit = beginnings.find(Input::new(text).range(from..));
+            hit.map(|hit| hit.start())
         };
         let (mut word, mut other) = (word_from(0), non_ascii_from(bytes, 0));
         let mut end = 0;
@@ -115,7 +115,7 @@ impl MarkedWords {
 /// Returns the place of the first byte from `from` on that is not ASCII.
 fn non_ascii_from(bytes: &[u8], from: usize) -> Option<usize> {
     const CHUNK: usize = 64;
-    // Checking a whole chunk takes about as long as checking a byte.
+    // `is_ascii` checks several bytes of a chunk at once.
     let chunks = bytes[from..].chunks(CHUNK);
     let ascii = chunks.take_while(|chunk| chunk.is_ascii()).count();
     let from = (from + ascii * CHUNK).min(bytes.len());

@@ -16,10 +16,10 @@ const MIN_LETTERS: usize = 2;
 /// Returns the stem of a folded word.
 pub(super) fn arabic_stem(word: &str) -> &str {
     let is_long = |rest: &&str| rest.chars().count() >= MIN_LETTERS;
-    let bare = PREFIXES
+    let mut without_prefix = PREFIXES
         .iter()
         .filter_map(|prefix| word.strip_prefix(prefix));
-    let bare = bare.clone().find(is_long).unwrap_or(word);
+    let bare = without_prefix.find(is_long).unwrap_or(word);
     SUFFIXES.iter().fold(bare, |word, suffix| {
         word.strip_suffix(suffix).filter(is_long).unwrap_or(word)
     })

@@ -447,9 +447,10 @@ impl HostBytesEstimate {
     }
 }
 
-/// Returns the range for a host with too few measured pages. If all known pages are to be fetched,
-/// measured pages count with their sizes, and the others with published figures. If only some are,
-/// it is unknown which, so published figures are used for all `pages`.
+/// Returns the range for a host with too few measured pages. If the crawl will fetch all known
+/// pages, the measured ones count with their sizes, and the rest with published figures. If a
+/// budget cuts the crawl off, the fetched pages are unknown, so published figures are used for all
+/// `pages`.
 fn usual(known: &PlannedHostPageCounts, pages: u64) -> HostBytesEstimate {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();

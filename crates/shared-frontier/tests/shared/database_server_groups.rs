@@ -127,8 +127,8 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // Both groups have one worker and two buckets, so the third worker's home is the first group. It
-    // owns no bucket, because the first worker owns all of that group's.
+    // Both groups have one worker and two buckets, so the third worker's home is the first group.
+    // Its buckets already belong to the first worker, so the third one gets none.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
     second.give_up().unwrap();

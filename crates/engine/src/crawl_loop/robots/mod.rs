@@ -483,8 +483,8 @@ impl OriginRobotsTracker {
         })
     }
 
-    /// Returns whether the rules of an origin are in force, so that its pages don't have to wait for
-    /// its robots.txt.
+    /// Returns whether the rules of an origin are in force, so that its pages don't have to wait
+    /// for its robots.txt.
     pub(super) fn are_in_force(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
         let compiled = self.load(origin)?;
         let state = compiled.map(|compiled| self.state(now, &compiled, None));
