@@ -37,7 +37,7 @@ impl Crawl {
     /// Starts two workers, pauses them, and ends them while many URLs are pending. Without the
     /// pause they could finish the crawl first if this test is slow.
     fn begin_with_two(&self, flags: &str) {
-        let workers = ["w1", "w2"].map(|worker| self.start_with(worker, flags));
+        let (first, second) = self.start_two_with(flags);
         self.wait_for_requests(400);
         for worker in ["w1", "w2"] {
             self.control(worker, "pause");
@@ -47,7 +47,7 @@ impl Crawl {
             stderr.contains("can't move crawl") && stderr.contains("hint: "),
             "{stderr}"
         );
-        for worker in workers {
+        for worker in [first, second] {
             worker.signal("INT");
             worker.wait().expect(130);
         }
@@ -134,9 +134,9 @@ fn a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
 #[ignore = "needs PostgreSQL"]
 fn a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
     let crawl = Crawl::of(TestWeb::builder().seed(53).hosts(12).pages(60));
-    for worker in [crawl.start("w1"), crawl.start("w2")] {
-        worker.wait().expect(0);
-    }
+    let (first, second) = crawl.start_two();
+    first.wait().expect(0);
+    second.wait().expect(0);
     let stderr = crawl.export(&["w1"], "back").expect(2);
     assert!(
         stderr.contains("the directory of worker `w2`") && stderr.contains("is not among"),

@@ -64,8 +64,9 @@ impl Crawl {
 #[ignore = "needs PostgreSQL"]
 fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     let crawl = crawl(41);
-    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
+    let (first, second) = crawl.start_mortal_beside_paused();
     crawl.wait_for_pages("w1", 60);
+    crawl.control("w2", "resume");
     let stderr = Ended::of(&crawl.frontier(&["reopen", "w2"])).expect(2);
     assert!(
         stderr.contains("is still running") && stderr.contains("hint: "),
@@ -87,7 +88,8 @@ fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
 #[ignore = "needs PostgreSQL"]
 fn a_worker_starts_over_in_an_empty_directory() {
     let crawl = crawl(42);
-    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
+    let (first, second) = crawl.start_mortal_beside_paused();
+    crawl.control("w2", "resume");
     crawl.wait_for_requests(600);
     first.kill();
     crawl.lose("w1");
@@ -104,9 +106,9 @@ fn a_worker_starts_over_in_an_empty_directory() {
 #[ignore = "needs PostgreSQL"]
 fn a_finished_crawl_fetches_only_the_lost_pages() {
     let crawl = Crawl::of(TestWeb::builder().seed(43).hosts(24).pages(96));
-    for worker in [crawl.start("w1"), crawl.start("w2")] {
-        worker.wait().expect(0);
-    }
+    let (first, second) = crawl.start_two();
+    first.wait().expect(0);
+    second.wait().expect(0);
     let kept_pages = crawl.pages(&["w2"]);
     let lost_pages = crawl.pages(&["w1"]);
     assert!(!kept_pages.is_empty() && !lost_pages.is_empty());

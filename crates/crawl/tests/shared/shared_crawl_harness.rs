@@ -26,7 +26,10 @@ const LEASE: &str = "15s";
 
 /// The lease of a worker that is to be killed, short so that tests don't wait long for the worker's
 /// hosts. If the lease expires before the kill, the worker only loses its hosts earlier.
-const SHORT_LEASE: &str = "3s";
+const SHORT_LEASE: &str = "6s";
+
+/// The flags of a worker that follows links to every host.
+const FLAGS: &str = "--scope any --allow-private";
 
 pub(crate) struct Crawl {
     pub(crate) web: TestWeb,
@@ -189,12 +192,12 @@ impl Crawl {
 
     /// Starts a worker that follows links to every host.
     pub(crate) fn start(&self, worker: &str) -> Worker {
-        self.start_with(worker, "--scope any --allow-private")
+        self.start_with(worker, FLAGS)
     }
 
     /// Starts a worker that the test is going to kill or freeze, so its lease is short.
     pub(crate) fn start_mortal(&self, worker: &str) -> Worker {
-        let flags = format!("--scope any --allow-private --frontier-lease {SHORT_LEASE}");
+        let flags = format!("{FLAGS} --frontier-lease {SHORT_LEASE}");
         self.start_with(worker, &flags)
     }
 
@@ -214,12 +217,51 @@ impl Crawl {
     /// Starts a worker next to a running one, and waits until the new worker has hosts. During the
     /// wait, the running worker is paused: it still hands over hosts, but can't finish the crawl.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
-        self.wait_for_requests(50);
-        self.control(other, "pause");
-        let started = self.start(worker);
+        self.start_beside_with(other, worker, FLAGS)
+    }
+
+    fn start_beside_with(&self, other: &str, worker: &str, flags: &str) -> Worker {
+        self.pause_after_requests(other);
+        let started = self.start_with(worker, flags);
         self.wait_for_buckets(worker);
         self.control(other, "resume");
         started
+    }
+
+    /// Starts `w2` and, next to it, `w1`, which the test is going to kill or freeze. Returns `w1`
+    /// and `w2` when both have hosts. `w2` is left paused, so that the test decides how much of
+    /// the crawl `w1` does first.
+    pub(crate) fn start_mortal_beside_paused(&self) -> (Worker, Worker) {
+        let second = self.start("w2");
+        self.pause_after_requests("w2");
+        let first = self.start_mortal("w1");
+        self.wait_for_buckets("w1");
+        (first, second)
+    }
+
+    /// Starts `w1` and `w2`, and waits until both have hosts.
+    pub(crate) fn start_two(&self) -> (Worker, Worker) {
+        self.start_two_with(FLAGS)
+    }
+
+    pub(crate) fn start_two_with(&self, flags: &str) -> (Worker, Worker) {
+        let first = self.start_with("w1", flags);
+        let second = if self.second.is_some() {
+            // Each worker serves one group, so `w1` can't finish the crawl alone.
+            let second = self.start_with("w2", flags);
+            self.wait_for_buckets("w1");
+            self.wait_for_buckets("w2");
+            second
+        } else {
+            self.start_beside_with("w1", "w2", flags)
+        };
+        (first, second)
+    }
+
+    /// Pauses a worker when the web has received some requests.
+    fn pause_after_requests(&self, worker: &str) {
+        self.wait_for_requests(50);
+        self.control(worker, "pause");
     }
 
     /// Waits until a worker takes control commands.

@@ -34,7 +34,8 @@ fn held_back(web: TestWebBuilder, host: u32) -> (TestWebBuilder, Sender<()>) {
 #[ignore = "needs PostgreSQL"]
 fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     let crawl = crawl(11);
-    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
+    let (first, second) = crawl.start_mortal_beside_paused();
+    crawl.control("w2", "resume");
     crawl.wait_for_requests(300);
     first.kill();
     second.wait().expect(0);
@@ -61,7 +62,8 @@ fn a_worker_that_is_killed_goes_on_at_once() {
 #[ignore = "needs PostgreSQL"]
 fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
     let crawl = crawl(13);
-    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
+    let (first, second) = crawl.start_mortal_beside_paused();
+    crawl.control("w2", "resume");
     crawl.wait_for_requests(300);
     first.signal("STOP");
     // The second worker ends only when no URL is left, so it must have taken over the first one's
@@ -81,7 +83,7 @@ fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
 #[ignore = "needs PostgreSQL"]
 fn a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
     let crawl = crawl(14);
-    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    let (first, second) = crawl.start_two();
     crawl.wait_for_requests(300);
     first.signal("INT");
     let stderr = first.wait().expect(130);
@@ -94,7 +96,7 @@ fn a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
 #[ignore = "needs PostgreSQL"]
 fn a_worker_that_is_drained_ends_and_the_others_go_on() {
     let crawl = crawl(15);
-    let (mut first, second) = (crawl.start("w1"), crawl.start("w2"));
+    let (mut first, second) = crawl.start_two();
     crawl.wait_for_requests(300);
     assert!(!first.has_ended());
     let drained = crawl.frontier(&["drain", "w1"]);
