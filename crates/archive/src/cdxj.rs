@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use crate::capture::Capture;
-use crate::http_message_block::content_type;
+use crate::http_head_writer::content_type;
 use crate::surt::{surt, urn_key};
 use crate::timestamp::Timestamp;
 use crate::warc_reader::WarcRecord;

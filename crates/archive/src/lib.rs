@@ -77,7 +77,7 @@ mod file_digest_list;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_checks;
 mod gzip_compressor;
-mod http_message_block;
+mod http_head_writer;
 mod line_sorter;
 mod regular_file;
 mod renamed_warc_copy;
@@ -93,7 +93,7 @@ mod url_file_paths;
 mod warc_compression;
 mod warc_reader;
 mod warc_record_encoder;
-#[cfg_attr(not(feature = "zstd"), path = "zstd_frame_left_out.rs")]
+#[cfg_attr(not(feature = "zstd"), path = "zstd_frame_disabled.rs")]
 mod zstd_frame;
 
 pub use archive_layout::{CAPTURES, FOLDER, INDEX};
@@ -133,7 +133,9 @@ pub use serialized_request_row::SerializedRequestRow;
 pub use state_digest_guard::StateDigestGuard;
 pub use surt::surt;
 pub use timestamp::Timestamp;
-pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};
+pub use url_file_paths::{
+    MAX_FILE_NAME_BYTES, UrlFilePathAssigner, decoded_url_part, relative_path, safe_file_name,
+};
 pub use warc_compression::{WarcCompression, ZSTD_MAGIC, strip_warc_suffix};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,

@@ -162,7 +162,7 @@ pub struct PageSampleMembership {
     /// The probability with which the page was included in the sample, from 0 to 1. Null if it is
     /// unknown.
     pub probability: Option<f64>,
-    /// Why the inclusion probability is unknown.
+    /// Why the inclusion probability is unknown. Null if it is known.
     #[serde(default)]
     pub unknown: Option<String>,
 }
@@ -211,6 +211,8 @@ pub const READER_KILLED: &str = "reader_killed";
 /// 404 or 410, or sends a page that is not a sitemap. No link leads to this URL, so it doesn't
 /// count as a broken link.
 pub const NO_SITEMAP: &str = "no_sitemap";
+/// The error of a 304 to a request without a condition: no stored page that it could confirm.
+pub const UNEXPECTED_304: &str = "unexpected_304";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
 /// The error of a redirect whose chain returns to a URL that it already visited.
@@ -219,6 +221,8 @@ pub const REDIRECT_LOOP: &str = "redirect_loop";
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
+/// The error of a redirect whose target is a URL that is neither http nor https.
+const REDIRECT_SCHEME: &str = "redirect_scheme";
 /// The error of a redirect whose target `crawl forget` erased. The redirect isn't broken.
 const REDIRECT_FORGOTTEN: &str = "redirect_forgotten";
 /// The name for a redirect without a `Location` (RFC 9110 section 15.4). Rows don't record this as
@@ -229,7 +233,12 @@ const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 pub const ONLY_CHECKED: &str = "off-scope-method head";
 
 /// Errors of redirects that lead nowhere, whatever their status code.
-const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
+const BROKEN_REDIRECTS: [&str; 4] = [
+    REDIRECT_LOOP,
+    TOO_MANY_REDIRECTS,
+    REDIRECT_MALFORMED,
+    REDIRECT_SCHEME,
+];
 
 impl PageRow {
     /// Returns the file and offset of the record with the page's DOM, and the size of the DOM in
@@ -272,13 +281,13 @@ impl PageRow {
     }
 
     /// Returns whether a link to the page is broken: there was no response, a status of 400 or
-    /// above, or a redirect that leads nowhere. A page that crashed the crawler doesn't count, nor
-    /// does a guessed sitemap that doesn't exist.
+    /// above, an unexpected 304, or a redirect that leads nowhere. A page that crashed the crawler
+    /// doesn't count, nor does a guessed sitemap that doesn't exist.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         match (self.error.as_deref(), self.status) {
             (Some(READER_KILLED | NO_SITEMAP), _) => false,
-            (_, None | Some(400..)) => true,
+            (Some(UNEXPECTED_304), _) | (_, None | Some(400..)) => true,
             _ => self.broken_redirect().is_some(),
         }
     }
@@ -312,16 +321,19 @@ impl PageRow {
         is_erased
     }
 
-    /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
-    /// incomplete body. A body that the crawler cut at a limit is not a failure, nor is a guessed
-    /// sitemap that doesn't exist. A body that the server didn't finish is a failure.
+    /// Returns whether fetching failed: there was no response, a status of 400 or above, a redirect
+    /// that leads nowhere, or an incomplete body. A body that the crawler cut at a limit is not a
+    /// failure, nor is a guessed sitemap that doesn't exist. A body that the server didn't finish is
+    /// a failure.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_failure = |error: &str| !NOT_FAILURES.contains(&error);
         match self.error.as_deref() {
             Some(NO_SITEMAP) => false,
             error => {
-                self.status.is_none_or(|status| status >= 400) || error.is_some_and(is_failure)
+                self.status.is_none_or(|status| status >= 400)
+                    || self.broken_redirect().is_some()
+                    || error.is_some_and(is_failure)
             }
         }
     }

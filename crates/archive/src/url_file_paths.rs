@@ -1,8 +1,11 @@
 //! Names of files and folders that are made from URLs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
+use percent_encoding::percent_decode_str;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Maximum length of a folder or file name in bytes, without the extension that a caller adds.
@@ -91,12 +94,17 @@ fn folded(path: &str) -> Box<str> {
 }
 
 /// Converts a part of a URL's path to a file name that every file system accepts. Characters other
-/// than letters, digits and `-_.=~` become `_`. A name of more than [`MAX_FILE_NAME_BYTES`] is
+/// than letters with their marks, digits and `-_.=~` become `_`. A name of more than [`MAX_FILE_NAME_BYTES`] is
 /// truncated, and a hash is added. The result is never empty, hidden, a parent folder, or a device
 /// of Windows.
 #[must_use]
 pub fn safe_file_name(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=' | '~');
+    let classes = CanonicalCombiningClassMapBorrowed::new();
+    let is_plain = |c: char| {
+        c.is_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '=' | '~')
+            || !c.is_ascii() && classes.get_u8(c) != 0
+    };
     let mut part: String = text
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })
@@ -115,6 +123,15 @@ pub fn safe_file_name(text: &str) -> String {
         part.push('_');
     }
     part
+}
+
+/// Decodes percent-encoded characters of a part of a URL. If the result is not valid UTF-8, returns
+/// the text unchanged.
+#[must_use]
+pub fn decoded_url_part(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text)
+        .decode_utf8()
+        .unwrap_or(Cow::Borrowed(text))
 }
 
 /// Returns true if Windows treats the file name as a device, such as `nul.txt`.
@@ -201,6 +218,11 @@ mod tests {
             ("console", "console"),
             ("b.", "b._"),
             ("t\u{e9}\u{202e}", "t\u{e9}_"),
+            ("e\u{301}t\u{e9}", "e\u{301}t\u{e9}"),
+            (
+                "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
+                "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
+            ),
         ] {
             assert_eq!(safe_file_name(text), expected, "{text}");
         }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::capture::{Capture, RecordIds, RevisitOriginal, RevisitProfile, protocol_id};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
-use crate::http_message_block::{push_field, request_head, response_head};
+use crate::http_head_writer::{push_field, request_head, response_head};
 use crate::timestamp::Timestamp;
 use crate::warc_compression::{RecordCompressor, WarcCompression};
 

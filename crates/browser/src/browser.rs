@@ -57,7 +57,9 @@ impl Browser {
     ///
     /// If the browser dies while it renders several pages, each of these pages is rendered a second
     /// time, with no other page in the browser. So rendering fails only for the page that killed
-    /// the browser.
+    /// the browser. In the second rendering, a GET request gets the answer of the first one, if
+    /// that was kept. Requests with other methods are refused, because the server may have
+    /// processed them already.
     ///
     /// # Errors
     /// See [`RenderError`].

@@ -13,9 +13,9 @@
 //! assert_eq!(decoded.end, DecodeEnd::Whole);
 //! ```
 
-#[cfg_attr(not(feature = "libdeflate"), path = "whole_gzip_left_out.rs")]
+#[cfg_attr(not(feature = "libdeflate"), path = "whole_gzip_disabled.rs")]
 mod whole_gzip;
-#[cfg_attr(not(feature = "zstd"), path = "zstd_left_out.rs")]
+#[cfg_attr(not(feature = "zstd"), path = "zstd_disabled.rs")]
 mod zstd_decoder;
 
 use std::cell::Cell;

@@ -220,7 +220,8 @@ impl QuotedRequest {
     }
 }
 
-/// Returns the seconds from one time of the log to another, to the millisecond.
+/// Returns the seconds from `from_us` to `to_us`, rounded to milliseconds. Negative if `to_us` is
+/// earlier.
 pub(crate) fn seconds(to_us: u64, from_us: u64) -> f64 {
     let micros = i128::from(to_us) - i128::from(from_us);
     let millis = (micros as f64 / 1000.0).round();

@@ -50,12 +50,12 @@ mod identity;
 mod input_file_reader;
 mod library;
 #[cfg(fuzzing)]
-#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
+#[cfg_attr(not(feature = "render"), path = "rendering_disabled.rs")]
 mod rendering;
 #[cfg(fuzzing)]
 mod settings;
 #[cfg(fuzzing)]
-#[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
+#[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_disabled.rs")]
 mod shared_frontier;
 #[cfg(fuzzing)]
 mod values;

@@ -18,10 +18,10 @@ mod identity;
 mod input_file_reader;
 #[cfg(feature = "mcp")]
 mod mcp;
-#[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]
+#[cfg_attr(not(feature = "search"), path = "metrics_disabled.rs")]
 mod metrics;
 mod output_file;
-#[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]
+#[cfg_attr(not(feature = "render"), path = "rendering_disabled.rs")]
 mod rendering;
 mod run;
 #[cfg(feature = "search")]
@@ -29,7 +29,7 @@ mod search_index_opener;
 #[cfg(feature = "search")]
 mod serve;
 mod settings;
-#[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
+#[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_disabled.rs")]
 mod shared_frontier;
 mod terminal;
 mod values;

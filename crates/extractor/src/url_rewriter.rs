@@ -27,11 +27,11 @@ pub(crate) struct UrlRewriter<'f> {
     pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
-/// The use of a reference, which decides whether its new URL may lead to a file.
+/// Where the new URL of a reference may lead, by the use of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReferenceUse {
+pub(crate) enum RewriteDestination {
     /// A link or a resource. If the target has a file, the new URL leads to that file.
-    Read,
+    FileIfAny,
     /// The URL of a form, or a `rel=canonical`. The new URL leads to the web, even if there is a
     /// file.
     Web,
@@ -50,10 +50,14 @@ impl UrlRewriter<'_> {
     /// Returns the new URL for `href`, an attribute's value. `None` if `href` must stay as it is,
     /// because it is absolute and has no file, is not a usable URL, or refers to a place in the
     /// same document.
-    pub(crate) fn of_attribute(&mut self, href: &str, usage: ReferenceUse) -> Option<RewrittenUrl> {
+    pub(crate) fn of_attribute(
+        &mut self,
+        href: &str,
+        destination: RewriteDestination,
+    ) -> Option<RewrittenUrl> {
         let is_place = href.trim_start().starts_with('#') && !self.has_base;
         (!is_place)
-            .then(|| self.rewritten(href, self.encoding, usage))
+            .then(|| self.rewritten(href, self.encoding, destination))
             .flatten()
     }
 
@@ -66,7 +70,7 @@ impl UrlRewriter<'_> {
             if url.starts_with('#') {
                 continue;
             }
-            if let Some(new) = self.rewritten(&url, UTF_8, ReferenceUse::Read) {
+            if let Some(new) = self.rewritten(&url, UTF_8, RewriteDestination::FileIfAny) {
                 let with = format!("\"{}\"", new.text.replace('\\', "\\\\"));
                 edits.push(TextEdit { range, with });
             }
@@ -78,7 +82,7 @@ impl UrlRewriter<'_> {
         &mut self,
         href: &str,
         encoding: &'static Encoding,
-        usage: ReferenceUse,
+        destination: RewriteDestination,
     ) -> Option<RewrittenUrl> {
         let href = trim(href);
         let (without_fragment, fragment) = match href.split_once('#') {
@@ -86,9 +90,9 @@ impl UrlRewriter<'_> {
             None => (href, None),
         };
         let url = canonicalize(Some(&self.base), &encode_query(without_fragment, encoding)).ok()?;
-        let file = match usage {
-            ReferenceUse::Read => (self.file)(&url),
-            ReferenceUse::Web => None,
+        let file = match destination {
+            RewriteDestination::FileIfAny => (self.file)(&url),
+            RewriteDestination::Web => None,
         };
         let is_file = file.is_some();
         let has_fragment = file.as_ref().is_some_and(|file| file.contains('#'));

@@ -17,7 +17,7 @@ pub struct BodyMemoryReservation(
 
 impl fmt::Debug for BodyMemoryReservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Room")
+        f.write_str("BodyMemoryReservation")
     }
 }
 

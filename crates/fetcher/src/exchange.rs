@@ -156,7 +156,8 @@ pub struct Exchange {
     pub url: CanonicalUrl,
     /// The method, and the fields sent, except `Host`.
     pub sent: SentRequestRecord,
-    /// When the exchange began, before the name look-up.
+    /// When the exchange began. If the address was looked up in advance, the look-up isn't part of
+    /// the exchange.
     pub started: Tick,
     /// When the last byte of the body arrived or the body was cut.
     pub ended: Tick,
@@ -299,8 +300,12 @@ impl Exchange {
         if !matches!(self.status, 300..=303 | 307 | 308) {
             return None;
         }
-        let location = self.headers.get(LOCATION)?;
-        let location = reference_from_bytes(location.as_bytes());
+        // Browsers treat an empty `Location` like a missing one.
+        let location = self.headers.get(LOCATION)?.as_bytes().trim_ascii();
+        if location.is_empty() {
+            return None;
+        }
+        let location = reference_from_bytes(location);
         Some(canonicalize(Some(&self.url), &location))
     }
 

@@ -31,7 +31,7 @@ mod fetch;
 pub mod fuzz_checks;
 mod host_request_headers;
 mod host_set;
-#[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
+#[cfg_attr(not(feature = "http2"), path = "http2_disabled.rs")]
 mod http2;
 mod http_client_setup;
 mod interstitial;

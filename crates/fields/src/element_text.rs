@@ -13,7 +13,7 @@ use crate::rule_work_budget::RuleWorkBudget;
 /// space. Block elements and line breaks separate words. The text of descendant scripts, styles and
 /// templates is left out.
 pub(crate) fn text_of(element: ElementRef<'_>, budget: &RuleWorkBudget) -> String {
-    let mut text = Words::default();
+    let mut text = SpacedTextBuilder::default();
     let mut hidden = 0_usize;
     for edge in element.traverse() {
         if !budget.step() {
@@ -43,7 +43,7 @@ pub(crate) fn text_of(element: ElementRef<'_>, budget: &RuleWorkBudget) -> Strin
 
 /// Returns the text of an element without that of its descendants.
 pub(crate) fn own_text(element: ElementRef<'_>, budget: &RuleWorkBudget) -> String {
-    let mut text = Words::default();
+    let mut text = SpacedTextBuilder::default();
     for child in element.children() {
         if !budget.step() {
             break;
@@ -59,7 +59,7 @@ pub(crate) fn own_text(element: ElementRef<'_>, budget: &RuleWorkBudget) -> Stri
 
 /// Returns a text with each run of white space replaced by a space.
 pub(crate) fn normalized(text: &str, budget: &RuleWorkBudget) -> String {
-    let mut words = Words::default();
+    let mut words = SpacedTextBuilder::default();
     words.push(text, budget);
     words.out
 }
@@ -87,12 +87,12 @@ pub(crate) fn html_of(element: ElementRef<'_>, budget: &RuleWorkBudget) -> Strin
 
 /// Collects words, separated by single spaces.
 #[derive(Default)]
-struct Words {
+struct SpacedTextBuilder {
     out: String,
     is_space: bool,
 }
 
-impl Words {
+impl SpacedTextBuilder {
     /// Adds a piece of text. Returns false if the budget was used up and the piece was cut.
     fn push(&mut self, part: &str, budget: &RuleWorkBudget) -> bool {
         let mut words = part.split_whitespace().peekable();

@@ -14,7 +14,7 @@ use crate::element_text::{html_of, normalized, own_text, text_of};
 use crate::field_value::SourceText;
 use crate::json_ld::JsonLd;
 use crate::page_tree::PageTree;
-use crate::rule_inputs_and_results::ExtractedFields;
+use crate::rule_inputs_and_results::{ExtractedFields, REQUIRED_BUT_MISSING};
 use crate::rule_work_budget::{MAX_VALUES, RuleWorkBudget};
 use crate::{json_ld, microdata};
 
@@ -109,8 +109,9 @@ impl<'a> Page<'a> {
             if is_missing && !problems.failed.contains_key(&path) {
                 match field.required {
                     true => {
-                        let why = "required, but nothing matches".to_owned();
-                        problems.failed.insert(path, why);
+                        problems
+                            .failed
+                            .insert(path, REQUIRED_BUT_MISSING.to_owned());
                     }
                     false => {
                         problems.missing.insert(path);

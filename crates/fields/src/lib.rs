@@ -64,7 +64,7 @@ mod rule_work_budget;
 #[cfg(feature = "tree")]
 mod rules;
 #[cfg(not(feature = "tree"))]
-mod rules_left_out;
+mod rules_disabled;
 
 pub use config::{
     ElementContent, FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig,
@@ -74,8 +74,10 @@ pub use page_selector::PageCssSelector;
 #[cfg(feature = "tree")]
 pub use page_tree::tree_listing;
 pub use rule_error::RuleError;
-pub use rule_inputs_and_results::{ExtractedFields, NoMatchReason, PageToMatch};
+pub use rule_inputs_and_results::{
+    ExtractedFields, NoMatchReason, PageToMatch, REQUIRED_BUT_MISSING,
+};
 #[cfg(feature = "tree")]
 pub use rules::CompiledRules;
 #[cfg(not(feature = "tree"))]
-pub use rules_left_out::{CompiledRules, PageCssSelector, tree_listing};
+pub use rules_disabled::{CompiledRules, PageCssSelector, tree_listing};

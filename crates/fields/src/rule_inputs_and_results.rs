@@ -17,6 +17,9 @@ pub struct PageToMatch<'a> {
     pub label: Option<&'a str>,
 }
 
+/// Why a required field failed that was not found on the page.
+pub const REQUIRED_BUT_MISSING: &str = "required, but nothing matches";
+
 /// The fields that one rule extracted from one page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExtractedFields {

@@ -2,8 +2,8 @@
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
+use crate::last_visit::StoredVisit;
 use crate::url_record::UrlRecord;
-use crate::visit::StoredVisit;
 
 /// A part of a frontier's contents: a URL, the state of a host, a robots.txt, a visit, or a value
 /// of the caller.

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::error::FrontierError;
+use crate::last_visit::LastVisit;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::url_to_admit::UrlToAdmit;
-use crate::visit::LastVisit;
 
 /// The reading half of a frontier: which URLs are known, pending, leased and settled.
 ///

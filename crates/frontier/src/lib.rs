@@ -46,6 +46,7 @@ mod exclusion;
 mod file_lock;
 mod fingerprint;
 mod frontier;
+mod last_visit;
 mod lease;
 mod lease_table;
 mod memory;
@@ -56,7 +57,6 @@ mod transaction;
 mod url_record;
 mod url_state;
 mod url_to_admit;
-mod visit;
 pub mod worker_frontier;
 
 /// The parts that implementations of [`Frontier`] share: the admission rule, the queue order, and
@@ -67,13 +67,13 @@ pub mod parts {
         capped_exclusion, meet,
     };
     pub use crate::crawl_transfer_item::CrawlTransferItem;
+    pub use crate::last_visit::StoredVisit;
     pub use crate::lease_table::{
         CommittedUrlCounts, LeaseChanges, LeaseTable, OriginQueueChanges, OriginWithQueueId,
         QueueEntryChange, QueueReadResult, QueueReader,
     };
     pub use crate::url_record::{UrlRecord, UrlRecordState};
     pub use crate::url_to_admit::{depth_and_hops, distance};
-    pub use crate::visit::StoredVisit;
 }
 
 pub use error::{DiskOpenError, FrontierError};
@@ -81,6 +81,7 @@ pub use exclusion::{NotFetchedReason, Reason};
 pub use file_lock::FileLock;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
+pub use last_visit::LastVisit;
 pub use lease::{Lease, LeaseOutcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
 pub use sieve::{DiskFile, RunDisk, SystemDisk};
@@ -93,4 +94,3 @@ pub use store::{
 pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
 pub use url_to_admit::{AdmissionResult, RequestedState, UrlKind, UrlToAdmit};
-pub use visit::LastVisit;

@@ -3,9 +3,9 @@
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::error::FrontierError;
+use crate::last_visit::LastVisit;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::url_to_admit::{AdmissionResult, UrlToAdmit};
-use crate::visit::LastVisit;
 
 /// A set of changes that takes effect as a whole or not at all.
 ///

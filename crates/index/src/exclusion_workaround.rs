@@ -26,7 +26,7 @@ impl fmt::Debug for ExclusionQuery {
 
 impl Query for ExclusionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(InOrder(self.0.weight(scoring)?)))
+        Ok(Box::new(ForwardSeekOnly(self.0.weight(scoring)?)))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
@@ -34,11 +34,12 @@ impl Query for ExclusionQuery {
     }
 }
 
-struct InOrder<T>(T);
+/// A weight or a scorer that seeks only forward.
+struct ForwardSeekOnly<T>(T);
 
-impl Weight for InOrder<Box<dyn Weight>> {
+impl Weight for ForwardSeekOnly<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        Ok(Box::new(InOrder(self.0.scorer(reader, boost)?)))
+        Ok(Box::new(ForwardSeekOnly(self.0.scorer(reader, boost)?)))
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
@@ -46,7 +47,7 @@ impl Weight for InOrder<Box<dyn Weight>> {
     }
 }
 
-impl DocSet for InOrder<Box<dyn Scorer>> {
+impl DocSet for ForwardSeekOnly<Box<dyn Scorer>> {
     fn advance(&mut self) -> DocId {
         self.0.advance()
     }
@@ -64,7 +65,7 @@ impl DocSet for InOrder<Box<dyn Scorer>> {
     }
 }
 
-impl Scorer for InOrder<Box<dyn Scorer>> {
+impl Scorer for ForwardSeekOnly<Box<dyn Scorer>> {
     fn score(&mut self) -> Score {
         self.0.score()
     }

@@ -39,7 +39,7 @@ pub(crate) enum ChecksumFileFilter {
     UpTo(u64),
 }
 
-/// Checks all files of an index before it is opened for writing. Calls `is_stopped` between small
+/// Checks a whole index: its format, the names of its files, and the checksum of each file. Calls `is_stopped` between small
 /// parts of the files. Returns false if stopped because `is_stopped` returned true.
 ///
 /// # Errors

@@ -144,8 +144,8 @@ pub fn judge(
     let canonical = fetched
         .page
         .stands_elsewhere(fetched.url, fetched.linked_canonical);
-    // Browsers leave a page that redirects at once, so index the redirect target in its place, as
-    // with a canonical URL.
+    // Browsers don't stay on a page with an immediate redirect. So index the target in its place,
+    // like a canonical URL.
     let target = fetched.page.redirects_to(fetched.url);
     let canonical = canonical.or(target.filter(|url| (fetched.is_in_crawl)(url)));
     let is_in_crawl = canonical

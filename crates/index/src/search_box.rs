@@ -1,7 +1,8 @@
-//! The search box for web pages. The server's snippet and the static search share it.
+//! The scripts and styles of the search box that other web pages embed.
 //!
-//! A page concatenates the parts, each of which is a complete block or function. `box.js` sends
-//! queries to the given backend: a server, or the files of a static search.
+//! The script `dialog.js` of `crawl serve` and the script `search.js` of a static search contain
+//! [`BOX`]. The server's own search page uses some of its parts. `box.js` gets the results from a
+//! source that the surrounding script defines: a server, or the files of a static search.
 
 /// The script that requests results as the user types, and renders them.
 pub const RESULTS: &str = include_str!("search_box/results.js");

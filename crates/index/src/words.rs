@@ -86,7 +86,7 @@ pub struct WordIterator<'t> {
     /// The byte offset at which the text that is not split yet begins.
     next: usize,
     /// Words of the last piece that have not been returned yet.
-    ready: VecDeque<FoundWord>,
+    ready: VecDeque<SegmentedWord>,
     position: usize,
     /// The byte offset of the end of the last word. Operators are searched between it and the next
     /// word.
@@ -102,15 +102,15 @@ pub struct WordIterator<'t> {
 
 /// A word of the text before its forms are looked up.
 #[derive(Clone, Debug)]
-struct FoundWord {
-    form: FoundForm,
+struct SegmentedWord {
+    form: SegmentedForm,
     range: Range<usize>,
     position: usize,
     kind: WordRelation,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum FoundForm {
+enum SegmentedForm {
     Known(CachedWordHandle),
     /// A character or a pair of characters. The forms of such words are not cached, because there
     /// are too many different pairs.
@@ -163,11 +163,11 @@ impl<'t> WordIterator<'t> {
         self.make_ready();
         let word = self.ready.pop_front()?;
         let (text, stem) = match word.form {
-            FoundForm::Known(word) => {
+            SegmentedForm::Known(word) => {
                 let forms = self.known.forms(word);
                 (forms.text, forms.stem)
             }
-            FoundForm::Characters => {
+            SegmentedForm::Characters => {
                 self.characters = fold(&self.text[word.range.clone()]);
                 (self.characters.as_str(), None)
             }
@@ -309,8 +309,8 @@ impl<'t> WordIterator<'t> {
         kind: WordRelation,
     ) {
         if !self.known.is_empty(word) {
-            self.ready.push_back(FoundWord {
-                form: FoundForm::Known(word),
+            self.ready.push_back(SegmentedWord {
+                form: SegmentedForm::Known(word),
                 range,
                 position,
                 kind,
@@ -355,8 +355,8 @@ impl<'t> WordIterator<'t> {
     }
 
     fn character(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
-        self.ready.push_back(FoundWord {
-            form: FoundForm::Characters,
+        self.ready.push_back(SegmentedWord {
+            form: SegmentedForm::Characters,
             range,
             position,
             kind,

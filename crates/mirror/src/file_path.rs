@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use crawl_archive::safe_file_name;
+use crawl_archive::{decoded_url_part, safe_file_name};
 use crawl_weburl::CanonicalUrl;
-use percent_encoding::percent_decode_str;
 
 use crate::media_type::name_and_extension;
 
@@ -23,7 +22,7 @@ pub(crate) fn wanted_path(url: &CanonicalUrl, folder: &str, media_type: Option<&
         Some((path, query)) => (path, Some(query)),
         None => (path_and_query, None),
     };
-    let mut parts: Vec<Cow<'_, str>> = path.split('/').skip(1).map(decoded).collect();
+    let mut parts: Vec<Cow<'_, str>> = path.split('/').skip(1).map(decoded_url_part).collect();
     let last = parts.pop().unwrap_or_default();
     let last = if last.is_empty() {
         Cow::Borrowed("index")
@@ -39,7 +38,7 @@ pub(crate) fn wanted_path(url: &CanonicalUrl, folder: &str, media_type: Option<&
     file.push_str(stem);
     if let Some(query) = query {
         file.push('_');
-        file.push_str(&decoded(query));
+        file.push_str(&decoded_url_part(query));
     }
     let mut wanted = folder.to_owned();
     for part in &parts[..folders] {
@@ -72,14 +71,6 @@ pub(crate) fn origin_folder(url: &CanonicalUrl, is_shared: bool) -> String {
 pub(crate) fn scheme_and_authority(url: &CanonicalUrl) -> (&str, &str) {
     let origin = url.origin_text();
     origin.split_once("://").unwrap_or(("", origin))
-}
-
-/// Decodes percent-encoded characters. If the result is not valid UTF-8, returns the text
-/// unchanged.
-fn decoded(text: &str) -> Cow<'_, str> {
-    percent_decode_str(text)
-        .decode_utf8()
-        .unwrap_or(Cow::Borrowed(text))
 }
 
 #[cfg(test)]

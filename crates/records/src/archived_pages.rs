@@ -46,6 +46,8 @@ pub struct PageHistory {
     pub fetched_at: Timestamp,
     /// Whether the site refuses the use of the page as input of a model (`ai-input`).
     pub refuses_ai_input: bool,
+    /// Whether the site forbids copies of the page ([`PageRow::withheld`]).
+    pub is_withheld: bool,
 }
 
 /// The body of a page.
@@ -99,8 +101,9 @@ impl ArchivedPageLocator {
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
                 // After a 304, for example, the last row has no body, so an earlier row supplies
-                // it. But the last row decides whether the site refuses use as model input.
-                place.seen.refuses_ai_input = refuses_ai_input(&row);
+                // it. A refusal in either applies: a 304 has no `meta` elements.
+                place.seen.refuses_ai_input |= refuses_ai_input(&row);
+                place.seen.is_withheld |= row.withheld.is_some();
             }
         }
         Ok(archived)
@@ -149,6 +152,7 @@ impl ArchivedPageLocator {
                 changed_at,
                 fetched_at: row.fetched_at,
                 refuses_ai_input: refuses_ai_input(row),
+                is_withheld: row.withheld.is_some(),
             },
         };
         self.by_url.insert(key(&row.url), place);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crawl_archive::read_text;
 use crawl_archive::rows::ExtractRow;
-use crawl_fields::{FieldConfig, FieldConfigList, RuleConfig};
+use crawl_fields::{FieldConfig, FieldConfigList, REQUIRED_BUT_MISSING, RuleConfig};
 use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,7 +71,8 @@ pub struct FieldCounts {
     pub values: Vec<FieldExample>,
     /// The first pages without the field, at most three.
     pub missing_on: Vec<String>,
-    /// The first failures, with their pages, at most three.
+    /// The first failures, with their pages, at most three. Texts that don't fit the type come
+    /// before required fields that are missing.
     pub failures: Vec<FieldExample>,
     /// The longest beginning of the field's selector that matches something, on the first examined
     /// page that has a match. Only set if no page has the field.
@@ -235,9 +236,20 @@ impl FieldCounts {
         self.filled == 0 && self.missing + self.failed > 0
     }
 
+    /// Returns a failure of a text that doesn't fit the field's type, if there is one: the selector
+    /// does match something.
+    pub(crate) fn type_failure(&self) -> Option<&FieldExample> {
+        let first = self.failures.first();
+        first.filter(|failure| failure.text != REQUIRED_BUT_MISSING)
+    }
+
     fn why_not_found(&self, pages: &str) -> String {
-        if let Some(failure) = self.failures.first().filter(|_| self.lacking.is_none()) {
-            return format!("no value on {pages}; {}", failure.text);
+        if let Some(failure) = self.type_failure() {
+            let mut reason = format!("no value on {pages}; {}", failure.text);
+            if self.missing > 0 {
+                let _ = write!(reason, "; not found on {}", grouped(self.missing));
+            }
+            return reason;
         }
         let mut reason = format!("not found on {pages}");
         if let Some(lacking) = &self.lacking {
@@ -257,6 +269,9 @@ impl FieldCounts {
     fn add(&mut self, row: &ExtractRow) {
         if let Some(reason) = row.failed.get(&self.field) {
             self.failed += 1;
+            if reason != REQUIRED_BUT_MISSING && self.type_failure().is_none() {
+                self.failures.clear();
+            }
             note(&mut self.failures, &row.url, reason);
         } else if row.missing.contains(&self.field) || self.is_in_missing_group(row) {
             self.missing += 1;

@@ -311,6 +311,8 @@ fn url_coverage<'r>(row: &'r PageRow, status: &'r str) -> UrlCoverage<'r> {
     // equal errors into many counts.
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
+    // Rows have no error for a redirect without a target.
+    let error = error.or_else(|| row.broken_redirect());
     match (row.status, error) {
         _ if is_obstacle(error.unwrap_or_default()) => UrlCoverage::Refused(row.outcome()),
         (Some(code), _) if REFUSED.contains(&code) => UrlCoverage::Refused(status),
@@ -603,12 +605,13 @@ mod tests {
             (Some(200), Some("body_truncated")),
             (Some(200), Some("sitemap_limit")),
             (Some(302), Some("too_many_redirects")),
+            (Some(301), None),
         ];
         check(
-            9,
+            10,
             pages(&rows),
             expect![[
-                r#"partial; errors 5 {"101": 1, "304": 1, "503": 1, "short_body": 1, "timeout": 1}; limits 3 {"body_truncated": 1, "sitemap_limit": 1, "too_many_redirects": 1}"#
+                r#"partial; errors 6 {"101": 1, "304": 1, "503": 1, "redirect_without_target": 1, "short_body": 1, "timeout": 1}; limits 3 {"body_truncated": 1, "sitemap_limit": 1, "too_many_redirects": 1}"#
             ]],
         );
         let add_other_reasons = |outcomes: &mut HostOutcomeCounts| {

@@ -16,8 +16,8 @@ pub const WORKERS: &str = "workers.jsonl";
 /// The file of a gathered directory with the delays that operators set during the crawl.
 pub const GATHERED_DELAYS: &str = "delays.jsonl";
 
-/// Returns the rows of `pages.jsonl`. There is one row for each visit to a URL, about the exchange
-/// that decided its outcome.
+/// Returns the rows of `pages.jsonl`. Each row is about the exchange that settled a URL. A URL has at
+/// most one row per round.
 ///
 /// # Errors
 /// As for [`RowFileReader`]; a file that is missing has no rows.

@@ -84,6 +84,7 @@ pub fn failure_words(failure: &str) -> String {
         "redirect_scheme" => "redirect to a URL that is neither http nor https",
         "redirect_too_long" => "redirect to a URL that is too long",
         "redirect_secret" => "redirect to a URL that contains a secret",
+        "unexpected_304" => "304 to a request without a condition",
         "no_such_name" => "host name not found",
         "no_address" => "host name has no address",
         "dns_timeout" => "name server did not answer",

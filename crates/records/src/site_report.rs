@@ -125,7 +125,7 @@ pub struct SiteReport {
     /// The images, style sheets, scripts and fonts of the pages.
     #[serde(default)]
     pub files: PageResourceStatistics,
-    /// Links that lead through more than one redirect.
+    /// URLs that pages link to and that redirect more than once, each with its redirects.
     pub redirect_chains: Vec<RedirectChain>,
     /// URLs that robots.txt excludes although pages link to them.
     pub barred: Vec<RobotsExcludedUrl>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::permit::GapReason;
-use crate::politeness::Politeness;
+use crate::politeness_settings::Politeness;
 use crate::tick::Tick;
 
 /// Maximum pause after failures of a host. Each failure doubles the pause.

@@ -329,7 +329,7 @@ mod tests {
     use super::SnapshotCompleteness;
     use crate::backoff::{Backoff, HostRateLimit};
     use crate::permit::{GapReason, HostRequestSlot};
-    use crate::politeness::Politeness;
+    use crate::politeness_settings::Politeness;
     use crate::scheduler::Scheduler;
     use crate::snapshot_format::HostSnapshot;
     use crate::tick::Tick;

@@ -61,8 +61,8 @@ mod operator_commands;
 mod origin;
 mod pace_from_robots;
 mod permit;
-mod politeness;
 mod politeness_overrides;
+mod politeness_settings;
 mod random;
 mod rate_limits;
 mod ready_queue;
@@ -84,8 +84,8 @@ pub use pace_from_robots::{PaceFromRobots, RobotsRequestRate};
 pub use permit::{
     GapReason, Permit, PermitAdmissionResult, PollOutcome, RequestPurpose, SpentPermit,
 };
-pub use politeness::Politeness;
 pub use politeness_overrides::{PolitenessOverride, PolitenessOverrides};
+pub use politeness_settings::Politeness;
 pub use rate_limits::MaxRateLimiter;
 pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
 pub use scheduler::Scheduler;

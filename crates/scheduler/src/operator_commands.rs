@@ -7,8 +7,8 @@ use std::time::Duration;
 use crawl_weburl::HostKey;
 
 use crate::host::{NO_GATE, ScheduledHost};
-use crate::politeness::Politeness;
 use crate::politeness_overrides::PolitenessOverrides;
+use crate::politeness_settings::Politeness;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 

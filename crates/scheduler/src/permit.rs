@@ -205,7 +205,7 @@ macro_rules! accessors {
                 Some(self.0.issued.since(slot.last_end))
             }
 
-            /// Returns the rule that determined the gap.
+            /// Returns what determined the gap.
             #[must_use]
             pub fn why(&self) -> GapReason {
                 self.0.why

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::host::ScheduledHost;
 use crate::permit::{GapReason, HostRequestSlot};
-use crate::politeness::Politeness;
+use crate::politeness_settings::Politeness;
 use crate::tick::{Tick, micros};
 
 /// Minimum pause after failures.

@@ -45,9 +45,11 @@ impl RequestOutcome {
 /// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The shortest gap that complies with the remaining quota or with the policy.
+    /// The shortest gap that complies with every quota and policy of the answer. `None` if they
+    /// require no gap.
     pub gap: Option<Duration>,
-    /// How long `gap` applies: until the quota resets, or for one window of the policy.
+    /// How long `gap` applies: until the quota that requires it resets, or for one window of the
+    /// policy that requires it.
     pub lasts: Duration,
     /// How long to send nothing, because the quota is used up.
     pub wait: Option<Duration>,

@@ -13,7 +13,7 @@ use crate::pace_from_robots::PaceFromRobots;
 use crate::permit::{
     GapReason, GateCharge, Permit, PermitAdmissionResult, PollOutcome, RequestPurpose, SpentPermit,
 };
-use crate::politeness::{Politeness, SharedHostLimits};
+use crate::politeness_settings::{Politeness, SharedHostLimits};
 use crate::random::SplitMix64;
 use crate::rate_limits::MaxRateLimiter;
 use crate::ready_queue_entry::{ReadyQueueEntry, ReadyQueueKey};

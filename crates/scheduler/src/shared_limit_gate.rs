@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
-use crate::politeness::{Politeness, SharedHostLimits};
+use crate::politeness_settings::{Politeness, SharedHostLimits};
 use crate::rate_limits::{MaxRateLimiter, SettableGovernorClock};
 use crate::ready_queue_entry::ReadyQueueKey;
 use crate::slab::Slab;
@@ -240,7 +240,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Gates;
-    use crate::politeness::Politeness;
+    use crate::politeness_settings::Politeness;
     use crate::tick::Tick;
 
     #[test]

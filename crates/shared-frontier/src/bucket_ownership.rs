@@ -10,7 +10,7 @@ use foldhash::{HashMap, HashSet};
 use tokio::time::MissedTickBehavior;
 use tokio_postgres::types::ToSql;
 
-use crate::connection::{DatabaseResult, DatabaseSession, ServerConfig};
+use crate::connection::{DatabaseResult, DatabaseServerConfig, DatabaseSession};
 use crate::sql_statements::Sql;
 
 /// The buckets owned by one process of a worker.
@@ -149,13 +149,14 @@ impl BucketOwnership {
         Err(self.lost(reason))
     }
 
-    /// Returns whether buckets are known to belong to another worker.
+    /// Returns whether this worker has lost its buckets: another worker owns some of them, or may
+    /// own them, or this worker released them.
     pub(crate) fn is_lost(&self) -> bool {
         self.held().lost.is_some()
     }
 
-    /// Records that buckets belong to another worker. Returns the error that the worker has to end
-    /// with.
+    /// Records why the buckets are lost. The first reason is kept. Returns the error that the worker
+    /// has to end with.
     pub(crate) fn lose(&self, why: &str) -> FrontierError {
         self.held().lost.get_or_insert_with(|| why.to_owned());
         self.lost(why.to_owned())
@@ -227,7 +228,7 @@ impl BucketOwnership {
 /// separate connection, so that they never wait for a commit.
 pub(crate) async fn beat(
     owned: std::sync::Weak<BucketOwnership>,
-    config: ServerConfig,
+    config: DatabaseServerConfig,
     every: Duration,
 ) {
     let mut session: Option<Arc<DatabaseSession>> = None;
@@ -254,7 +255,7 @@ pub(crate) async fn beat(
 
 async fn send(
     owned: &BucketOwnership,
-    config: &ServerConfig,
+    config: &DatabaseServerConfig,
     session: &mut Option<Arc<DatabaseSession>>,
 ) -> DatabaseResult<()> {
     let session = match session {

@@ -61,17 +61,17 @@ pub(crate) type DatabaseResult<T> = Result<T, tokio_postgres::Error>;
 
 /// The configuration of connections to a database server.
 #[derive(Clone)]
-pub(crate) struct ServerConfig {
+pub(crate) struct DatabaseServerConfig {
     /// The configurations of all hosts of the connection string, in order.
     hosts: Vec<Config>,
     guarded: MakeGuardedConnect,
 }
 
-impl ServerConfig {
+impl DatabaseServerConfig {
     pub(crate) fn new(
         url: &ConnectionString,
         credentials: &PasswordSources,
-    ) -> Result<ServerConfig, SharedCrawlError> {
+    ) -> Result<DatabaseServerConfig, SharedCrawlError> {
         let password = match url.has_password() {
             true => None,
             false => password(url, credentials)?,
@@ -82,10 +82,10 @@ impl ServerConfig {
             if let Some(password) = &password {
                 config.password(password.bytes());
             }
-            ServerConfig::complete(&mut config, is_plain);
+            DatabaseServerConfig::complete(&mut config, is_plain);
             config
         });
-        Ok(ServerConfig {
+        Ok(DatabaseServerConfig {
             hosts: hosts.collect(),
             guarded: MakeGuardedConnect {
                 tls,
@@ -244,7 +244,7 @@ impl Drop for DatabaseThread {
 
 /// Connects to the first host that responds in time. A task then serves the connection until it is
 /// closed.
-pub(crate) async fn connect(config: &ServerConfig) -> DatabaseResult<Client> {
+pub(crate) async fn connect(config: &DatabaseServerConfig) -> DatabaseResult<Client> {
     let mut failed = None;
     for host in &config.hosts {
         let limit = host.get_connect_timeout().copied();
@@ -261,7 +261,7 @@ pub(crate) async fn connect(config: &ServerConfig) -> DatabaseResult<Client> {
 }
 
 /// Connects, and sets [`PLANS`] so that the database server finds rows by key.
-pub(crate) async fn connect_for_rows(config: &ServerConfig) -> DatabaseResult<Client> {
+pub(crate) async fn connect_for_rows(config: &DatabaseServerConfig) -> DatabaseResult<Client> {
     let client = connect(config).await?;
     client.batch_execute(PLANS).await?;
     Ok(client)
@@ -277,7 +277,9 @@ fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connect
 
 impl DatabaseSession {
     /// Connects and prepares all statements.
-    pub(crate) async fn open(config: &ServerConfig) -> DatabaseResult<Arc<DatabaseSession>> {
+    pub(crate) async fn open(
+        config: &DatabaseServerConfig,
+    ) -> DatabaseResult<Arc<DatabaseSession>> {
         let session = DatabaseSession::open_lazily(config).await?;
         // Send all statements without waiting in between, so that they share one round trip.
         let client = &session.client;
@@ -291,7 +293,9 @@ impl DatabaseSession {
     }
 
     /// Connects. Each statement is prepared when it is first used.
-    pub(crate) async fn open_lazily(config: &ServerConfig) -> DatabaseResult<Arc<DatabaseSession>> {
+    pub(crate) async fn open_lazily(
+        config: &DatabaseServerConfig,
+    ) -> DatabaseResult<Arc<DatabaseSession>> {
         let client = connect_for_rows(config).await?;
         let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
         Ok(Arc::new(DatabaseSession { client, statements }))
@@ -347,7 +351,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::{ServerConfig, connect};
+    use super::{DatabaseServerConfig, connect};
     use crate::connection_string::ConnectionString;
     use crate::database_password::PasswordSources;
 
@@ -385,7 +389,7 @@ mod tests {
             .collect();
         let url = format!("postgres://me:secret@{}/crawl{parameters}", hosts.join(","));
         let url = ConnectionString::parse(&url).unwrap();
-        let mut config = ServerConfig::new(&url, &PasswordSources::default()).unwrap();
+        let mut config = DatabaseServerConfig::new(&url, &PasswordSources::default()).unwrap();
         for (number, host) in config.hosts.iter_mut().enumerate() {
             // The silent host gets a short time limit. The responsive hosts get a long one, because
             // the machine may be loaded.

@@ -15,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use crate::bucket_ownership::BucketOwnership;
 use crate::commit_statements::TransactionColumns;
 use crate::connection::{
-    DatabaseResult, DatabaseSession, DatabaseThread, RECONNECT_INTERVAL, ServerConfig,
+    DatabaseResult, DatabaseServerConfig, DatabaseSession, DatabaseThread, RECONNECT_INTERVAL,
     StatementParameter, is_cut, params,
 };
 use crate::database_server_groups::ServerGroups;
@@ -25,7 +25,7 @@ use crate::sql_statements::Sql;
 /// Reads from and commits to the tables of one crawl, over connections to its server groups.
 pub(crate) struct CrawlDatabaseClient {
     pub(crate) thread: DatabaseThread,
-    pub(crate) config: ServerConfig,
+    pub(crate) config: DatabaseServerConfig,
     pub(crate) keys: RowKeyBuilder,
     pub(crate) owned: Arc<BucketOwnership>,
     pub(crate) groups: ServerGroups,
@@ -39,7 +39,7 @@ pub(crate) struct CrawlDatabaseClient {
 impl CrawlDatabaseClient {
     pub(crate) fn new(
         thread: DatabaseThread,
-        config: ServerConfig,
+        config: DatabaseServerConfig,
         keys: RowKeyBuilder,
         owned: Arc<BucketOwnership>,
         groups: ServerGroups,

@@ -30,7 +30,7 @@ pub(crate) const LISTED: &str = "listed";
 /// Exports a crawl from its database servers. [`CrawlExporter::finish`] fails if the crawl changed
 /// since [`CrawlExporter::begin`].
 pub struct CrawlExporter {
-    groups: Vec<ExportGroup>,
+    groups: Vec<ExportedServerGroup>,
     name: String,
     /// The directory that the crawl is moved to.
     to: String,
@@ -38,7 +38,7 @@ pub struct CrawlExporter {
 }
 
 /// A server group of the crawl.
-struct ExportGroup {
+struct ExportedServerGroup {
     /// The crawl's number in this server group.
     crawl: i32,
     thread: DatabaseThread,
@@ -94,7 +94,7 @@ impl CrawlExporter {
             workers: Vec::new(),
         };
         for group in find_groups(urls, credentials, crawl)? {
-            let (group, workers) = ExportGroup::open(group)?;
+            let (group, workers) = ExportedServerGroup::open(group)?;
             export.groups.push(group);
             export.workers.extend(workers);
         }
@@ -231,15 +231,17 @@ impl OutgoingCrawl for CrawlExporter {
     }
 }
 
-impl ExportGroup {
-    fn open(group: ServerGroup) -> Result<(ExportGroup, Vec<ExportedWorker>), SharedCrawlError> {
+impl ExportedServerGroup {
+    fn open(
+        group: ServerGroup,
+    ) -> Result<(ExportedServerGroup, Vec<ExportedWorker>), SharedCrawlError> {
         let ServerGroup { server, crawl } = group;
         let config = server.config;
         let client = server
             .thread
             .run(async move { connect_for_rows(&config).await })?;
         let (number, crawl) = (crawl.group, crawl.number);
-        let mut group = ExportGroup {
+        let mut group = ExportedServerGroup {
             crawl,
             thread: server.thread,
             client: Arc::new(client),

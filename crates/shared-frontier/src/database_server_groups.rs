@@ -12,8 +12,8 @@ use tokio_postgres::types::ToSql;
 use crate::bucket_ownership::BucketOwnership;
 use crate::commit_statements::TransactionColumns;
 use crate::connection::{
-    DatabaseSession, DatabaseThread, PendingDatabaseResult, RECONNECT_INTERVAL, ServerConfig,
-    StatementParameter, is_cut,
+    DatabaseServerConfig, DatabaseSession, DatabaseThread, PendingDatabaseResult,
+    RECONNECT_INTERVAL, StatementParameter, is_cut,
 };
 use crate::sql_statements::Sql;
 
@@ -147,7 +147,7 @@ pub(crate) struct OtherServerGroup {
     /// The crawl's number in that server group.
     pub(crate) crawl: i32,
     pub(crate) thread: DatabaseThread,
-    config: ServerConfig,
+    config: DatabaseServerConfig,
     /// The connection, or `None` if it was closed. Several callers can use the connection at the
     /// same time, because each statement is a separate transaction.
     session: Mutex<Option<Arc<DatabaseSession>>>,
@@ -161,7 +161,7 @@ impl OtherServerGroup {
         number: i32,
         crawl: i32,
         thread: DatabaseThread,
-        config: ServerConfig,
+        config: DatabaseServerConfig,
     ) -> OtherServerGroup {
         OtherServerGroup {
             number,
@@ -173,7 +173,7 @@ impl OtherServerGroup {
     }
 
     /// Returns the thread of the server group's connections, and their configuration.
-    pub(crate) fn into_parts(self) -> (DatabaseThread, ServerConfig) {
+    pub(crate) fn into_parts(self) -> (DatabaseThread, DatabaseServerConfig) {
         (self.thread, self.config)
     }
 
@@ -259,7 +259,7 @@ impl OtherServerGroup {
 
 async fn open(
     session: Option<Arc<DatabaseSession>>,
-    config: &ServerConfig,
+    config: &DatabaseServerConfig,
 ) -> Result<Arc<DatabaseSession>, tokio_postgres::Error> {
     match session {
         Some(session) => Ok(session),

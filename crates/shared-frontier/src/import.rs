@@ -12,7 +12,9 @@ use foldhash::{HashSet, HashSetExt};
 use tokio_postgres::Client;
 
 use crate::commit_statements::{CRAWL_META, TransactionColumns};
-use crate::connection::{DatabaseResult, DatabaseSession, DatabaseThread, ServerConfig, connect};
+use crate::connection::{
+    DatabaseResult, DatabaseServerConfig, DatabaseSession, DatabaseThread, connect,
+};
 use crate::database_password::PasswordSources;
 use crate::database_server_groups::MAX_GROUPS;
 use crate::error::SharedCrawlError;
@@ -36,7 +38,7 @@ const IMPORTER: i32 = MAX_GROUPS as i32;
 /// removes it.
 struct Import {
     thread: DatabaseThread,
-    config: ServerConfig,
+    config: DatabaseServerConfig,
     session: Arc<DatabaseSession>,
     url: String,
     credentials: PasswordSources,

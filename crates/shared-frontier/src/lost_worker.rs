@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_frontier::FrontierError;
 use tokio_postgres::Client;
 
-use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
+use crate::connection::{DatabaseResult, DatabaseServerConfig, DatabaseThread, connect};
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
@@ -147,7 +147,7 @@ struct LostWorkerServerGroup {
     /// The crawl's number in this server group.
     crawl: i32,
     thread: DatabaseThread,
-    config: ServerConfig,
+    config: DatabaseServerConfig,
 }
 
 impl LostWorkerServerGroup {

@@ -10,7 +10,7 @@ use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt, HashSet};
 
 use crate::bucket_ownership::{BucketOwnership, OwnedBucket, WorkerProcessIdentity, beat};
-use crate::connection::{DatabaseSession, DatabaseThread, ServerConfig, params};
+use crate::connection::{DatabaseServerConfig, DatabaseSession, DatabaseThread, params};
 use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::crawl_exporter::EXPORTED;
 use crate::database_server_groups::ServerGroups;
@@ -138,7 +138,7 @@ fn begin(
 /// Opens a connection for reads and one for commits.
 fn sessions(
     thread: &DatabaseThread,
-    config: &ServerConfig,
+    config: &DatabaseServerConfig,
 ) -> Result<[Arc<DatabaseSession>; 2], SharedCrawlError> {
     let config = config.clone();
     let opened = thread.run(async move {

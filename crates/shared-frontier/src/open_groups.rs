@@ -12,7 +12,7 @@ use std::time::Duration;
 use crawl_frontier::{FingerprintKey, FrontierError};
 use tokio_postgres::Client;
 
-use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig};
+use crate::connection::{DatabaseResult, DatabaseServerConfig, DatabaseThread};
 use crate::database_password::PasswordSources;
 use crate::database_server_groups::MAX_GROUPS;
 use crate::error::SharedCrawlError;
@@ -21,7 +21,7 @@ use crate::server_setup::{judged, server_at};
 /// A database server with an open connection.
 pub(crate) struct ConnectedServer {
     pub(crate) thread: DatabaseThread,
-    pub(crate) config: ServerConfig,
+    pub(crate) config: DatabaseServerConfig,
     client: Arc<Client>,
     /// The database server's response time.
     pub(crate) took: Duration,

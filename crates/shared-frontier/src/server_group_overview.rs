@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
+use crate::connection::{DatabaseResult, DatabaseServerConfig, DatabaseThread, connect};
 use crate::crawl_exporter::EXPORTED;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
@@ -237,7 +237,7 @@ pub(crate) fn remove(
 pub(crate) fn begin(
     url: &str,
     credentials: &PasswordSources,
-) -> Result<(DatabaseThread, ServerConfig), SharedCrawlError> {
+) -> Result<(DatabaseThread, DatabaseServerConfig), SharedCrawlError> {
     let (thread, config) = server_at(url, credentials)?;
     judged(&thread, &config)?;
     Ok((thread, config))

@@ -8,7 +8,7 @@ use crawl_frontier::worker_frontier::SharedFrontierError;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect, within};
+use crate::connection::{DatabaseResult, DatabaseServerConfig, DatabaseThread, connect, within};
 use crate::connection_string::ConnectionString;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
@@ -40,9 +40,9 @@ const MAX_TRIES: usize = 10;
 pub(crate) fn server_at(
     url: &str,
     credentials: &PasswordSources,
-) -> Result<(DatabaseThread, ServerConfig), SharedCrawlError> {
+) -> Result<(DatabaseThread, DatabaseServerConfig), SharedCrawlError> {
     let url = ConnectionString::parse(url)?;
-    let config = ServerConfig::new(&url, credentials)?;
+    let config = DatabaseServerConfig::new(&url, credentials)?;
     let thread = DatabaseThread::start(url.address()).map_err(|why| {
         FrontierError::Shared(SharedFrontierError::DatabaseServer {
             address: String::from("the thread of its connections"),
@@ -56,7 +56,7 @@ pub(crate) fn server_at(
 /// layout. Returns the connection and the database server's response time.
 pub(crate) fn judged(
     thread: &DatabaseThread,
-    config: &ServerConfig,
+    config: &DatabaseServerConfig,
 ) -> Result<(Arc<Client>, Duration), SharedCrawlError> {
     let address = || thread.address.clone();
     let to_connect = config.clone();

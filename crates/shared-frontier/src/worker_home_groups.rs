@@ -7,7 +7,7 @@ use crawl_frontier::FrontierError;
 use crawl_frontier::worker_frontier::SharedFrontierError;
 use tokio_postgres::Row;
 
-use crate::connection::{DatabaseThread, ServerConfig, params};
+use crate::connection::{DatabaseServerConfig, DatabaseThread, params};
 use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::database_server_groups::{BucketMap, OtherServerGroup};
 use crate::error::SharedCrawlError;
@@ -27,7 +27,7 @@ const MAX_TRIES: usize = 1_000;
 pub(crate) struct HomeAndOtherServerGroups {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: DatabaseThread,
-    pub(crate) config: ServerConfig,
+    pub(crate) config: DatabaseServerConfig,
     pub(crate) others: Vec<OtherServerGroup>,
     pub(crate) map: BucketMap,
 }
@@ -42,7 +42,7 @@ struct WorkerFacts {
 
 /// The home of each worker (the server group that it works in), with a version that every change
 /// increases.
-struct Homes {
+struct WorkerHomes {
     version: i64,
     workers: BTreeMap<String, WorkerHome>,
 }
@@ -136,7 +136,7 @@ fn home_of(groups: &[OtherServerGroup], worker: &str) -> Result<i32, FrontierErr
 
 /// Returns the server group with the fewest workers per served bucket. If several groups have
 /// equally few, returns the first. Groups that serve no bucket come last.
-fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -> i32 {
+fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &WorkerHomes) -> i32 {
     let served = map.served();
     let workers = |group: i32, facts: &[WorkerFacts]| {
         let living = facts.iter().filter(|worker| worker.is_alive).count();
@@ -237,7 +237,7 @@ pub(crate) fn lower_allowed(tables: &CrawlDatabaseClient, pages: i64) -> Result<
     lowered.map(drop)
 }
 
-impl Homes {
+impl WorkerHomes {
     /// Returns the number of pages of the budget that a worker occupies: the granted pages if its
     /// process may still fetch them, or else the fetched pages.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
@@ -292,8 +292,8 @@ fn read(rows: &[Row]) -> Option<Vec<WorkerFacts>> {
     rows.iter().map(worker).collect()
 }
 
-fn read_homes(rows: &[Row]) -> Option<Homes> {
-    let mut homes = Homes {
+fn read_homes(rows: &[Row]) -> Option<WorkerHomes> {
+    let mut homes = WorkerHomes {
         version: ColumnReader::new(rows.first()?).next()?,
         workers: BTreeMap::new(),
     };

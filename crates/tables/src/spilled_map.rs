@@ -10,9 +10,8 @@ use crawl_archive::replace_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Maximum bytes of the link graph's URLs in memory. When more are added, all entries in memory are
-/// moved to a sorted file.
-/// Beyond the limit: sorted on disk.
+/// Maximum estimated memory of a link graph's URLs, and of its hosts, in bytes.
+/// Beyond the limit: they are moved to a sorted file.
 const MAX_HELD_BYTES: usize = 32 << 20;
 /// Maximum number of sorted files. Each needs its own read buffer when they are merged. At this
 /// number, all files are merged into one.

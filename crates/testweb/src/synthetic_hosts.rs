@@ -9,7 +9,7 @@ use crate::web_plan::{PlannedUrl, PlannedUrlKind, WebParameters};
 pub(crate) const DISALLOW_PRIVATE: &str = "Disallow: /private/";
 pub(crate) const DISALLOW_ACTION: &str = "Disallow: /*?action=";
 
-/// Approximate bytes of text on each page.
+/// Minimum bytes of filler paragraphs on each page, including their tags.
 const TEXT_BYTES: usize = 600;
 
 /// The hosts of a web: what they serve and their names.

@@ -116,7 +116,8 @@ pub(super) struct TemplateHistory {
     little: u32,
     /// How many of the `row` pages are redirects.
     onwards: u32,
-    /// The highest level of the `row` pages.
+    /// The highest level of the URLs of the `row` pages. The level of a URL is the number of
+    /// consecutive pages on the way to it that brought nothing new.
     level: u8,
     /// The number of the template's URLs that were first found on one of the `row` pages.
     record_children: u32,

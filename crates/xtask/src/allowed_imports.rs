@@ -99,7 +99,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
             "crawl-records",
         ],
     ),
-    // Rewrites the references of archived pages.
+    // Rewrites the references of archived pages, so it needs the extractor.
     (
         "crawl-mirror",
         &[
@@ -578,8 +578,8 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 "shared_frontier",
                 &["child_process_without_secrets", "error"],
             ),
-            ("rendering_left_out", &["error", "values"]),
-            ("shared_frontier_left_out", &["error"]),
+            ("rendering_disabled", &["error", "values"]),
+            ("shared_frontier_disabled", &["error"]),
             // Reads private keys and signs requests.
             (
                 "identity",
@@ -638,7 +638,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ),
             // Serves metrics of a crawl over HTTP, with the connection limits of `serve`.
             ("metrics", &["error", "serve"]),
-            ("metrics_left_out", &["error"]),
+            ("metrics_disabled", &["error"]),
             (
                 "run",
                 &[

@@ -8,7 +8,8 @@ use anyhow::Result;
 use crate::module_imports::{SourceFile, TestOnlyModules, source_files};
 use crate::workspace::Workspace;
 
-/// Maximum lines of a function outside tests, by the crate's folder.
+/// Maximum number of lines of a function outside tests, for the folder of each crate that is
+/// checked.
 const MAX_LINES: [(&str, usize); 1] = [("engine", 80)];
 
 /// Returns a message for each function that is too long.

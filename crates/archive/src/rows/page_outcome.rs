@@ -1,15 +1,15 @@
 //! The outcome of a page request, as a token.
 
 use super::{
-    ONLY_CHECKED, PageRow, REDIRECT_LOOP, REDIRECT_MALFORMED, REDIRECT_WITHOUT_TARGET,
-    TOO_MANY_REDIRECTS,
+    ONLY_CHECKED, PageRow, REDIRECT_LOOP, REDIRECT_MALFORMED, REDIRECT_SCHEME,
+    REDIRECT_WITHOUT_TARGET, TOO_MANY_REDIRECTS,
 };
 
 /// Errors of responses that contain something other than the requested page.
 const OBSTACLES: [&str; 3] = ["login_page", "challenge", "block_page"];
 
 /// Every outcome that [`PageRow::outcome`] can return.
-pub const PAGE_OUTCOMES: [&str; 18] = [
+pub const PAGE_OUTCOMES: [&str; 19] = [
     "ok",
     "unread",
     "unwanted_type",
@@ -20,6 +20,7 @@ pub const PAGE_OUTCOMES: [&str; 18] = [
     REDIRECT_LOOP,
     TOO_MANY_REDIRECTS,
     REDIRECT_MALFORMED,
+    REDIRECT_SCHEME,
     REDIRECT_WITHOUT_TARGET,
     "client_error",
     "server_error",
@@ -113,6 +114,7 @@ mod tests {
             json!({"status": 301, "redirect": target, "error": "redirect_loop"}),
             json!({"status": 302, "redirect": target, "error": "too_many_redirects"}),
             json!({"status": 303, "error": "redirect_malformed"}),
+            json!({"status": 302, "error": "redirect_scheme"}),
             json!({"status": 307}),
             json!({"status": 404}),
             json!({"status": 503}),

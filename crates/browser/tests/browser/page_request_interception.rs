@@ -7,7 +7,7 @@ use crawl_browser::{Browser, PageToRender, RequestKind};
 
 use crate::in_memory_site::{Site, config, page, page_with, render, text_of};
 
-/// Sockets on loopback. The browser must not connect to any of these.
+/// A TCP and a UDP socket on the same port of loopback. The browser must send nothing to either.
 struct Forbidden {
     tcp: TcpListener,
     udp: UdpSocket,

@@ -1,7 +1,7 @@
 //! The command line: its definition, preprocessing and errors.
 
 pub(crate) mod args;
-#[cfg_attr(not(feature = "shell"), path = "completions_and_manual_left_out.rs")]
+#[cfg_attr(not(feature = "shell"), path = "completions_and_manual_disabled.rs")]
 pub(crate) mod completions_and_manual;
 pub(crate) mod conformance;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crawl_engine::{
     ErasedRecordCounts, ForgetRequest, RemovedDerivedFiles, add_page_resources, count_forgotten,
     finish_forget, forget, undo_forget, why_index_is_removed,
 };
-use crawl_records::{counted, is_ended, list_digests, recheck_rows};
+use crawl_records::{RecordsError, counted, is_ended, list_digests, recheck_rows, requests};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
 
 #[cfg(feature = "search")]
@@ -42,7 +42,9 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     let (mut removal, reason) = match &args.what {
         Some(what) => {
             let reason = args.reason.clone();
-            (named(what)?, reason.unwrap_or_else(|| ASKED.to_owned()))
+            let removal = named(what)?;
+            refuse_redirected_robots_txt(dir, &removal)?;
+            (removal, reason.unwrap_or_else(|| ASKED.to_owned()))
         }
         None => by_recheck(dir, args.reason.as_deref())?,
     };
@@ -218,10 +220,7 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
         // Without a scheme, the page is erased in both schemes.
         for url in [Some(url), stand_in].iter().flatten() {
             if *url == url.origin().robots_url() {
-                let message =
-                    format!("`{what}` can't be forgotten alone: it proves why pages were fetched");
-                let hint = format!("forget the whole host `{}`", url.host_key());
-                return Err(CommandError::usage(message).hint(hint));
+                return Err(kept_as_proof(url));
             }
             removal.add_page(url);
         }
@@ -244,8 +243,35 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     Ok(removal)
 }
 
-/// Returns whether a word is a page without a scheme, such as `example.org/page`. `example.org/` is
-/// not, because it could mean the whole host or only its first page.
+/// Refuses to erase a page without its whole host if a robots.txt redirect led to the page: it
+/// proves why other pages were fetched.
+fn refuse_redirected_robots_txt(
+    dir: &Path,
+    removal: &RemovalSelection,
+) -> Result<(), CommandError> {
+    for row in requests(dir).map_err(of_records)? {
+        let row = match row {
+            Err(RecordsError::Row { .. }) => continue,
+            row => row.map_err(of_records)?,
+        };
+        if row.robots.is_some()
+            && let Ok(url) = canonicalize(None, &row.url)
+            && removal.holds(&url)
+            && !removal.holds_host(&url.host_key())
+        {
+            return Err(kept_as_proof(&url));
+        }
+    }
+    Ok(())
+}
+
+fn kept_as_proof(url: &CanonicalUrl) -> CommandError {
+    let message = format!("`{url}` can't be forgotten alone: it proves why pages were fetched");
+    CommandError::usage(message).hint(format!("forget the whole host `{}`", url.host_key()))
+}
+
+/// Returns whether an argument without `://` names a page, such as `example.org/page`.
+/// `example.org/` does not, because it could mean the whole host or only its home page.
 fn is_page_of_bare_host(what: &str) -> bool {
     let path = what.find(['/', '?', '#']).map(|at| &what[at..]);
     is_seed(what) && path.is_some_and(|path| path.len() > 1 && path.starts_with('/'))

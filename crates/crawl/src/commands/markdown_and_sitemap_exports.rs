@@ -2,39 +2,71 @@
 //! site to publish.
 
 use std::io;
+use std::path::Path;
 
 use crawl_archive::AtomicFile;
 use crawl_index::export::{
     ExportError, FetchedBody, LlmsTxtWriter, MarkdownFolderWriter, SitemapFolderWriter,
 };
 use crawl_index::{IndexSearcher, IndexedPage};
-use crawl_records::{ArchivedPageLocator, counted};
+use crawl_records::{ArchivedPageLocator, CurrentRow, CurrentRowSelector, RecordsError, counted};
 
 use crate::cli::args::{ExportArgs, ExportFormat};
+
+/// What these exports read of a crawl besides its index.
+pub(crate) struct FetchedPages {
+    archived: ArchivedPageLocator,
+    /// The URL of each redirect, and its target.
+    redirects: Vec<(String, String)>,
+}
+
+impl FetchedPages {
+    pub(crate) fn open(dir: &Path) -> Result<FetchedPages, RecordsError> {
+        let mut redirects = Vec::new();
+        CurrentRowSelector::open(dir)?.each(|row| {
+            if let CurrentRow::Redirect(row) = row
+                && let Some(target) = row.redirect
+            {
+                redirects.push((row.url, target));
+            }
+            Ok::<_, RecordsError>(())
+        })?;
+        let archived = ArchivedPageLocator::open(dir)?;
+        Ok(FetchedPages {
+            archived,
+            redirects,
+        })
+    }
+}
 
 /// Writes the files and returns a message about them. `now` is in seconds since 1970 UTC.
 pub(crate) fn export(
     args: &ExportArgs,
     index: &IndexSearcher,
-    archived: &ArchivedPageLocator,
+    fetched: &FetchedPages,
     now: i64,
 ) -> Result<String, ExportError> {
     match args.to {
-        ExportFormat::Sitemap => sitemap(args, index, archived, now),
-        ExportFormat::LlmsTxt => llms_txt(args, index, archived, now),
-        _ => markdown(args, index, archived, now),
+        ExportFormat::Sitemap => sitemap(args, index, &fetched.archived, now),
+        ExportFormat::LlmsTxt => llms_txt(args, index, &fetched.archived, now),
+        _ => markdown(args, index, fetched, now),
     }
 }
 
 fn markdown(
     args: &ExportArgs,
     index: &IndexSearcher,
-    archived: &ArchivedPageLocator,
+    fetched: &FetchedPages,
     now: i64,
 ) -> Result<String, ExportError> {
+    let archived = &fetched.archived;
     let mut folder = MarkdownFolderWriter::create(&args.out, now)?;
+    for (url, target) in &fetched.redirects {
+        folder.redirect(url, target);
+    }
     index.each_page_and_duplicate(|page| {
-        folder.name(&page);
+        let seen = archived.seen(&page.url);
+        folder.name(&page, seen.is_some_and(|seen| seen.is_withheld));
         Ok::<_, ExportError>(())
     })?;
     index.each_page(|page| {
@@ -67,6 +99,12 @@ fn markdown(
         let pages = counted(done.without_text, "page", "pages");
         message.push_str(&format!(
             "; {pages} without text, since the page forbids excerpts (nosnippet, max-snippet)"
+        ));
+    }
+    if done.withheld > 0 {
+        message.push_str(&format!(
+            "; {} left out, since the site forbids copies (noarchive, Content-Usage and the like)",
+            counted(done.withheld, "page", "pages")
         ));
     }
     Ok(message)

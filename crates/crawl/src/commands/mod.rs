@@ -1,6 +1,6 @@
 //! Commands other than the crawl itself, each in its own file or folder.
 
-#[cfg_attr(not(feature = "exports"), path = "archive_exports_left_out.rs")]
+#[cfg_attr(not(feature = "exports"), path = "archive_exports_disabled.rs")]
 mod archive_exports;
 #[cfg(feature = "tables")]
 mod bundle;
@@ -14,7 +14,7 @@ mod fault_report;
 pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;
-#[cfg_attr(not(feature = "shared-frontier"), path = "gather_left_out.rs")]
+#[cfg_attr(not(feature = "shared-frontier"), path = "gather_disabled.rs")]
 pub(crate) mod gather;
 pub(crate) mod identity;
 #[cfg(feature = "search")]

@@ -10,11 +10,11 @@ use crawl_index::export::{
     opensearch, opensearch_mapping,
 };
 use crawl_index::{IndexSearcher, SearchRules};
-use crawl_records::{ArchivedPageLocator, counted};
+use crawl_records::counted;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::clock;
-use crate::commands::markdown_and_sitemap_exports;
+use crate::commands::markdown_and_sitemap_exports::{self, FetchedPages};
 use crate::error::records::of_records;
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -40,8 +40,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
-            let archived = ArchivedPageLocator::open(&args.dir).map_err(of_records)?;
-            markdown_and_sitemap_exports::export(args, &index, &archived, now)
+            let fetched = FetchedPages::open(&args.dir).map_err(of_records)?;
+            markdown_and_sitemap_exports::export(args, &index, &fetched, now)
         }
         ExportFormat::Static => search_page(&index, &args.out, now, rules),
         _ if to_stdout => stream(args.to, &index, now),

@@ -228,10 +228,19 @@ impl CrawlToolHandler {
         Ok(ToolResult { text, data })
     }
 
-    /// Returns the indexed page of a URL, if a model may read it.
+    /// Returns the indexed page of a URL, if a model may read it and the site allows copies of it.
     fn page_of(&self, url: &str) -> Result<IndexedPage, String> {
         let url = usable(url)?;
-        if refuses(&*self.archived()?, url.as_str()) {
+        let archived = self.archived()?;
+        if archived
+            .seen(url.as_str())
+            .is_some_and(|seen| seen.is_withheld)
+        {
+            return Err(format!(
+                "the site of `{url}` forbids copies of the page (noarchive and the like)"
+            ));
+        }
+        if refuses(&archived, url.as_str()) {
             return Err(format!(
                 "the site of `{url}` doesn't allow AI models to read it (ai-input)"
             ));

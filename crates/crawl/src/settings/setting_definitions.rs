@@ -323,7 +323,8 @@ tables! {
         ///
         /// A host joins the scope as a seed's host does: with --scope domain its registrable
         /// domain, with --scope prefix all of its folders. Its pages are fetched only if they are
-        /// linked or are seeds. A file has one host per line; lines starting with `#` are ignored.
+        /// linked or are seeds. On loopback, each port is a separate host, so name it:
+        /// `127.0.0.1:8080`. A file has one host per line; lines starting with `#` are ignored.
         #[arg(value_name = "HOST")]
         host: Vec<HostListEntry> = Vec::new(), GoesOn;
         /// Never fetch from this host or its subdomains, or `@FILE` (may be repeated)
@@ -455,7 +456,7 @@ tables! {
         /// Fetch page resources such as images and style sheets: off, own or all
         ///
         /// own: only resources in scope. all, or the flag alone: resources on any host, so that
-        /// pages replay from the archive. The robots.txt and politeness of the resource's host
+        /// pages replay from the archive. The robots.txt and the delays of the resource's host
         /// apply. Resources count as pages.
         #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
         resources: ResourcesName = ResourcesName::Off, GoesOn;
@@ -645,17 +646,24 @@ tables! {
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         tracking_parameters: WhenName = WhenName::On, GoesOn;
         /// Treat /a/index.html as /a/: off, evidence or on
+        ///
+        /// evidence: only where pages of the host were the same under both URLs.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         default_documents: WhenName = WhenName::Evidence, GoesOn;
         /// Remove session ids from links: off, evidence or on
         ///
-        /// PHPSESSID, jsessionid, sid and the like, in queries and paths.
+        /// PHPSESSID, jsessionid, sid and the like, in queries and paths. evidence: only where pages
+        /// of the host were the same under both URLs.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         session_ids: WhenName = WhenName::Evidence, GoesOn;
         /// Sort query parameters: off, evidence or on
+        ///
+        /// evidence: only where pages of the host were the same under both URLs.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         parameter_order: WhenName = WhenName::Evidence, GoesOn;
         /// Remove empty query parameters: off, evidence or on
+        ///
+        /// evidence: only where pages of the host were the same under both URLs.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         empty_parameters: WhenName = WhenName::Evidence, GoesOn;
         /// Remove parameters that the site's robots.txt declares irrelevant, on or off

@@ -585,6 +585,17 @@ mod tests {
         let line = "  continue: raise max-pages and max-pages of [site.\"e.example\"] first, \
                     nothing else is left to fetch\n";
         assert!(text.contains(line), "{text}");
+        // The next run has the time of this budget again.
+        let mut finished = summary(EndReason::Finished);
+        finished.pending = 7;
+        let mut by_time = report(&finished);
+        by_time.pending = Some(PendingCounts {
+            total: 7,
+            by_reason: BTreeMap::from([("max-time-per-host".to_owned(), 7)]),
+        });
+        let text = closing(&finished, &by_time, "crawl", ConfigTrustStatus::Yes);
+        let line = "  continue: crawl --output crawl-e.example\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn item(number: u32, price: &str) -> HttpAnswer {
     HttpAnswer::html(&format!(
         "<h1> Thing\n {number}</h1><b class=price>{price}</b><ul><li>red<li>blue</ul>\
          <a class=more href=/item/2>more</a><time datetime=2026-03-08>8. März</time>\
-         <p class=review data-by=Ann><b>4</b></p>"
+         <p class=review data-by=Ann><b>4</b></p><i class=note-{number}>ten</i>"
     ))
 }
 
@@ -111,6 +111,7 @@ fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
         more = { select = "#next a", attr = "href" }
         reviews = { select = ".review", all = true, fields = { stars = ".Stars" } }
         day = { select = "h1", type = "date" }
+        note = { select = ".note-2", type = "number" }
 
         [[extract]]
         name = "moved"
@@ -143,6 +144,7 @@ fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
         rule "items", field "more": not found on 2 pages; no element has id "next"
         rule "items", field "reviews.stars": not found on 2 pages; no element has class "Stars"
         rule "items", field "day": no value on 2 pages; not a date: "Thing 1"
+        rule "items", field "note": no value on 2 pages; not a number: "ten"; not found on 1
         rule "moved": no page has a path that begins with "/items/"; 2 pages have one with "/item/"
         rule "labelled": no page meets its condition label = "news"
     "#]]

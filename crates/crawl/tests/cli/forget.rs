@@ -602,15 +602,22 @@ fn a_robots_txt_is_forgotten_only_with_its_host() {
     let (dir, cmd) = setup("robots");
     let web = web(1);
     crawled(&cmd, &[&web.url(0, "/")], &[]);
-    let before = contents(&dir.file("c"));
-    let ran = cmd.run(&["forget", "c", &web.url(0, "/robots.txt")]);
-    assert_eq!(ran.code, 2, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("hint: forget the whole host"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(contents(&dir.file("c")), before);
+    web.script(0, "/robots.txt", HttpAnswer::redirect(301, "/rules"));
+    web.script(0, "/rules", HttpAnswer::text("User-agent: *\nDisallow:\n"));
+    let seed = web.url(0, "/");
+    let args = [&[&*seed, "--output", "moved"][..], &QUICK].concat();
+    assert_eq!(cmd.run(&args).code, 0);
+    for (crawl, path) in [("c", "/robots.txt"), ("moved", "/rules")] {
+        let before = contents(&dir.file(crawl));
+        let ran = cmd.run(&["forget", crawl, &web.url(0, path)]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("hint: forget the whole host"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(contents(&dir.file(crawl)), before);
+    }
 }
 
 #[test]

@@ -384,6 +384,8 @@ fn a_page_that_always_looks_logged_out_does_not_stop_its_site() {
         "logged_out: it redirects to the login form, but other pages of the site are logged in"
     );
     assert!(site.count("POST", "/in") <= 2);
+    // Once in each session. A page that was set aside isn't tried again.
+    assert!(site.count("GET", "/out") <= 2);
 }
 
 #[test]

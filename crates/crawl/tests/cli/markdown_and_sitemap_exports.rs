@@ -26,7 +26,7 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
     let tea =
         |words| page("Green tea", words).header("last-modified", "Fri, 02 Jan 2026 03:04:05 GMT");
     let home = "Here we sell <a href=/tea.html>tea</a> and <a href=/cups>cups</a>; and \
-        <a href=/hidden>no more</a>.";
+        <a href=/hidden>no more</a> or <a href=/cups/old>old cups</a>.";
     let web = TestWeb::builder()
         .pages(1)
         .mix(LinkMix::plain())
@@ -39,6 +39,11 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
             page("Cups", "Of clay.")
                 .header("last-modified", "Fri, 02 Jan 2026 03:04:05 GMT")
                 .header("content-usage", "ai-use=n"),
+        )
+        .script(
+            0,
+            "/cups/old",
+            page("Old cups", "Chipped.").header("x-robots-tag", "noarchive"),
         )
         .script(
             0,
@@ -77,7 +82,11 @@ fn folder(web: &TestWeb) -> String {
 fn pages_become_files_that_link_to_each_other() {
     let (dir, cmd, web) = crawled();
     let message = export(&cmd, "markdown", "md");
-    assert_eq!(message, "md written: 3 pages\n");
+    assert_eq!(
+        message,
+        "md written: 3 pages; 1 page left out, since the site forbids copies (noarchive, \
+         Content-Usage and the like)\n"
+    );
     let text = dir.read(&format!("md/{}/tea.md", folder(&web)));
     let (front, text) = text.split_once("---\n\n").unwrap();
     assert!(
@@ -92,7 +101,9 @@ fn pages_become_files_that_link_to_each_other() {
     .assert_eq(text);
     let home = dir.read(&format!("md/{}/index.md", folder(&web)));
     let hidden = web.url(0, "/hidden");
-    let links = format!("[tea](tea.md) and [cups](cups.md); and [no more]({hidden})");
+    let old = web.url(0, "/cups/old");
+    let links =
+        format!("[tea](tea.md) and [cups](cups.md); and [no more]({hidden}) or [old cups]({old})");
     assert!(home.contains(&links), "{home}");
     let again = cmd.run(&["export", "c", "--to", "markdown", "--out", "md"]);
     assert_eq!(again.code, 2, "{}", again.stderr);
@@ -109,7 +120,7 @@ fn a_list_for_models_omits_pages_that_refuse_ai_input() {
     let message = export(&cmd, "llms-txt", "llms.txt");
     assert_eq!(
         message,
-        "llms.txt written: 2 pages; 1 page left out (expired, or the site refuses \
+        "llms.txt written: 3 pages; 1 page left out (expired, or the site refuses \
          ai-input)\n"
     );
     let origin = web.url(0, "");
@@ -125,6 +136,10 @@ fn a_list_for_models_omits_pages_that_refuse_ai_input() {
 
         - [Tea house](ORIGIN/): On Tea house.
         - [Green tea](ORIGIN/tea.html): On Green tea.
+
+        ## /cups/
+
+        - [Old cups](ORIGIN/cups/old): On Old cups.
     "]]
     .assert_eq(&text.replace(host, "HOST"));
     let streamed = cmd.run(&["export", "c", "--to", "llms-txt", "--out", "-"]);
@@ -137,7 +152,7 @@ fn a_sitemap_has_the_times_of_observed_changes() {
     let message = export(&cmd, "sitemap", "maps");
     assert_eq!(
         message,
-        "maps written: 3 pages in 1 file, 2 with a date of change\n"
+        "maps written: 4 pages in 1 file, 2 with a date of change\n"
     );
     let text = dir.read(&format!("maps/{}/sitemap.xml", folder(&web)));
     let entry = |path: &str| {

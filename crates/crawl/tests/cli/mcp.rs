@@ -19,7 +19,7 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
     let tea = "<h1>Green tea</h1><p>Steamed leaves of the tea bush, from the first harvest of the \
         year.<h2 id=water>Water</h2><p>At seventy degrees, as boiling water makes it bitter.";
     let links = "<p>Our pages: <a href=/tea>a</a><a href=/refused>b</a><a href=/silent>c</a>\
-        <a href=/hidden>d</a>";
+        <a href=/hidden>d</a><a href=/uncopied>e</a>";
     let web = TestWeb::builder()
         .pages(1)
         .mix(LinkMix::plain())
@@ -41,6 +41,11 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
             0,
             "/hidden",
             page("Hidden", "<p>No.").header("x-robots-tag", "noindex"),
+        )
+        .script(
+            0,
+            "/uncopied",
+            page("Uncopied", "<p>Lent words.").header("x-robots-tag", "noarchive"),
         )
         .start();
     let seed = web.url(0, "/");
@@ -100,6 +105,7 @@ fn answers_contain_nothing_that_pages_forbid() {
             call("explain", url("/refused")),
             call("report", json!({})),
             call("delete", json!({})),
+            call("page", url("/uncopied")),
         ],
     );
     let origin = web.url(0, "");
@@ -151,15 +157,24 @@ fn answers_contain_nothing_that_pages_forbid() {
     assert!(text(7).contains("fetched"), "{}", text(7));
     assert_eq!(
         answers[8]["result"]["structuredContent"]["pages"]["total"],
-        5
+        6
     );
     assert_eq!(answers[9]["error"]["message"], "unknown tool `delete`");
-    let refused = [3, 4, 5]
+    assert_eq!(
+        text(10),
+        "the site of `ORIGIN/uncopied` forbids copies of the page (noarchive and the like)"
+    );
+    let refused = [3, 4, 5, 10]
         .iter()
         .all(|number| answers[*number]["result"]["isError"] == true);
     assert!(refused, "{answers:?}");
     let all = Value::from(answers).to_string();
-    for words in ["Secret", "no model may have", "Whispered words"] {
+    for words in [
+        "Secret",
+        "no model may have",
+        "Whispered words",
+        "Lent words",
+    ] {
         assert!(!all.contains(words), "{words}");
     }
     assert_eq!(cmd.run(&["forget", "c", &web.url(0, "/tea")]).code, 0);

@@ -234,7 +234,7 @@ impl Reply {
         serde_json::from_str(&self.body).expect(&self.body)
     }
 
-    /// Returns the status and message of a JSON error.
+    /// Returns the status, message and hint (`-` if none) of a JSON error.
     pub(crate) fn refusal(&self) -> String {
         let json = self.json();
         let hint = json["hint"].as_str().unwrap_or("-");

@@ -8,7 +8,7 @@
 //! files at once. After a crash, either the crawl is unchanged, or everything to be erased is gone.
 
 mod page_resources;
-#[cfg_attr(not(feature = "search"), path = "rewrite_index_left_out.rs")]
+#[cfg_attr(not(feature = "search"), path = "rewrite_index_disabled.rs")]
 mod rewrite_index;
 mod rewrite_row_files;
 

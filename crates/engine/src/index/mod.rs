@@ -9,7 +9,7 @@ mod interstitial_tests;
 
 #[cfg(feature = "search")]
 pub(crate) mod indexing_log;
-#[cfg_attr(not(feature = "search"), path = "log_follower_left_out.rs")]
+#[cfg_attr(not(feature = "search"), path = "log_follower_disabled.rs")]
 pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;

@@ -1,6 +1,6 @@
 //! The result of reading a document. The exchange is encoded for the archive later.
 
-use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
+use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS, UNEXPECTED_304};
 use crawl_coding::DecodeEnd;
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Lease, NotFetchedReason};
@@ -139,6 +139,8 @@ pub(crate) enum DocumentError {
     InPlace(Interstitial),
     /// The content coding could not be decoded completely.
     Coding(DecodeEnd),
+    /// The server answered 304 to a request without a condition.
+    UnexpectedNotModified,
     /// Some URLs of a sitemap were dropped.
     SitemapLimit,
     /// There were more redirects in a row than `--max-redirects` allows.
@@ -177,6 +179,7 @@ impl DocumentError {
             DocumentError::Panicked => READER_PANICKED,
             DocumentError::InPlace(obstacle) => obstacle.name(),
             DocumentError::Coding(end) => return end.error().unwrap_or_default(),
+            DocumentError::UnexpectedNotModified => UNEXPECTED_304,
             DocumentError::SitemapLimit => SITEMAP_LIMIT,
             DocumentError::TooManyRedirects => TOO_MANY_REDIRECTS,
             DocumentError::RedirectSecret => REDIRECT_SECRET,

@@ -56,7 +56,7 @@ use crate::messages::page_pipeline_stages::{
     FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
 };
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary};
-use crate::revisit::visit::{RenderNeed, RevisitRules};
+use crate::revisit::visit::{KnownPage, PreviousVisit, RenderNeed, RevisitRules};
 use crate::secret_redaction::redact_row;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::trace_events::TraceEventEmitter;
@@ -270,6 +270,10 @@ impl PageReader {
         let mut past = context.past.take();
         if let Some(past) = &mut past {
             past.note_text(document.past_text_digest.take());
+        }
+        let known_page = past.as_deref().and_then(PreviousVisit::page);
+        if exchange.status == 304 && !known_page.is_some_and(KnownPage::is_conditional) {
+            document.error = Some(DocumentError::UnexpectedNotModified);
         }
         let usage = document.usage.take().unwrap_or_else(|| {
             let directives = self.directives(&exchange, &[]);

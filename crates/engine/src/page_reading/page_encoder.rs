@@ -79,7 +79,7 @@ impl PageEncoder {
         // Fetch the page in full at the next visit, even in a crawl without an index, since `crawl
         // index` may build one later.
         let has_new_fields = detected.has_new_indexing_fields;
-        if is_out_of_index || detected.is_unreadable || has_new_fields {
+        if is_out_of_index || detected.needs_full_fetch || has_new_fields {
             fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);
         }
         let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);

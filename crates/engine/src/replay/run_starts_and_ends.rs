@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::control::StopUrgency;
 use crate::error::EngineError;
 use crate::messages::{Event, WriterMessage};
-use crate::revisit::round;
+use crate::revisit::round_of_run;
 use crate::state::crawl_directory;
 use crate::state::rechecked_rules::expire;
 use crate::state::stored_parked_hosts::store_parked;
@@ -54,10 +54,10 @@ impl Replay {
                 hosts.iter().filter_map(|host| HostKey::parse(host).ok()),
             )?;
         }
-        let last = round::stored(frontier)?;
+        let last = round_of_run::stored(frontier)?;
         let next = last.filter(|last| last.number < run.round);
         if let Some(last) = &next {
-            round::note_over(frontier, last)?;
+            round_of_run::note_over(frontier, last)?;
         }
         let config = Arc::new(Config {
             recrawl: next.is_some(),
@@ -93,7 +93,7 @@ impl Replay {
         if let Some(ended) = &next.before {
             let frontier = &*self.writer.frontier;
             if ended != "interrupted" {
-                round::note_over(frontier, &self.writer.visits.round)?;
+                round_of_run::note_over(frontier, &self.writer.visits.round)?;
             }
             crawl_directory::note_end(frontier)?;
         }

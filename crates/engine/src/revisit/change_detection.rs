@@ -90,8 +90,9 @@ pub(crate) struct DetectedChange {
     /// Whether the URL is a guessed sitemap that the server refused, for example with 403 or 429,
     /// so that it may exist.
     pub(crate) is_refused: bool,
-    /// Whether the page can't be decoded now, although an earlier visit could read it.
-    pub(crate) is_unreadable: bool,
+    /// Whether the next request must not be conditional: the page can't be decoded now, although
+    /// an earlier visit could read it, or the server may refuse conditional requests.
+    pub(crate) needs_full_fetch: bool,
     /// Whether a 304 has other header fields for the index than the stored page.
     pub(crate) has_new_indexing_fields: bool,
     /// The result of this visit, to be stored for the next one.
@@ -151,7 +152,7 @@ impl<'a> ChangeDetector<'a> {
     /// Returns the change that the answer shows. `record` is the answer's archive record; `None` if
     /// the crawl has no archive.
     pub(crate) fn finish(mut self, record: Option<AnswerRecordSummary<'_>>) -> DetectedChange {
-        let is_unreadable = self.is_unreadable();
+        let needs_full_fetch = self.is_unreadable() || self.may_refuse_conditions();
         let is_recoded = record.is_some_and(|record| record.is_revisit) && self.is_recoded();
         let (status, digest, mut result) = match self.repeat {
             Some(AnswerRepetition::NotModified(known)) => {
@@ -202,7 +203,7 @@ impl<'a> ChangeDetector<'a> {
             change: RevisitRules::change(past, &result),
             is_absent,
             is_refused,
-            is_unreadable,
+            needs_full_fetch,
             has_new_indexing_fields,
             result,
         }
@@ -240,6 +241,13 @@ impl<'a> ChangeDetector<'a> {
 
     fn is_unreadable(&self) -> bool {
         self.answer.fault == IncomparableAnswer::Undecoded && self.known.is_some()
+    }
+
+    /// Returns whether the server may have refused a conditional request because of its condition,
+    /// for example with 412 or 400.
+    fn may_refuse_conditions(&self) -> bool {
+        self.known.is_some_and(KnownPage::is_conditional)
+            && matches!(self.answer.exchange.status, 400..=499)
     }
 
     /// Returns whether the answer does not show the page's current state. True if the answer is an

@@ -9,7 +9,7 @@ mod mirrors;
 mod off_scope_hops;
 mod operator_commands;
 mod plan_accuracy;
-mod random_walk;
+mod random_walk_sampling;
 mod replays;
 mod replays_with_rendering;
 mod robots;

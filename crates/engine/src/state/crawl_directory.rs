@@ -39,7 +39,7 @@ use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
 use crate::revisit::lifted_exclusions::EarlierScopeExclusions;
-use crate::revisit::round;
+use crate::revisit::round_of_run;
 use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
@@ -151,7 +151,7 @@ pub(crate) struct CrawlDirectory {
 }
 
 impl CrawlDirectory {
-    /// Resumes the last round, or begins another ([`round::take_up`]).
+    /// Resumes the last round, or begins another ([`round_of_run::take_up`]).
     pub(crate) fn take_up_round(
         &mut self,
         config: &Config,
@@ -168,7 +168,7 @@ impl CrawlDirectory {
             };
             excluded.readmit(frontier, is_stopped)
         };
-        round::take_up(frontier, config, now, totals, &mut readmit, is_stopped)
+        round_of_run::take_up(frontier, config, now, totals, &mut readmit, is_stopped)
     }
 }
 
@@ -403,8 +403,8 @@ fn not_a_directory(dir: &Path) -> EngineError {
     }
 }
 
-/// Opens the state. If a crash interrupted an erasure before its commit, undoes the erasure.
-/// Finishes or undoes an interrupted replacement of `extracts.jsonl`.
+/// Opens the frontier. Undoes an erasure that a crash interrupted before its commit; after the
+/// commit, fails. Finishes or undoes an interrupted replacement of `extracts.jsonl`.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     worker_state_folder::refuse_shared(dir, state)?;
     file_swap::recover(dir)?;

@@ -22,7 +22,7 @@ use crate::error::EngineError;
 use crate::frontier_meta_keys::{
     META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK,
 };
-use crate::revisit::round;
+use crate::revisit::round_of_run;
 use crate::scope_seeds::targets_to_share;
 
 /// The folders of the state that contain the crawl's own frontier.
@@ -111,7 +111,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
             });
         }
     }
-    if let Some(round) = round::stored(frontier)?
+    if let Some(round) = round_of_run::stored(frontier)?
         && round.number > 1
         && !round.is_over
     {

@@ -11,7 +11,7 @@ use super::stored_parked_hosts::parked;
 use super::{crawl_directory, worker_state_folder};
 use crate::control::CommandRefusal;
 use crate::error::EngineError;
-use crate::revisit::round;
+use crate::revisit::round_of_run;
 
 /// Maximum URLs to admit in one transaction.
 const MAX_BATCH: usize = 4096;
@@ -63,7 +63,7 @@ pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
         Err(EngineError::NothingToDo { .. }) => return Ok(None),
         frontier => frontier?,
     };
-    let round = round::stored(&*frontier)?;
+    let round = round_of_run::stored(&*frontier)?;
     let parked = parked(&*frontier)?.into_iter().collect();
     Ok(round.map(|round| LastRound {
         number: round.number,

@@ -343,8 +343,9 @@ impl CommitGroup<'_> {
         self.begin_walk(&seeds);
         self.readmit(&seeds)?;
         self.admit(&seeds)?;
-        // Move the walkers at once: messages may overtake each other, so the first pages of the
-        // walk may already be settled.
+        // Send the walkers to their first URLs: until they wait for a URL, no settled page moves
+        // them. Messages about the first pages may have overtaken this one, so the walkers go on
+        // past pages that are already settled.
         self.move_walkers(None)
     }
 
@@ -479,7 +480,7 @@ impl CommitGroup<'_> {
             self.totals.sitemaps += 1;
             self.totals.failed_sitemaps += u64::from(failed);
         }
-        let is_answered = |status| (200..300).contains(&status) || status == 304;
+        let is_answered = |status| (200..300).contains(&status) || status == 304 && !failed;
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {

@@ -219,7 +219,8 @@ impl Writer {
         }
     }
 
-    /// Commits a group of messages. If `abandon` is set, a scan of deferred URLs stops early.
+    /// Commits a group of messages. Then readmits deferred URLs or draws the sample, if a message
+    /// demands it. Once `abandon` is set, this second part stops early.
     pub(crate) fn commit(
         &mut self,
         group: Vec<KeyedMessage>,

@@ -14,7 +14,7 @@ use super::Writer;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
-use crate::revisit::round;
+use crate::revisit::round_of_run;
 use crate::scope_seeds::ScopeSeeds;
 use crate::state::excluded_rows_of_last_run::ExcludedRowsOfLastRun;
 use crate::state::{crawl_directory, excluded_rows_of_last_run};
@@ -93,7 +93,7 @@ pub(crate) fn write_derived(
         archive.write_index()?;
     }
     if !is_cut_short {
-        round::note_over(&*frontier, &visits.round)?;
+        round_of_run::note_over(&*frontier, &visits.round)?;
     }
     let mut waiting = waiting.to_vec();
     list_unreachable(&*frontier, &mut waiting)?;

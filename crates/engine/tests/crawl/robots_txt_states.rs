@@ -236,14 +236,14 @@ fn play(state: &State) -> String {
 fn rfc9309_2_3_1_state_by_state() {
     let mut table = String::from(
         "# robots.txt, state by state\n\n\
-         For owners of sites, and for anyone who reads of an outage in a report: which pages of a site with\n\
-         four pages are fetched after each response to `/robots.txt`. The rules, if they can be read, disallow\n\
-         one of the four.\n\n\
+         For site owners, and for anyone whose report names a robots.txt failure: what a crawl of a site with four\n\
+         pages fetches after each response to `/robots.txt`. The rules, if they can be read, disallow one of the four.\n\n\
          For example, if robots.txt answers 503, nothing else is fetched from the server until that changes, unless\n\
          an earlier good copy is still valid (`--robots-last-good`, 30 days). The crawls below have no such copy.\n\
-         By default, a crawl waits up to a minute for robots.txt to become available (`--wait-unreachable`). Of the\n\
-         crawls below, only those in the last two rows wait. In the others, a host without a usable robots.txt ends\n\
-         the crawl at once, and the summary names the host and the reason. A host without a fetched page is\n\
+         An unreachable robots.txt is first tried again after 5 minutes (`--robots-retry`), and a crawl waits at most\n\
+         a minute if nothing else is left to do (`--wait-unreachable`). So by default a host without a usable\n\
+         robots.txt ends the crawl, and the summary names the host and the reason. Only the crawls in the last two\n\
+         rows try again sooner, and wait. A host without a fetched page is\n\
          [`blocked`](rows.md#hostsjsonl), the others are `whole` (`complete` in reports).\n\n\
          | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );

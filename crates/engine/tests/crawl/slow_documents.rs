@@ -110,7 +110,8 @@ fn slow_documents_of_one_host_do_not_delay_pages_of_another() {
         }
     });
     assert_eq!(summary.unwrap().ended, EndReason::Finished);
-    // All papers were read, so no reading timed out before the last page opened the gate.
+    // All papers were read, so none timed out: the last page arrived, and opened the gate, while
+    // papers still waited.
     assert_eq!(papers_read(&crawl), PAPERS);
 }
 

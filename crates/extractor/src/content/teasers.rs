@@ -40,7 +40,7 @@ struct Sums {
     running: u64,
     /// Number of blocks of running text.
     lines: u64,
-    /// Length of the longest block of running text, in half words.
+    /// Weight of the running text in the block with the most, in half words.
     longest: u64,
     code: u64,
 }

@@ -17,7 +17,7 @@ use crate::css;
 use crate::meta_refresh::refresh_target;
 use crate::reading_limits::ReadingLimits;
 use crate::text_edits::{TextEdit, edited_text};
-use crate::url_rewriter::{ReferenceUse, UrlRewriter};
+use crate::url_rewriter::{RewriteDestination, UrlRewriter};
 
 /// The edits of a page's text.
 #[derive(Debug, Default)]
@@ -106,13 +106,13 @@ impl<'r, 'f> Collector<'r, 'f> {
         &mut self,
         attributes: TagAttributes<'_>,
         name: &str,
-        usage: ReferenceUse,
+        destination: RewriteDestination,
     ) -> bool {
         let attribute = attributes.first(name);
         let Some(attribute) = attribute.filter(|one| !trim(one.value()).is_empty()) else {
             return false;
         };
-        let Some(new) = self.rewriter.of_attribute(attribute.value(), usage) else {
+        let Some(new) = self.rewriter.of_attribute(attribute.value(), destination) else {
             return false;
         };
         self.set(attribute, &new.text);
@@ -124,9 +124,11 @@ impl<'r, 'f> Collector<'r, 'f> {
     fn hyperlink(&mut self, attributes: TagAttributes<'_>) {
         let href = attributes.first("href");
         match href.filter(|href| self.rewriter.has_base && trim(href.value()).is_empty()) {
-            None => _ = self.rewrite_attribute(attributes, "href", ReferenceUse::Read),
+            None => _ = self.rewrite_attribute(attributes, "href", RewriteDestination::FileIfAny),
             Some(href) => {
-                let new = self.rewriter.of_attribute("", ReferenceUse::Read);
+                let new = self
+                    .rewriter
+                    .of_attribute("", RewriteDestination::FileIfAny);
                 self.edits.extend(new.map(|new| TextEdit {
                     range: href.range(),
                     with: format!("href=\"{}\"", escaped(&new.text)),
@@ -140,7 +142,7 @@ impl<'r, 'f> Collector<'r, 'f> {
     /// the resource before it was rewritten, and `crossorigin` requires an origin, which a file
     /// doesn't have.
     fn resource(&mut self, attributes: TagAttributes<'_>, name: &str) {
-        if self.rewrite_attribute(attributes, name, ReferenceUse::Read) {
+        if self.rewrite_attribute(attributes, name, RewriteDestination::FileIfAny) {
             self.remove(attributes, "integrity");
             self.remove(attributes, "crossorigin");
         }
@@ -153,7 +155,10 @@ impl<'r, 'f> Collector<'r, 'f> {
         let value = attribute.value();
         let mut edits = Vec::new();
         for url in srcset::urls(value) {
-            if let Some(new) = self.rewriter.of_attribute(url, ReferenceUse::Read) {
+            if let Some(new) = self
+                .rewriter
+                .of_attribute(url, RewriteDestination::FileIfAny)
+            {
                 // A comma at the end of the URL would end the image candidate, so encode it.
                 let bare = new.text.trim_end_matches(',');
                 let commas = "%2C".repeat(new.text.len() - bare.len());
@@ -205,14 +210,14 @@ impl<'r, 'f> Collector<'r, 'f> {
             element_name::EMBED => self.resource(attributes, "src"),
             element_name::OBJECT => self.object(attributes),
             element_name::FORM => {
-                self.rewrite_attribute(attributes, "action", ReferenceUse::Web);
+                self.rewrite_attribute(attributes, "action", RewriteDestination::Web);
             }
             element_name::BUTTON => {
-                self.rewrite_attribute(attributes, "formaction", ReferenceUse::Web);
+                self.rewrite_attribute(attributes, "formaction", RewriteDestination::Web);
             }
             element_name::INPUT => {
                 self.resource(attributes, "src");
-                self.rewrite_attribute(attributes, "formaction", ReferenceUse::Web);
+                self.rewrite_attribute(attributes, "formaction", RewriteDestination::Web);
             }
             _ => {}
         }
@@ -222,7 +227,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         let rel = attributes.get("rel").unwrap_or_default();
         let mut words = rel.split_ascii_whitespace();
         if words.any(|word| word.eq_ignore_ascii_case("canonical")) {
-            self.rewrite_attribute(attributes, "href", ReferenceUse::Web);
+            self.rewrite_attribute(attributes, "href", RewriteDestination::Web);
         } else {
             self.resource(attributes, "href");
         }
@@ -249,7 +254,10 @@ impl<'r, 'f> Collector<'r, 'f> {
         let Some(target) = refresh_target(content.value()) else {
             return;
         };
-        if let Some(new) = self.rewriter.of_attribute(target, ReferenceUse::Read) {
+        if let Some(new) = self
+            .rewriter
+            .of_attribute(target, RewriteDestination::FileIfAny)
+        {
             let edit = TextEdit {
                 range: range_in(content.value(), target),
                 // Encode `'`, because the URL may be in single quotation marks.
@@ -260,9 +268,9 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     fn frame(&mut self, attributes: TagAttributes<'_>) {
-        self.rewrite_attribute(attributes, "src", ReferenceUse::Read);
+        self.rewrite_attribute(attributes, "src", RewriteDestination::FileIfAny);
         if attributes.get("longdesc").is_some_and(looks_like_url) {
-            self.rewrite_attribute(attributes, "longdesc", ReferenceUse::Read);
+            self.rewrite_attribute(attributes, "longdesc", RewriteDestination::FileIfAny);
         }
         let srcdoc = attributes.first("srcdoc").filter(|_| !self.is_srcdoc);
         let Some(srcdoc) = srcdoc else { return };
@@ -281,7 +289,10 @@ impl<'r, 'f> Collector<'r, 'f> {
             return;
         };
         let href = below(codebase, trim(data.value()));
-        if let Some(new) = self.rewriter.of_attribute(&href, ReferenceUse::Read) {
+        if let Some(new) = self
+            .rewriter
+            .of_attribute(&href, RewriteDestination::FileIfAny)
+        {
             self.set(data, &new.text);
             self.remove(attributes, "codebase");
         }

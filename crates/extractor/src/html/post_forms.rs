@@ -254,7 +254,8 @@ impl FormReader {
         }
     }
 
-    /// Gives each control to its form, and returns the forms that are sent with POST.
+    /// Adds to each form the controls that a browser would send, and returns the forms that are
+    /// sent with POST.
     fn finish(mut self) -> Vec<PostForm> {
         self.close_control();
         let mut by_id = HashMap::new();

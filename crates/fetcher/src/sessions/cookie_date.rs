@@ -56,8 +56,8 @@ fn month_of(word: &[u8]) -> Option<Month> {
     Month::try_from(u8::try_from(place + 1).ok()?).ok()
 }
 
-/// Parses the digits at the start of a word, at least `min` and at most `max` of them. Also returns
-/// the rest of the word.
+/// Parses all digits at the start of a word. Returns the number and the rest of the word. `None` if
+/// there are fewer than `min` or more than `max` digits.
 fn number(word: &[u8], min: usize, max: usize) -> Option<(u16, &[u8])> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = word.split_at(digits);

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "logins")]
 mod cookie_date;
-#[cfg_attr(not(feature = "logins"), path = "cookie_jar_left_out.rs")]
+#[cfg_attr(not(feature = "logins"), path = "cookie_jar_disabled.rs")]
 mod cookie_jar;
 mod cookies_txt;
 mod stored_cookie;

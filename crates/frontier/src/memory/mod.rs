@@ -17,12 +17,12 @@ pub use self::workers::{MemoryCrawl, MemoryWorker};
 use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, meet};
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
+use crate::last_visit::{LastVisit, StoredVisit};
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_record::UrlRecord;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::url_to_admit::UrlToAdmit;
-use crate::visit::{LastVisit, StoredVisit};
 
 /// A [`Frontier`] that lives as long as the process.
 ///

@@ -9,11 +9,11 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use super::{MemoryFrontier, Shared, lock};
 use crate::admit_rule::{AdmitAction, CurrentState, PendingUrlFields, meet};
 use crate::error::FrontierError;
+use crate::last_visit::{LastVisit, StoredVisit};
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::{UrlRecord, UrlRecordState};
 use crate::url_to_admit::{AdmissionResult, UrlToAdmit};
-use crate::visit::{LastVisit, StoredVisit};
 
 /// A transaction, which collects changes until the commit.
 pub(super) struct MemoryTransaction<'f> {

@@ -1,5 +1,5 @@
-//! Reads and adds all contents of a store, part by part, to move a crawl to or from another
-//! frontier.
+//! Moves a crawl to or from another frontier, part by part: reads everything in a store except
+//! settled URLs, of which it has only fingerprints, and adds such parts to a store.
 
 use std::sync::PoisonError;
 
@@ -14,9 +14,9 @@ use super::url_changes::{FullUrlState, UrlStateChange};
 use crate::admit_rule::{DeferredUrl, PendingUrlFields, QueuedUrl, capped, capped_exclusion};
 use crate::crawl_transfer_item::CrawlTransferItem;
 use crate::error::FrontierError;
+use crate::last_visit::StoredVisit;
 use crate::transaction::Transaction as _;
 use crate::url_record::{UrlRecord, UrlRecordState};
-use crate::visit::StoredVisit;
 
 impl FjallFrontier {
     /// Passes to `show` everything that is stored, except settled URLs, because the store has only

@@ -25,13 +25,14 @@ use crate::error::DiskOpenError;
 use crate::exclusion::{NotFetchedReason, Reason};
 use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
+use crate::last_visit::StoredVisit;
 use crate::sieve::{SieveRecord, SystemDisk};
-use crate::visit::StoredVisit;
 
 /// The maximum number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
-/// Decides which URLs, hosts and values a copy of a store leaves out.
+/// Decides what a copy of a store leaves out: URLs, hosts, reasons that name these, and the caller's
+/// values or parts of them.
 pub trait RemovalFilter {
     /// Returns whether to leave a URL out of the copy. A URL that was pending or deferred becomes
     /// settled in the copy.

@@ -18,8 +18,8 @@ use super::record_codec::{
 };
 use super::record_primitives::{ByteReader, put_exclusion, put_number, put_text};
 use crate::admit_rule::{DeferredUrl, QueueRank};
+use crate::last_visit::StoredVisit;
 use crate::sieve::{RunManifest, STATE_BYTES};
-use crate::visit::StoredVisit;
 
 /// Decodes a record, and checks that it stays the same when it is encoded and decoded again. The
 /// first byte of `data` chooses the kind of record, and the other bytes are decoded. A record

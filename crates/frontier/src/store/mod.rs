@@ -38,13 +38,13 @@ use crate::error::{DiskOpenError, FrontierError};
 use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
+use crate::last_visit::{LastVisit, StoredVisit};
 use crate::lease::Lease;
 use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, RunDisk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::url_to_admit::{UrlToAdmit, depth_and_hops};
-use crate::visit::{LastVisit, StoredVisit};
 
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
 #[derive(Clone, Debug)]

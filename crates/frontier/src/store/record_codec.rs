@@ -365,9 +365,9 @@ mod tests {
     };
     use crate::admit_rule::{DeferredUrl, PendingUrlFields, QueueRank, QueuedUrl};
     use crate::exclusion::{NotFetchedReason, Reason};
+    use crate::last_visit::StoredVisit;
     use crate::sieve::{RunManifest, RunManifestEntry};
     use crate::url_to_admit::{UrlKind, UrlToAdmit};
-    use crate::visit::StoredVisit;
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     fn url() -> impl Strategy<Value = CanonicalUrl> {

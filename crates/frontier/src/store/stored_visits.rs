@@ -23,7 +23,7 @@ use super::transaction::FjallTransaction;
 use super::url_changes::{FullUrlState, UrlStateChange};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-use crate::visit::{LastVisit, StoredVisit};
+use crate::last_visit::{LastVisit, StoredVisit};
 
 /// The number of bytes reserved for the numbers and flags of an encoded visit. Few visits need
 /// more.
@@ -328,9 +328,9 @@ mod tests {
     use crate::admit_rule::PendingUrlFields;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
     use crate::crawl_transfer_item::CrawlTransferItem;
+    use crate::last_visit::LastVisit;
     use crate::url_record::UrlRecord;
     use crate::url_to_admit::UrlKind;
-    use crate::visit::LastVisit;
     use crate::{FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError};
 
     proptest! {

@@ -20,10 +20,10 @@ use crate::admit_rule::{
 };
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
+use crate::last_visit::{LastVisit, StoredVisit};
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_to_admit::{AdmissionResult, RequestedState, UrlToAdmit};
-use crate::visit::{LastVisit, StoredVisit};
 
 /// Maximum number of URLs for which a transaction reserves memory at its beginning.
 const MAX_EXPECTED: usize = 4096;

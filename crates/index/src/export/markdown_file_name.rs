@@ -1,6 +1,8 @@
 //! Chooses the names of the Markdown files of pages.
 
-use crawl_archive::safe_file_name;
+use std::borrow::Cow;
+
+use crawl_archive::{decoded_url_part, safe_file_name};
 
 use crawl_index_entry::IndexedPage;
 
@@ -14,12 +16,12 @@ pub(super) fn markdown_name(page: &IndexedPage) -> String {
         Some((path, query)) => (path, Some(query)),
         None => (page.path(), None),
     };
-    let mut parts: Vec<&str> = path.split('/').skip(1).collect();
+    let mut parts: Vec<Cow<'_, str>> = path.split('/').skip(1).map(decoded_url_part).collect();
     let last = parts.pop().unwrap_or_default();
     let last = [".html", ".htm", ".xhtml"]
         .iter()
         .find_map(|ending| last.strip_suffix(ending))
-        .unwrap_or(last);
+        .unwrap_or(&last);
     let last = if last.is_empty() { "index" } else { last };
     let mut name = safe_file_name(&page.host().replace(':', "_"));
     let folders = parts.len().min(MAX_FOLDERS);
@@ -41,7 +43,7 @@ pub(super) fn markdown_name(page: &IndexedPage) -> String {
     };
     if let Some(query) = query {
         file.push('_');
-        file.push_str(query);
+        file.push_str(&decoded_url_part(query));
     }
     name.push_str(&safe_file_name(&file));
     name.push_str(".md");
@@ -80,6 +82,8 @@ mod tests {
             "https://e.example:8080/a?b=c/d",
             "https://e.example/../.git/config",
             "https://e.example/%2e%2e%2fx",
+            "https://e.example/h%C3%A9llo/%D0%B4%D0%B0?%D1%8F",
+            "https://e.example/%FF",
         ];
         let expected = [
             "e.example/index.md",
@@ -89,7 +93,9 @@ mod tests {
             "e.example/docs/tea-2-2.md",
             "e.example_8080/a_b=c_d.md",
             "e.example/_.._/_.git/config.md",
-            "e.example/_2e_2e_2fx.md",
+            "e.example/_.._x.md",
+            "e.example/h\u{e9}llo/\u{434}\u{430}_\u{44f}.md",
+            "e.example/_FF.md",
         ];
         assert_eq!(names(&urls), expected);
     }

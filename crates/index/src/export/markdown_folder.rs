@@ -17,6 +17,10 @@ use super::{ExportError, is_shown};
 use crawl_archive::{AtomicFolder, UrlFilePathAssigner, relative_path};
 use crawl_index_entry::IndexedPage;
 
+/// Maximum redirects between a link in a Markdown export and its page.
+/// Beyond the limit: the link leads to its URL.
+const MAX_REDIRECTS: usize = 20;
+
 /// The body of a page as fetched, after decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedBody<'a> {
@@ -42,6 +46,8 @@ pub struct MarkdownExportReport {
     /// The number of pages that don't allow their text to be shown (`nosnippet`, `max-snippet`).
     /// Their files contain only title and URL.
     pub without_text: u64,
+    /// The number of pages left out because their site forbids copies.
+    pub withheld: u64,
     /// The number of pages whose body is not HTML, such as PDF. Their text is taken from the index,
     /// so it lacks links, lists and tables.
     pub documents: u64,
@@ -52,16 +58,17 @@ pub struct MarkdownExportReport {
 
 /// Writes a folder with a Markdown file for each page.
 ///
-/// First call [`MarkdownFolderWriter::name`] for all pages, so that links between pages can lead to
-/// files. Then call [`MarkdownFolderWriter::page`] for each page, and
+/// First call [`MarkdownFolderWriter::name`] for all pages and [`MarkdownFolderWriter::redirect`] for
+/// all redirects, so that links between pages can lead to files. Then call [`MarkdownFolderWriter::page`] for each page, and
 /// [`MarkdownFolderWriter::finish`] at the end.
 #[derive(Debug)]
 pub struct MarkdownFolderWriter {
     folder: AtomicFolder,
     now: i64,
     names: UrlFilePathAssigner,
-    /// Maps the URL of a page that is left out to the URL of the exported page that replaces it.
-    same_as: HashMap<Box<str>, Box<str>>,
+    /// Maps the URL of a duplicate page to the URL of the page that replaces it, and the URL of a
+    /// redirect to its target.
+    leads_to: HashMap<Box<str>, Box<str>>,
     done: MarkdownExportReport,
 }
 
@@ -75,20 +82,29 @@ impl MarkdownFolderWriter {
             folder: AtomicFolder::create(out, |_| false)?,
             now,
             names: UrlFilePathAssigner::default(),
-            same_as: HashMap::new(),
+            leads_to: HashMap::new(),
             done: MarkdownExportReport::default(),
         })
     }
 
-    /// Assigns a file name to a page. A page that has expired, or that another page replaces, gets
-    /// none, because it is left out.
-    pub fn name(&mut self, page: &IndexedPage) {
+    /// Assigns a file name to a page. A page that has expired, that another page replaces, or whose
+    /// site forbids copies (`is_withheld`) gets none, because it is left out.
+    pub fn name(&mut self, page: &IndexedPage, is_withheld: bool) {
         if is_shown(page, self.now) {
+            if is_withheld {
+                self.done.withheld += 1;
+                return;
+            }
             self.names.add(&page.url, markdown_name(page));
         } else if let Some(same) = &page.same_as {
             let url = page.url.as_str().into();
-            self.same_as.insert(url, same.as_str().into());
+            self.leads_to.insert(url, same.as_str().into());
         }
+    }
+
+    /// Adds a redirect, so that links to it can lead to the file of its target.
+    pub fn redirect(&mut self, url: &str, target: &str) {
+        self.leads_to.insert(url.into(), target.into());
     }
 
     /// Writes the file of a page. A page without a file name from [`MarkdownFolderWriter::name`] is
@@ -138,9 +154,19 @@ impl MarkdownFolderWriter {
 
     fn markdown(&self, page: &IndexedPage, name: &str, source: Option<FetchedBody<'_>>) -> String {
         page_markdown(page, source, &mut |target| {
-            let target = self.same_as.get(target).map_or(target, |same| same);
-            Some(relative_path(name, self.names.get(target)?))
+            Some(relative_path(name, self.file_of(target)?))
         })
+    }
+
+    /// Returns the path of the file that a link to `url` leads to.
+    fn file_of<'a>(&'a self, mut url: &'a str) -> Option<&'a str> {
+        for _ in 0..=MAX_REDIRECTS {
+            if let Some(file) = self.names.get(url) {
+                return Some(file);
+            }
+            url = self.leads_to.get(url)?;
+        }
+        None
     }
 }
 
@@ -293,8 +319,11 @@ mod tests {
         let out = dir.path().join("out");
         let mut folder = MarkdownFolderWriter::create(&out, 0).unwrap();
         for (page, _) in pages {
-            folder.name(page);
+            folder.name(page, page.url.ends_with("/uncopied"));
         }
+        folder.redirect("https://e.example/older", "https://e.example/old");
+        folder.redirect("https://e.example/old", "https://e.example/b");
+        folder.redirect("https://e.example/loop", "https://e.example/loop");
         for (page, body) in pages {
             let source = body.map(|body| FetchedBody {
                 content_type: match body.starts_with("%PDF") {
@@ -318,13 +347,15 @@ mod tests {
         };
         let body = "<base href=/x/><main><h1>Tea</h1><p>Most of what is known of tea stands on \
             <a href=../b#how>b</a>, its <a href='/b?copy'>copy</a>, <a href=/c/d.html>this one</a>, \
-            <a href='../a/#top'>here</a> and <a href=//f.example/>elsewhere</a>; ask \
+            <a href='../a/#top'>here</a>, <a href=/older#x>there</a>, <a href=/loop>nowhere</a>, \
+            <a href=/uncopied>lent</a> and <a href=//f.example/>elsewhere</a>; ask \
             <a href=mailto:t@e.example>us</a>.</main>";
         let pages = [
             (page("https://e.example/a/"), Some(body)),
             (page("https://e.example/b"), Some("%PDF-1.7")),
             (page("https://e.example/c/d.html"), None),
             (same, None),
+            (page("https://e.example/uncopied"), Some("<p>lent")),
         ];
         let report = check(
             &pages,
@@ -342,11 +373,11 @@ mod tests {
 
                 # Tea
 
-                Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](index.md#top) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
+                Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](index.md#top), [there](../b.md#x), [nowhere](https://e.example/loop), [lent](https://e.example/uncopied) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
             "#]],
         );
         let counts = (report.pages, report.documents, report.without_body);
-        assert_eq!(counts, (3, 1, 1));
+        assert_eq!((counts, report.withheld), ((3, 1, 1), 1));
     }
 
     #[test]

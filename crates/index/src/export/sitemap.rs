@@ -104,7 +104,7 @@ fn write_origin(
     urls: &BTreeMap<String, Option<String>>,
     folder: &Path,
 ) -> Result<u64, ExportError> {
-    let mut files = SitemapFilesOfOrigin::new(folder);
+    let mut files = SitemapWriterOfOrigin::new(folder);
     for (url, changed) in urls {
         let changed = changed.as_ref();
         let changed = changed.map(|time| format!("<lastmod>{time}</lastmod>"));
@@ -137,16 +137,16 @@ fn write_origin(
 }
 
 /// Writes the sitemap files of one origin, one after the other.
-struct SitemapFilesOfOrigin {
+struct SitemapWriterOfOrigin {
     folder: PathBuf,
     count: u64,
     urls: usize,
     text: Vec<u8>,
 }
 
-impl SitemapFilesOfOrigin {
-    fn new(folder: &Path) -> SitemapFilesOfOrigin {
-        SitemapFilesOfOrigin {
+impl SitemapWriterOfOrigin {
+    fn new(folder: &Path) -> SitemapWriterOfOrigin {
+        SitemapWriterOfOrigin {
             folder: folder.to_path_buf(),
             count: 0,
             urls: 0,

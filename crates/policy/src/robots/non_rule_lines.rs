@@ -33,7 +33,7 @@ pub struct RequestRate {
 }
 
 impl RequestRate {
-    /// Returns the gap between requests equivalent to the rate.
+    /// Returns the gap between requests that corresponds to the rate.
     #[must_use]
     pub fn gap(&self) -> Duration {
         self.per / self.requests.max(1)

@@ -116,7 +116,7 @@ impl ArchivedPageReader {
             Some(dom) => dom.into(),
             None => decoded_body(&http)?,
         };
-        let mut page = Page {
+        let mut page = PageLinkCollector {
             url,
             limits: &self.limits,
             take,
@@ -203,13 +203,13 @@ pub(crate) struct ArchivedHtml {
 }
 
 /// A page whose links are being collected.
-struct Page<'a> {
+struct PageLinkCollector<'a> {
     url: CanonicalUrl,
     limits: &'a ReadingLimits,
     take: &'a mut TakeLink<'a>,
 }
 
-impl Page<'_> {
+impl PageLinkCollector<'_> {
     fn of_body(&mut self, body: &[u8], content_type: Option<&str>) {
         match document_kind(content_type, body) {
             ContentKind::Html => {

@@ -22,7 +22,7 @@ const MAX_PAGES_LOOKED_AT: usize = 20;
 /// Beyond the limit: the rest is ignored.
 const MAX_PATH_CHARS: usize = 200;
 
-/// The first pages that each rule read, by the keys of their URLs.
+/// For the index of each rule: the hashes of the URLs of the first pages that it read.
 #[derive(Debug, Default)]
 pub(crate) struct PagesReadByRule(BTreeMap<usize, HashSet<u64>>);
 
@@ -214,7 +214,7 @@ impl Search {
     fn of(rule: usize, counts: &ExtractRuleCounts) -> Option<Search> {
         let never = (0..)
             .zip(&counts.fields)
-            .filter(|(_, field)| field.is_never_found());
+            .filter(|(_, field)| field.is_never_found() && field.type_failure().is_none());
         let fields: Vec<_> = never
             .map(|(at, field)| FieldSearch {
                 field: at,
@@ -247,11 +247,17 @@ impl Search {
         for field in &self.fields {
             let to = &mut counts.fields[field.field];
             to.nearest.clone_from(&field.nearest);
-            let most = field
-                .lacking
-                .iter()
-                .max_by_key(|((_, similar), pages)| (similar.is_some(), **pages));
-            to.lacking = most.map(|((name, similar), pages)| UnmatchedSelectorName {
+            // Pages may have different similar names. A name counts only if no page has it.
+            let pages_without = |name: &String| -> u64 {
+                let lacking = field.lacking.iter().filter(|((other, _), _)| other == name);
+                lacking.map(|(_, pages)| pages).sum()
+            };
+            let absent_names = field.lacking.iter();
+            let absent_names =
+                absent_names.filter(|((name, _), _)| pages_without(name) == self.pages);
+            let nearest_name =
+                absent_names.max_by_key(|((_, similar), pages)| (similar.is_some(), **pages));
+            to.lacking = nearest_name.map(|((name, similar), pages)| UnmatchedSelectorName {
                 name: name.clone(),
                 similar: similar.clone(),
                 pages: *pages,

@@ -11,13 +11,13 @@ use super::page_statistics::{bin, count_from, extremes};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PageResourceStatistics {
-    /// Number of files.
+    /// Number of files whose size is known.
     pub files: u64,
     /// Number of files whose bodies were fetched, so that their times are known.
     pub timed: u64,
     /// The slowest files, in milliseconds from request to end of response.
     pub slow: Vec<PageWithMeasurement>,
-    /// The median of the files' times, in milliseconds. `None` without files.
+    /// The median of the files' times, in milliseconds. `None` if no time is known.
     pub median_ms: Option<u64>,
     /// The largest files, in bytes as received, or as declared if the body was not fetched.
     pub large: Vec<PageWithMeasurement>,

@@ -10,9 +10,9 @@ use super::{SharedText, SiteReport};
 /// Collects the titles, descriptions and headings of pages, to find those that several pages share.
 #[derive(Default)]
 pub(super) struct TitleAndHeadingCollector {
-    titles: SharedTexts,
-    descriptions: SharedTexts,
-    headings: SharedTexts,
+    titles: PagesByText,
+    descriptions: PagesByText,
+    headings: PagesByText,
 }
 
 impl TitleAndHeadingCollector {
@@ -70,9 +70,9 @@ impl TitleAndHeadingCollector {
 
 /// Collects the pages by text.
 #[derive(Default)]
-struct SharedTexts(BTreeMap<String, Vec<String>>);
+struct PagesByText(BTreeMap<String, Vec<String>>);
 
-impl SharedTexts {
+impl PagesByText {
     fn add(&mut self, text: &str, url: &str) {
         self.0
             .entry(text.to_owned())

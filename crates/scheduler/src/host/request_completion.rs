@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::ScheduledHost;
 use crate::backoff::{Backoff, HostRateLimit, MAX_PAUSE};
 use crate::permit::GapReason;
-use crate::politeness::Politeness;
+use crate::politeness_settings::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 

@@ -75,7 +75,7 @@ impl Guarded {
         guarded
     }
 
-    /// Returns an unencrypted connection string of the superuser.
+    /// Returns the superuser's connection string, for an unencrypted connection.
     fn administrators(&self, database: &str) -> String {
         format!("postgres://crawl@127.0.0.1:{}/{database}", self.server.port)
     }

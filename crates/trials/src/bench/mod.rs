@@ -7,7 +7,7 @@ mod frontier;
 mod hostile_servers;
 mod index_long_pages;
 mod measured_program;
-mod read_records;
+mod record_reading_cost;
 mod render;
 mod search;
 mod slow_name_server;
@@ -49,7 +49,7 @@ pub(crate) enum BenchmarkCommand {
     /// Crawl many hosts politely, for a bounded time, with this program and wget2; prints a table
     Polite(crawl::PoliteCrawlArgs),
     /// Generate the records of a large crawl; prints the cost of its report and tables
-    Records(read_records::ReadRecordsArgs),
+    Records(record_reading_cost::RecordReadingCostArgs),
     /// Crawl pages that scripts build, and render them with Playwright; prints a table
     Render(render::RenderArgs),
     /// Search documentation with judged queries; prints quality and speed of the results
@@ -78,7 +78,7 @@ pub(crate) fn bench(bench: &BenchmarkCommand) -> Result<()> {
         BenchmarkCommand::Names(args) => slow_name_server::measure(&workspace()?, args),
         BenchmarkCommand::Parts(args) => cost_breakdown::parts(&workspace()?, args),
         BenchmarkCommand::Polite(args) => crawl::polite(&workspace()?, args),
-        BenchmarkCommand::Records(args) => read_records::measure(&workspace()?, args),
+        BenchmarkCommand::Records(args) => record_reading_cost::measure(&workspace()?, args),
         BenchmarkCommand::Render(args) => render::measure(&workspace()?, args),
         BenchmarkCommand::Search(args) => search::measure(&workspace()?, args),
         BenchmarkCommand::Tls(args) => crawl::tls(&workspace()?, args),

@@ -25,7 +25,7 @@ pub(super) const RESOURCES_OF_PAGE: u32 = 4;
 /// The script that builds the pages of a host.
 const APP: &str = "/app.js";
 
-/// A script that pages of another host use.
+/// A script on each host, which pages of another host use.
 const LIBRARY: &str = "/library.js";
 
 /// The folder with the content of pages that scripts build.

@@ -16,8 +16,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct ComposeFileContext<'a> {
     /// Variables that the compose file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
-    /// The folder that contains the volumes and mounted files, under their names in the compose
-    /// file.
+    /// The folder that contains the volumes and mounted files. Each has the file name of its source
+    /// in the compose file.
     pub(super) folder: &'a Path,
     /// The image's entry point: a program and its first arguments.
     pub(super) entry_point: &'a [String],

@@ -84,7 +84,7 @@ pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandErro
 
 /// The result of verifying the signature of an HTML page: whether it holds, and a description for
 /// the user.
-struct Document {
+struct PageSignatureResult {
     holds: bool,
     words: String,
 }
@@ -92,7 +92,11 @@ struct Document {
 impl Verifier {
     /// Judges the requests in a log or a WARC file, and returns `None`. If the file is an HTML
     /// page, verifies its signature instead, and returns the result.
-    fn read(&mut self, path: &Path, keys: &[PublicKey]) -> Result<Option<Document>, CommandError> {
+    fn read(
+        &mut self,
+        path: &Path,
+        keys: &[PublicKey],
+    ) -> Result<Option<PageSignatureResult>, CommandError> {
         let failed = |why: std::io::Error| unreadable(path, &why);
         let input: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(std::io::stdin()),
@@ -220,7 +224,7 @@ impl Verifier {
     }
 }
 
-fn document(path: &Path, text: &str, keys: &[PublicKey]) -> Document {
+fn document(path: &Path, text: &str, keys: &[PublicKey]) -> PageSignatureResult {
     let verdict = verify_document(text, keys);
     let words = match &verdict {
         Ok((keyid, created)) => {
@@ -231,7 +235,7 @@ fn document(path: &Path, text: &str, keys: &[PublicKey]) -> Document {
         }
         Err(fault) => fault.to_string(),
     };
-    Document {
+    PageSignatureResult {
         holds: verdict.is_ok(),
         words: format!("{}: {words}\n", path.display()),
     }

@@ -20,7 +20,7 @@ impl<'a> PageLayout<'a> {
         }
     }
 
-    /// Adds a script, which is one of the assets.
+    /// Sets the script of the page: the name of an asset.
     pub(super) fn script(self, name: &'static str) -> PageLayout<'a> {
         PageLayout {
             script: Some(name),

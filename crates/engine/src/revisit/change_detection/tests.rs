@@ -130,6 +130,23 @@ fn an_answer_is_compared_with_the_page_of_the_last_visit() {
 }
 
 #[test]
+fn a_client_error_makes_the_next_request_unconditional() {
+    let (row, past) = (row(), past("one"));
+    for (status, has_past, expected) in [
+        (412, true, true),
+        (400, true, true),
+        (412, false, false),
+        (304, true, false),
+        (503, true, false),
+    ] {
+        let exchange = exchange(status, "");
+        let answer = visit_answer(&exchange, &row, has_past.then_some(&past));
+        let detected = ChangeDetector::new(answer).finish(None);
+        assert_eq!(detected.needs_full_fetch, expected, "{status} {has_past}");
+    }
+}
+
+#[test]
 fn a_faulty_answer_is_inconclusive() {
     let (row, past, exchange) = (row(), past("one"), exchange(200, "two"));
     for (fault, has_past, change) in [
@@ -148,7 +165,7 @@ fn a_faulty_answer_is_inconclusive() {
         let detected = ChangeDetector::new(answer).finish(None);
         let is_unreadable = fault == IncomparableAnswer::Undecoded && has_past;
         assert_eq!(
-            detected.is_unreadable, is_unreadable,
+            detected.needs_full_fetch, is_unreadable,
             "{fault:?} {has_past}"
         );
         assert_eq!(

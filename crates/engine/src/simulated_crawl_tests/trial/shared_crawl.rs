@@ -36,10 +36,10 @@ struct Member {
     name: String,
     dir: PathBuf,
     disk: Arc<SimulatedDisk>,
-    state: State,
+    state: MemberState,
 }
 
-enum State {
+enum MemberState {
     /// The worker starts at this time.
     Down(Tick),
     Running(Box<Running>),
@@ -97,7 +97,7 @@ pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
             dir: dir.path().join(&name),
             name,
             disk: Arc::new(SimulatedDisk::new(RandomNumberGenerator::new(dice.next()))),
-            state: State::Down(START + Duration::from_millis(dice.below(latest))),
+            state: MemberState::Down(START + Duration::from_millis(dice.below(latest))),
         }
     });
     let members: Vec<Member> = members.collect();
@@ -136,9 +136,9 @@ impl Crew<'_> {
             }
             self.clock.set(at);
             match self.members[number].state {
-                State::Down(_) => self.start(number, at)?,
-                State::Running(_) => self.step(number, at)?,
-                State::Done => {}
+                MemberState::Down(_) => self.start(number, at)?,
+                MemberState::Running(_) => self.step(number, at)?,
+                MemberState::Done => {}
             }
             if let Some(breach) = self.checker.breach.take() {
                 return Err(breach);
@@ -155,9 +155,9 @@ impl Crew<'_> {
     fn next(&self) -> Option<(usize, Tick)> {
         let times = self.members.iter().enumerate();
         let times = times.filter_map(|(number, member)| match &member.state {
-            State::Down(at) => Some((number, *at)),
-            State::Running(running) => Some((number, running.next)),
-            State::Done => None,
+            MemberState::Down(at) => Some((number, *at)),
+            MemberState::Running(running) => Some((number, running.next)),
+            MemberState::Done => None,
         });
         times.min_by_key(|(_, at)| *at)
     }
@@ -209,7 +209,7 @@ impl Crew<'_> {
         let begun = self.begin(number, &config, &opened, (fate, now));
         match begun {
             Ok(life) => {
-                self.members[number].state = State::Running(Box::new(Running {
+                self.members[number].state = MemberState::Running(Box::new(Running {
                     life,
                     config,
                     next: now,
@@ -270,8 +270,8 @@ impl Crew<'_> {
     }
 
     fn step(&mut self, number: usize, now: Tick) -> Result<(), String> {
-        let state = std::mem::replace(&mut self.members[number].state, State::Down(now));
-        let State::Running(mut running) = state else {
+        let state = std::mem::replace(&mut self.members[number].state, MemberState::Down(now));
+        let MemberState::Running(mut running) = state else {
             return Ok(());
         };
         let mut world = self.world(number);
@@ -283,7 +283,7 @@ impl Crew<'_> {
         match advanced {
             Ok(next) => {
                 running.next = next;
-                self.members[number].state = State::Running(running);
+                self.members[number].state = MemberState::Running(running);
                 Ok(())
             }
             Err(end) => {
@@ -341,8 +341,8 @@ impl Crew<'_> {
         let waits = [0, 1_000, 30_000, 300_000][self.dice.below(4) as usize];
         let wait = Duration::from_millis(self.dice.below(waits));
         self.members[number].state = match is_last && is_finished {
-            true => State::Done,
-            false => State::Down(now + wait),
+            true => MemberState::Done,
+            false => MemberState::Down(now + wait),
         };
         Ok(())
     }
@@ -350,8 +350,8 @@ impl Crew<'_> {
     /// Checks that no worker has anything left to do when one notices that the crawl is over.
     fn nobody_works(&mut self, number: usize) {
         let busy = self.members.iter().filter(|member| match &member.state {
-            State::Running(running) => running.life.has_work(),
-            State::Down(_) | State::Done => false,
+            MemberState::Running(running) => running.life.has_work(),
+            MemberState::Down(_) | MemberState::Done => false,
         });
         let busy: Vec<&str> = busy.map(|member| member.name.as_str()).collect();
         self.checker.require(busy.is_empty(), || {

@@ -17,11 +17,11 @@ use super::{MemoryFrontier, lock};
 use crate::admit_rule::CurrentState;
 use crate::error::{BoxError, FrontierError, SharedFrontierError};
 use crate::frontier::Frontier;
+use crate::last_visit::LastVisit;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::url_to_admit::UrlToAdmit;
-use crate::visit::LastVisit;
 use crate::worker_frontier::{SendDeadline, SharedCrawlStatus, WorkerFrontier, WorkerTransaction};
 
 /// Requests must end a margin before the worker's leases do. The margin is the duration of a lease

@@ -9,12 +9,12 @@ use super::super::transaction::MemoryTransaction;
 use super::{MemoryWorker, meta_owner, own};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::FrontierError;
+use crate::last_visit::LastVisit;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::memory::lock;
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::UrlRecord;
 use crate::url_to_admit::{AdmissionResult, RequestedState, UrlToAdmit};
-use crate::visit::LastVisit;
 use crate::worker_frontier::{ReopenLostResult, WorkerFrontier as _, WorkerTransaction};
 
 /// A worker's transaction. No bucket changes owners while the transaction is open.

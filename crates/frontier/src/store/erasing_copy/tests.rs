@@ -13,9 +13,9 @@ use crate::{
 const HOST: &str = "gone.example";
 
 /// Leaves out one host with all its URLs, and one page of another host.
-struct Gone;
+struct GoneHostFilter;
 
-impl RemovalFilter for Gone {
+impl RemovalFilter for GoneHostFilter {
     fn holds(&self, url: &CanonicalUrl) -> bool {
         url.host() == HOST || url.as_str() == "http://a.example/gone.example.html"
     }
@@ -120,7 +120,9 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
     let to = to.path().join("store");
     let marks = BTreeMap::from([("pages.jsonl".to_owned(), 5)]);
     let more = BTreeMap::from([("more".to_owned(), b"more".to_vec())]);
-    let left_out = resting.copy_without(&to, &Gone, &marks, &more).unwrap();
+    let left_out = resting
+        .copy_without(&to, &GoneHostFilter, &marks, &more)
+        .unwrap();
     let origins = ["http://a.example", "http://gone.example"];
     let pending = BTreeMap::from(origins.map(|origin| (origin.to_owned(), 1)));
     assert_eq!((left_out.pending, left_out.deferred), (pending, 1));

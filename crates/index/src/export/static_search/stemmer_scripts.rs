@@ -49,7 +49,8 @@ impl StemmerCounts {
         }
     }
 
-    /// Returns a script that defines `STEMMERS`, an array of stemmers.
+    /// Returns a script that defines `STEMMERS`: an array of the stemmers of the most common
+    /// languages, most common first.
     pub(super) fn script(&self) -> String {
         let total: u64 = self.pages.values().sum();
         let mut named: Vec<(u64, &str, &str)> = SCRIPTS

@@ -31,7 +31,7 @@ const RECORD_BYTES: u64 = 9_000;
 const MAX_TIME: Duration = Duration::from_hours(2);
 
 #[derive(Args)]
-pub(crate) struct ReadRecordsArgs {
+pub(crate) struct RecordReadingCostArgs {
     /// Number of pages per crawl
     #[arg(
         long,
@@ -58,7 +58,7 @@ pub(crate) struct ReadRecordsArgs {
     dev: bool,
 }
 
-pub(super) fn measure(workspace: &Workspace, args: &ReadRecordsArgs) -> Result<()> {
+pub(super) fn measure(workspace: &Workspace, args: &RecordReadingCostArgs) -> Result<()> {
     let profile = BuildProfile::of(args.dev);
     let program = build(workspace, profile, MeasuredProgram::Crawl)?;
     let folder = workspace.target.join("bench-records");
