@@ -408,7 +408,7 @@ mod tests {
     fn a_host_with_all_responses_is_whole() {
         check(0, |_| {}, expect!["none"]);
         check(0, |it| it.is_asked = true, expect!["whole"]);
-        let rows = [(Some(404), None), (Some(410), None), (Some(301), None)];
+        let rows = [(Some(404), None), (Some(410), None), (Some(200), None)];
         check(1, pages(&rows), expect!["whole"]);
     }
 
