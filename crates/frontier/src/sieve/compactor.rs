@@ -21,7 +21,7 @@ use super::sorted_run_writer::SortedRunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// Maximum tables of new records in memory while an earlier table is being written.
+/// Maximum tables of new records in memory while one is being written.
 /// Beyond the limit: the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between two checks for a stop.
