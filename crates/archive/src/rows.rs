@@ -204,6 +204,25 @@ const NOT_FAILURES: [&str; 6] = [
     NO_SITEMAP,
 ];
 
+/// Errors of bodies that the server did not finish, or sent in a form that can't be decoded.
+const BROKEN_BODIES: [&str; 7] = [
+    "short_body",
+    "bad_body",
+    "reset",
+    "idle_timeout",
+    "encoding_cut_short",
+    "encoding_broken",
+    "encoding_unknown",
+];
+
+/// Errors of bodies that the crawler cut at one of its limits.
+const CUT_BODIES: [&str; 4] = [
+    "body_truncated",
+    "decoded_too_large",
+    "decompression_bomb",
+    "timeout",
+];
+
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
 /// link to the URL isn't broken.
 pub const READER_KILLED: &str = "reader_killed";
@@ -213,6 +232,8 @@ pub const READER_KILLED: &str = "reader_killed";
 pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a 304 to a request without a condition: no stored page that it could confirm.
 pub const UNEXPECTED_304: &str = "unexpected_304";
+/// The error of a response to a sitemap that the site named, if it is no sitemap.
+pub const NOT_A_SITEMAP: &str = "not_a_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
 /// The error of a redirect whose chain returns to a URL that it already visited.
@@ -281,15 +302,29 @@ impl PageRow {
     }
 
     /// Returns whether a link to the page is broken: there was no response, a status of 400 or
-    /// above, an unexpected 304, or a redirect that leads nowhere. A page that crashed the crawler
-    /// doesn't count, nor does a guessed sitemap that doesn't exist.
+    /// above, an unexpected 304, a redirect that leads nowhere, or a body that the server did not
+    /// finish or that can't be decoded. A page that crashed the crawler doesn't count, nor does a
+    /// guessed sitemap that doesn't exist.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         match (self.error.as_deref(), self.status) {
             (Some(READER_KILLED | NO_SITEMAP), _) => false,
-            (Some(UNEXPECTED_304), _) | (_, None | Some(400..)) => true,
-            _ => self.broken_redirect().is_some(),
+            (Some(UNEXPECTED_304 | NOT_A_SITEMAP), _) | (_, None | Some(400..)) => true,
+            _ => self.broken_redirect().is_some() || self.has_body_error(&BROKEN_BODIES),
         }
+    }
+
+    /// Returns whether the end of the body was not read, because the server did not finish it, it
+    /// can't be decoded, or the crawler cut it at a limit.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.has_body_error(&BROKEN_BODIES) || self.has_body_error(&CUT_BODIES)
+    }
+
+    fn has_body_error(&self, names: &[&str]) -> bool {
+        let error = self.error.as_deref().unwrap_or_default();
+        let name = error.split(':').next().unwrap_or(error);
+        matches!(self.status, Some(200..=299)) && names.contains(&name)
     }
 
     /// Returns the error of a redirect that leads nowhere. `None` for any other page.

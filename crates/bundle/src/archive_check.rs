@@ -9,7 +9,7 @@ use crawl_archive::{
     MAX_LINE_BYTES, ReadError, Timestamp, WarcReader, WarcRecord, ZSTD_MAGIC, index_line,
     is_of_archive, open_regular, strip_warc_suffix,
 };
-use crawl_weburl::{canonicalize, reference_from_bytes};
+use crawl_weburl::{canonicalize, location_target};
 
 use crate::cross_check::{CaptureRecordFields, CrossCheck, MetadataRecordFields, no_file};
 use crate::error::{VerifyError, is_damage};
@@ -198,7 +198,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     let mut fields = http.fields.iter();
     let (_, target) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"location"))?;
     let base = canonicalize(None, record.url()?).ok()?;
-    let target = canonicalize(Some(&base), &reference_from_bytes(target));
+    let target = location_target(&base, target)?;
     target.ok().map(|url| url.to_string())
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
-use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, reference_from_bytes};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, location_target};
 use http::Version;
 use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION};
 use serde::{Deserialize, Serialize};
@@ -300,13 +300,7 @@ impl Exchange {
         if !matches!(self.status, 300..=303 | 307 | 308) {
             return None;
         }
-        // Browsers treat an empty `Location` like a missing one.
-        let location = self.headers.get(LOCATION)?.as_bytes().trim_ascii();
-        if location.is_empty() {
-            return None;
-        }
-        let location = reference_from_bytes(location);
-        Some(canonicalize(Some(&self.url), &location))
+        location_target(&self.url, self.headers.get(LOCATION)?.as_bytes())
     }
 
     /// Returns the time from start to end.

@@ -34,6 +34,7 @@ use crate::error::RecordsError;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{RowFileReader, excluded, pages, requests};
 use audit_findings::{AuditFindings, CitedRowFile};
+pub use audited_settings::RequestsInFlightLimits;
 pub(crate) use audited_settings::RobotsInterpretation;
 use clock_periods::ClockPeriods;
 use host_pace::HostRequestTrackers;

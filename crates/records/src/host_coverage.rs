@@ -477,7 +477,11 @@ mod tests {
             |it| it.waiting(&interrupted),
             expect![[r#"partial; waiting 2 {"interrupted": 2}"#]],
         );
-        check(0, pages(&[(Some(301), None)]), expect!["whole"]);
+        check(
+            0,
+            pages(&[(Some(301), None)]),
+            expect![[r#"empty; errors 1 {"redirect_without_target": 1}"#]],
+        );
         check(
             0,
             pages(&[(Some(200), Some("short_body"))]),

@@ -10,7 +10,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
-use crate::audit::CLOCKS_APART_MS;
+use crate::audit::{CLOCKS_APART_MS, RequestsInFlightLimits};
 use crate::histograms::GapHistograms;
 use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
 
@@ -153,7 +153,7 @@ pub struct LastRobotsResponse {
 /// of the other files. Takes about 600 bytes per host, and memory for the host key of each origin.
 #[derive(Debug)]
 pub struct HostReportCollector {
-    per_host: usize,
+    in_flight: RequestsInFlightLimits,
     hosts: BTreeMap<String, Host>,
     /// The host key of each origin (the part of a URL before its path), so that each origin is
     /// parsed once.
@@ -207,11 +207,11 @@ impl SentRequest {
 }
 
 impl HostReportCollector {
-    /// Creates empty sums. `per_host` is the maximum number of requests in flight per host.
+    /// Creates empty sums.
     #[must_use]
-    pub fn new(per_host: u32) -> HostReportCollector {
+    pub fn new(in_flight: RequestsInFlightLimits) -> HostReportCollector {
         HostReportCollector {
-            per_host: usize::try_from(per_host).unwrap_or(usize::MAX).max(1),
+            in_flight,
             hosts: BTreeMap::new(),
             keys: HashMap::new(),
             sitemaps: HashSet::new(),
@@ -279,7 +279,7 @@ impl HostReportCollector {
         if !row.is_sent() {
             return;
         }
-        let per_host = self.per_host;
+        let per_host = self.in_flight.of_host(&row.host);
         let host = host_of_key(&mut self.hosts, row.host.clone());
         host.outcomes.is_asked |= row.status.is_some();
         let report = &mut host.report;
@@ -325,9 +325,10 @@ impl HostReportCollector {
     }
 
     fn judge_all(&mut self) {
-        for host in self.hosts.values_mut() {
+        for (key, host) in &mut self.hosts {
+            let per_host = self.in_flight.of_host(key);
             while !host.ahead.is_empty() {
-                host.judge_next(self.per_host, &mut self.gaps);
+                host.judge_next(per_host, &mut self.gaps);
             }
         }
     }

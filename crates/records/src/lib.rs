@@ -66,7 +66,9 @@ mod test_crawl_builder;
 pub use archived_pages::{
     ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived, read_as_sent,
 };
-pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_message};
+pub use audit::{
+    AuditReport, Breach, CitedRow, RequestsInFlightLimits, audit, conduct_page, signed_message,
+};
 pub use bot_page::CrawlerDescription;
 pub use broken_links::{
     BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken_links, location_fragment,

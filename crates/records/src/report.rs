@@ -8,6 +8,7 @@ use std::path::Path;
 use crawl_archive::rows::{PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::RequestsInFlightLimits;
 use crate::error::RecordsError;
 use crate::extraction_report::{ExtractionReport, extraction};
 use crate::histograms::GapHistograms;
@@ -86,6 +87,9 @@ pub struct CrawlSettings {
     pub replay_of: Option<String>,
     /// Maximum requests in flight per host.
     pub per_host: u32,
+    /// The same, with the limits of single hosts.
+    #[serde(skip)]
+    pub in_flight: RequestsInFlightLimits,
     /// The operator and purpose of the crawl.
     #[serde(default)]
     pub operator: OperatorDescription,
@@ -296,7 +300,7 @@ pub fn report(dir: &Path) -> Result<CrawlReport, RecordsError> {
 /// page.
 pub(crate) fn report_with_gaps(dir: &Path) -> Result<(CrawlReport, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
-    let mut hosts = HostReportCollector::new(crawl.per_host);
+    let mut hosts = HostReportCollector::new(crawl.in_flight.clone());
     let mut report = CrawlReport {
         format: 1,
         crawl,
@@ -404,9 +408,10 @@ impl CrawlReport {
                 hosts.waiting(&row);
             }
         }
-        // Some drawn URLs without a row may still be waiting, so don't give estimates yet.
+        // Some drawn URLs without a row, or targets of their redirects, may still be waiting, so
+        // don't give estimates yet.
         if let Some(sample) = &mut self.sample
-            && sample.without_row > 0
+            && sample.without_row + sample.without_target > 0
             && !is_finished
         {
             sample.estimates = None;
@@ -491,6 +496,7 @@ impl CrawlSettings {
             started: note("started"),
             replay_of: note("replay-of"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+            in_flight: RequestsInFlightLimits::read(&table),
             operator: OperatorDescription {
                 contact: operator_text("contact"),
                 name: operator_text("operator-name"),

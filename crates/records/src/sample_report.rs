@@ -34,6 +34,9 @@ pub struct SampleReport {
     pub strata: u64,
     /// Number of drawn URLs without a row, because they were excluded later or are not fetched yet.
     pub without_row: u64,
+    /// Number of drawn URLs that redirect to a URL without a row.
+    #[serde(skip)]
+    pub(crate) without_target: u64,
     /// Number of pages read to build the frame. Each such page represents only itself, because it
     /// was not drawn.
     pub certain: u64,
@@ -206,6 +209,12 @@ impl LastSampledRows {
             drawn,
             strata: self.strata.len() as u64,
             without_row: drawn.saturating_sub(rows),
+            without_target: self
+                .by_url
+                .values()
+                .filter(is_drawn)
+                .filter(|page| self.end_of(page).is_none())
+                .count() as u64,
             certain,
             estimates: (drawn > 0).then(|| self.estimates()),
         })
@@ -284,9 +293,8 @@ impl LastSampledRows {
         (page.last.status_name(), kind)
     }
 
-    /// Follows redirects from a URL to a page. Returns `None` if they don't lead to a readable page
-    /// with a status from 200 to 299.
-    fn come_to<'a>(&'a self, page: &'a SampledPage) -> Option<&'a SampledResponse> {
+    /// Follows redirects from a URL. Returns the last response. `None` if a target has no row.
+    fn end_of<'a>(&'a self, page: &'a SampledPage) -> Option<&'a SampledResponse> {
         let mut response = &page.last;
         for _ in 0..=MAX_REDIRECTS {
             match response.redirect {
@@ -294,6 +302,13 @@ impl LastSampledRows {
                 None => break,
             }
         }
+        Some(response)
+    }
+
+    /// Follows redirects from a URL to a page. Returns `None` if they don't lead to a readable page
+    /// with a status from 200 to 299.
+    fn come_to<'a>(&'a self, page: &'a SampledPage) -> Option<&'a SampledResponse> {
+        let response = self.end_of(page)?;
         let is_page = !response.is_failed && matches!(response.status, Some(200..=299));
         is_page.then_some(response)
     }

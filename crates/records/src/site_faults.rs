@@ -68,6 +68,10 @@ pub struct SiteFaultReport {
     pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
+    /// Number of pages whose end was not read ([`PageRow::is_incomplete`]), so that only a part of
+    /// their links was checked.
+    #[serde(default)]
+    pub incomplete: u64,
     /// The crawl in which the faults were found.
     #[serde(default)]
     pub crawl: ReportedCrawlSummary,
@@ -173,12 +177,12 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
                 faults: Vec::new(),
                 unchecked: Vec::new(),
             };
-            (result.graded, result.unread) = search.read_pages(dir, &archived)?;
+            search.read_pages(dir, &archived, &mut result)?;
             let fragments = std::mem::take(&mut search.fragments);
             search.unnamed.write_to(&mut faults);
             faults.append(&mut search.faults);
             unchecked.append(&mut search.unchecked);
-            fragments.check(dir, &latest, &archived, &mut faults)?;
+            fragments.check(dir, &latest, &archived, (&mut faults, &mut unchecked))?;
             "archive".to_owned()
         }
         None => broken.source,
@@ -277,14 +281,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches all current pages in scope. Returns the HTML pages that could be read, and the
-    /// number of pages that could not.
+    /// Searches all current pages in scope. Adds to `result` which HTML pages were read, and how
+    /// many pages were not read or not completely.
     fn read_pages(
         &mut self,
         dir: &Path,
         archived: &ArchivedPageReader,
-    ) -> Result<(HashSet<u64>, u64), RecordsError> {
-        let (mut graded, mut unread) = (HashSet::new(), 0);
+        result: &mut SiteFaultReport,
+    ) -> Result<(), RecordsError> {
+        result.unread = 0;
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -299,13 +304,14 @@ impl Search<'_> {
             });
             match links {
                 Some(()) if row.charset.is_some() => {
-                    graded.insert(key(&row.url));
+                    result.graded.insert(key(&row.url));
+                    result.incomplete += u64::from(row.is_incomplete());
                 }
                 Some(()) => {}
-                None => unread += 1,
+                None => result.unread += 1,
             }
         }
-        Ok((graded, unread))
+        Ok(())
     }
 
     /// Adds a link whose address can't be fetched, if the address is probably a mistake.
@@ -314,6 +320,9 @@ impl Search<'_> {
             UnusableUrlError::Malformed(why) => format!("not a URL: {why}"),
             UnusableUrlError::Scheme(scheme) if is_misspelt(scheme) => {
                 format!("misspelt scheme `{scheme}`")
+            }
+            UnusableUrlError::Scheme(scheme) if scheme == "file" => {
+                "a file on the visitor's own computer".to_owned()
             }
             _ => return,
         };
@@ -474,10 +483,10 @@ fn last_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) -> &'s st
     chain.last().unwrap_or(url)
 }
 
-/// Returns whether a scheme is a misspelling of `http` or `https`: one letter is wrong, missing or
-/// added, or two letters are swapped.
+/// Returns whether a scheme is a misspelling of a common one: one letter is wrong, missing or added,
+/// or two letters are swapped.
 fn is_misspelt(scheme: &str) -> bool {
-    ["http", "https"]
+    ["http", "https", "mailto", "javascript"]
         .iter()
         .any(|right| strsim::damerau_levenshtein(scheme, right) == 1)
 }

@@ -123,7 +123,7 @@ fn export_to(
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let settings = CrawlSettings::read(dir)?;
     let view = RoundRowFilter::read(dir, rounds)?;
-    let mut hosts = HostReportCollector::new(settings.per_host);
+    let mut hosts = HostReportCollector::new(settings.in_flight.clone());
     // Read requests before pages. The requests show which pages are sitemaps.
     let requests = destination.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);

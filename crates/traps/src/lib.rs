@@ -64,6 +64,9 @@ const PROBE_FACTOR: u64 = 4;
 /// trap signs, level 1 is enough.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
+/// From this number on, pages with the same text are a trap even if each leads to only one further
+/// URL. A few such pages may be a gallery without captions.
+const TEXT_CHAIN: u32 = 32;
 
 /// A fetched page, as evidence of traps.
 #[derive(Clone, Copy, Debug)]
@@ -473,7 +476,11 @@ impl TrapDetector {
         let followed = text.followed.get_or_insert_default();
         followed.level = followed.level.max(visit.level);
         followed.children = followed.children.saturating_add(new);
-        if new > 0 && followed.members.len() < MAX_MEMBERS {
+        if new > 0 {
+            // The latest pages matter most, because their URLs are still pending.
+            if followed.members.len() == MAX_MEMBERS {
+                followed.members.remove(0);
+            }
             followed.members.push(via_key(visit.url));
         }
         let UrlsFromBarrenPages {
@@ -483,7 +490,10 @@ impl TrapDetector {
         } = &**followed;
         let has_signs = shape.signs.any() || shape.has_repeats();
         let min_level = if has_signs { 1 } else { TEXT_LEVEL };
-        if pages < TEXT_ROW || *level < min_level || *children < pages {
+        // The links of the first page with this text are not counted, because it is no duplicate. So
+        // a chain of pages has one child less than pages.
+        let has_children = *children >= pages || pages >= TEXT_CHAIN && *children + 1 >= pages;
+        if pages < TEXT_ROW || *level < min_level || !has_children {
             return false;
         }
         let trap = match () {

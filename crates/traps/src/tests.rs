@@ -553,6 +553,21 @@ fn a_dictionary_of_short_entries_is_read_to_the_end() {
 }
 
 #[test]
+fn an_endless_chain_of_equal_pages_in_fresh_folders_ends() {
+    let over = crawl(300, &|path| {
+        let next = super::stable_hash::of(path.as_bytes()) as u32;
+        Some(format!(
+            "{} {}",
+            prose("same", 60),
+            link(&format!("/{next:08x}/a"))
+        ))
+    });
+    assert!(over.fetched_in("/") < 60, "{}", over.fetched_in("/"));
+    let rules = over.rules();
+    assert!(rules.contains("pages have the same text"), "{rules}");
+}
+
+#[test]
 fn an_endless_chain_of_entries_ends_after_192() {
     let over = crawl(300, &dictionary(1_000));
     assert_eq!(over.fetched_in("/entry/"), 192);

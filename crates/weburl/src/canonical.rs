@@ -135,6 +135,17 @@ pub fn reference_from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Returns the target of a redirect from its `Location` field (RFC 9110 section 10.2.2). `url` is the
+/// URL that redirects. `None` if the field is empty: browsers treat it like a missing one.
+#[must_use]
+pub fn location_target(
+    url: &CanonicalUrl,
+    location: &[u8],
+) -> Option<Result<CanonicalUrl, UnusableUrlError>> {
+    let location = location.trim_ascii();
+    (!location.is_empty()).then(|| canonicalize(Some(url), &reference_from_bytes(location)))
+}
+
 impl CanonicalUrl {
     fn new(mut url: Url) -> Result<CanonicalUrl, UnusableUrlError> {
         if !matches!(url.scheme(), "http" | "https") {

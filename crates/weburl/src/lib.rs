@@ -34,7 +34,8 @@ mod url_keys;
 
 pub use address_class::{AddressClass, classify};
 pub use canonical::{
-    CanonicalUrl, MAX_URL_BYTES, UnusableUrlError, canonicalize, reference_from_bytes,
+    CanonicalUrl, MAX_URL_BYTES, UnusableUrlError, canonicalize, location_target,
+    reference_from_bytes,
 };
 pub use host_parsing::{class_of_host, host_address, host_and_port, without_trailing_dot};
 pub use host_pattern_map::{HostPatternError, HostPatternMap};

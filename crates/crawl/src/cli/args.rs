@@ -752,7 +752,7 @@ pub(crate) struct ExportArgs {
     /// output file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// With wacz: only this round, starting at 1. With tables and graph: pages, links and
+    /// With wacz: only this round, starting at 1. With tables and graph: pages, links and final
     /// exclusions as of the end of this round, or `all` for every visit [default: the last visit of
     /// each URL]
     #[arg(long, value_name = "N|all")]

@@ -17,6 +17,10 @@ const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lines starting with \
                          `#` are skipped";
 
+/// The key that lists excluded hosts. At the start of a study, nobody has opted out yet, so its file
+/// may be empty.
+const EXCLUDED: &str = "exclude-host";
+
 /// A key that lists hosts, with its value.
 pub(super) struct HostListSetting<'l> {
     pub(super) key: &'static str,
@@ -33,7 +37,7 @@ pub(super) fn read_in(lists: Vec<HostListSetting<'_>>, problems: &mut ErrorColle
         let listed = listed.flat_map(|entry| match entry {
             HostListEntry::File(file) => {
                 let mut of_list = ErrorCollector::default();
-                let hosts = of_file(&file, &mut of_list);
+                let hosts = of_file(&file, key == EXCLUDED, &mut of_list);
                 problems.extend(of_list.map(|problem| hiding(key, group, problem)));
                 hosts
             }
@@ -53,8 +57,9 @@ fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> Comm
     problem.about(key).about_table(table).hiding(unread)
 }
 
-/// Returns the readable hosts in a list file. Adds a problem for each unreadable line.
-fn of_file(file: &Path, problems: &mut ErrorCollector) -> Vec<HostListEntry> {
+/// Returns the readable hosts in a list file. Adds a problem for each unreadable line, and for a
+/// list without hosts unless it `may_be_empty`.
+fn of_file(file: &Path, may_be_empty: bool, problems: &mut ErrorCollector) -> Vec<HostListEntry> {
     let Some(list) = problems.note(read_file(file, MAX_HOST_LIST_BYTES + 1)) else {
         return Vec::new();
     };
@@ -76,7 +81,7 @@ fn of_file(file: &Path, problems: &mut ErrorCollector) -> Vec<HostListEntry> {
     let mut of_lines = ErrorCollector::default();
     let list = without_bom(&list);
     let hosts = lines(list, &name.to_string(), LINE_HINT, &mut of_lines, read);
-    if hosts.is_empty() && of_lines.is_empty() {
+    if hosts.is_empty() && of_lines.is_empty() && !may_be_empty {
         return refuse("the list has no hosts".to_owned(), LINE_HINT);
     }
     problems.extend(of_lines);
@@ -163,7 +168,14 @@ mod tests {
             "http://a.example/\n@x\nb.example\n\u{fffd}*.example\n",
         );
         let none = file("none.txt", "# none\n");
-        let text = format!("[scope]\nexclude-host = [\"@{bad}\", \"@{none}\"]\n");
+        let text = format!("[scope]\nexclude-host = [\"@{none}\"]\n");
+        let mut layer = parse(&text, "x").unwrap();
+        let mut problems = ErrorCollector::default();
+        read_in(layer.host_lists(), &mut problems);
+        problems.or(()).unwrap();
+        assert!(layer.scope.exclude_host.unwrap().is_empty());
+
+        let text = format!("[scope]\nhost = [\"@{bad}\", \"@{none}\"]\n");
         let mut layer = parse(&text, "x").unwrap();
         let mut problems = ErrorCollector::default();
         read_in(layer.host_lists(), &mut problems);

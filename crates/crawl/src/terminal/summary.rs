@@ -154,7 +154,7 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
     let command = format!("{exe} --output {output}{config}");
     // Budgets of hosts may hold back all remaining URLs. The command would then fetch nothing.
     let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
-    let held_by = held_by.filter(|held| !held.iter().any(|budget| PER_RUN.contains(budget)));
+    let held_by = held_by.filter(|held| !held.iter().any(|budget| is_per_run(budget)));
     match &summary.ended {
         EndReason::Budget(budget)
             if held_by.as_ref().is_some_and(|held| !held.contains(budget)) =>
@@ -166,9 +166,10 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
             let budgets = held_by.unwrap_or_default().join(", ");
             format!("raise {budgets} first, nothing else is left to fetch")
         }
-        EndReason::Budget(budget) if !PER_RUN.contains(budget) => {
+        EndReason::Budget(budget) if !is_per_run(budget) => {
             format!("{command} --{budget} MORE")
         }
+        EndReason::TableBudget(budget) if is_per_run(budget) => command,
         EndReason::TableBudget(budget) => {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
         }
@@ -188,6 +189,13 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
         }
         EndReason::Finished | EndReason::Budget(_) | EndReason::Interrupted => command,
     }
+}
+
+/// Returns whether each run has a budget anew. `budget` is its name, which may end with the table
+/// that sets it: `max-time of group press`.
+fn is_per_run(budget: &str) -> bool {
+    let name = budget.split(" of ").next().unwrap_or(budget);
+    PER_RUN.contains(&name)
 }
 
 /// Describes the contents of the search index, and how to add the pages that it lacks.
@@ -553,6 +561,10 @@ mod tests {
             )),
             "raise max-pages of group press in a config FILE, then crawl --output crawl-e.example \
              --config FILE"
+        );
+        assert_eq!(
+            go_on(EndReason::TableBudget("max-time of group press".to_owned())),
+            "crawl --output crawl-e.example"
         );
         assert_eq!(
             go_on(EndReason::HandedOver),

@@ -1,8 +1,8 @@
 //! Turns a page that was read into the message for the writer. Runs on reader threads.
 
 use crawl_archive::SerializedPageRow;
-use crawl_archive::rows::{NO_SITEMAP, PageRow};
-use crawl_frontier::LeaseOutcome;
+use crawl_archive::rows::{NO_SITEMAP, NOT_A_SITEMAP, PageRow};
+use crawl_frontier::{LeaseOutcome, UrlKind};
 use crawl_index_entry::IndexLogEntry;
 
 use super::archive_encoder::ArchiveEncoder;
@@ -61,6 +61,13 @@ impl PageEncoder {
             true => page.past.as_deref().is_some_and(has_row),
             false => !detected.is_refused,
         };
+        // The site named a sitemap, but the server sends something else, such as an error page.
+        let is_no_sitemap = page.lease.kind == UrlKind::Sitemap
+            && !is_guess(&page.lease)
+            && matches!(page.row.status, Some(200..=299))
+            && page.row.error.is_none()
+            && page.row.unwanted.is_none()
+            && !page.is_list;
         let row = PageRow {
             digest: detected.digest,
             differs: detected.differs.map(str::to_owned),
@@ -71,6 +78,7 @@ impl PageEncoder {
             render,
             error: match detected.is_absent {
                 true => Some(NO_SITEMAP.to_owned()),
+                false if is_no_sitemap => Some(NOT_A_SITEMAP.to_owned()),
                 false => page.row.error,
             },
             ..page.row

@@ -250,14 +250,17 @@ fn text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Parses seconds, or a number with a unit: `10`, `1.5`, `1,5`, `+2`, `10s`, `2 sec.`, `1 minute`.
+/// Parses seconds, or a number with a unit: `10`, `1.5`, `1,5`, `+2`, `10s`, `2 sec.`, `1 minute`,
+/// `5;`.
 /// Authors write all of these. Other text is not guessed at: `500 x` could be a wait of any length.
 fn seconds(text: &str) -> Option<Duration> {
     let text = text.strip_prefix('+').unwrap_or(text);
     let is_in_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
     let end = text.find(|c| !is_in_number(c)).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let unit = unit.trim_matches([' ', '\t', '.']).to_ascii_lowercase();
+    let unit = unit
+        .trim_matches([' ', '\t', '.', ';'])
+        .to_ascii_lowercase();
     let unit = match unit.as_str() {
         "" | "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
         "ms" | "msec" | "millisecond" | "milliseconds" => 0.001,
@@ -269,12 +272,15 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// Parses `requests/time[s|m|h|d] [HHMM-HHMM]`. A bare number means one request in that many
-/// seconds.
+/// Parses `requests/time[s|m|h|d] [HHMM-HHMM]`, with or without spaces around the slash. A bare
+/// number means one request in that many seconds.
 fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
-    let mut words = text.split_ascii_whitespace();
-    let rate = words.next()?;
-    let (requests, time) = rate.split_once('/').unwrap_or(("1", rate));
+    let (requests, rest) = text.split_once('/').unwrap_or(("1", text));
+    let (requests, rest) = (requests.trim(), rest.trim_start());
+    let (time, hours_text) = match rest.split_once(|c: char| c.is_ascii_whitespace()) {
+        Some((time, hours_text)) => (time, Some(hours_text)),
+        None => (rest, None),
+    };
     let (number, unit) = match time.char_indices().next_back()? {
         (at, unit) if !unit.is_ascii_digit() => (&time[..at], unit.to_ascii_lowercase()),
         _ => (time, 's'),
@@ -290,7 +296,7 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
         "" => 1,
         number => digits::<u32>(number)?,
     };
-    let during = match words.next() {
+    let during = match hours_text {
         Some(text) => Some(hours(text)?),
         None => None,
     };
@@ -303,8 +309,14 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
     .filter(|_| number > 0)
 }
 
-/// Parses `HHMM-HHMM`, in UTC.
+/// Parses `HHMM-HHMM`, in UTC. The name of this time zone may follow.
 fn hours(text: &str) -> Option<VisitHours> {
+    let text = text.trim().to_ascii_lowercase();
+    let zones = ["utc", "gmt", "z"];
+    let text = zones
+        .iter()
+        .find_map(|zone| text.strip_suffix(zone))
+        .unwrap_or(&text);
     let (from, to) = text.split_once('-')?;
     Some(VisitHours {
         from: minute(from.trim())?,

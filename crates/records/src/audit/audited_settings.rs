@@ -126,6 +126,44 @@ impl HostRequestLimits {
     }
 }
 
+/// The maximum requests in flight to each host, by `crawl.toml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestsInFlightLimits {
+    everywhere: usize,
+    by_name: BTreeMap<String, usize>,
+}
+
+impl RequestsInFlightLimits {
+    /// Reads the limits from the tables of a `crawl.toml`. Without a readable limit, it is 1.
+    pub(crate) fn read(crawl_toml: &Table) -> RequestsInFlightLimits {
+        let settings = AuditedSettings::of(&CrawlTomlTables::of(crawl_toml.clone()));
+        settings.map_or_else(
+            |_| RequestsInFlightLimits::default(),
+            |settings| RequestsInFlightLimits {
+                everywhere: settings.everywhere.per_host,
+                by_name: (settings.by_name.into_iter())
+                    .map(|(name, limits)| (name, limits.per_host))
+                    .collect(),
+            },
+        )
+    }
+
+    /// Returns the limit of a host key, at least 1.
+    pub(crate) fn of_host(&self, host: &str) -> usize {
+        let limit = find(&self.by_name, host);
+        limit.copied().unwrap_or(self.everywhere)
+    }
+}
+
+impl Default for RequestsInFlightLimits {
+    fn default() -> RequestsInFlightLimits {
+        RequestsInFlightLimits {
+            everywhere: 1,
+            by_name: BTreeMap::new(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{AuditedSettings, CrawlTomlTables};
@@ -138,7 +176,8 @@ mod tests {
     fn the_longest_name_wins() {
         let limits = limits(
             "[politeness]\ndelay = \"2s\"\n[site.\"example.org\"]\ndelay = \"10s\"\n\
-             [site.\"a.example.org\"]\nper-host = 3\n[site.\"127.0.0.1:81\"]\ndelay = \"0s\"\n",
+             [site.\"a.example.org\"]\nper-host = 3\n[site.\"127.0.0.1:81\"]\ndelay = \"0s\"\n\
+             [site.\"127.0.0.2\"]\ndelay = \"3s\"\n",
         );
         let check = |host: &str| {
             let limits = limits.of_host(host);
@@ -149,6 +188,8 @@ mod tests {
         assert_eq!(check("a.example.org"), (2000, 3));
         assert_eq!(check("127.0.0.1:81"), (0, 1));
         assert_eq!(check("127.0.0.1:82"), (2000, 1));
+        assert_eq!(check("127.0.0.2:8080"), (3000, 1));
+        assert_eq!(check("127.0.0.2"), (3000, 1));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crawl_archive::rows::RequestRow;
 use crawl_policy::{AgentRules, VisitHours};
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize, reference_from_bytes};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize, location_target};
 
 use super::audited_settings::{AuditedSettings, RobotsInterpretation};
 use super::compiled_robots_cache::CompiledRobotsCache;
@@ -543,5 +543,5 @@ pub(crate) fn target(
         return None;
     }
     let location = exchange.fields.first("location")?;
-    canonicalize(Some(url), &reference_from_bytes(location)).ok()
+    location_target(url, location)?.ok()
 }

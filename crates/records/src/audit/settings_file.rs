@@ -28,6 +28,10 @@ impl CrawlTomlTables {
             .map_err(|why: serde_json::Error| why.to_string())
     }
 
+    pub(super) fn of(tables: Table) -> CrawlTomlTables {
+        CrawlTomlTables(tables)
+    }
+
     pub(super) fn tables(&self) -> &Table {
         &self.0
     }
@@ -104,9 +108,17 @@ pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Optio
     None
 }
 
-/// Converts the name of a site table to the form of host keys.
+/// Converts the name of a site table to the form of host keys. On loopback, a name without a port
+/// stays without one, because it covers all ports.
 fn site_key(name: &str) -> String {
-    HostKey::parse(name).map_or_else(|_| name.to_owned(), |key| key.to_string())
+    let Ok(key) = HostKey::parse(name) else {
+        return name.to_owned();
+    };
+    let key = key.to_string();
+    match host_and_port(name).1 {
+        Some(_) => key,
+        None => host_and_port(&key).0.to_owned(),
+    }
 }
 
 /// Parses durations such as `500ms`, `2s`, `1m30s`, `1h` and `1d` to milliseconds, rounded down.

@@ -71,6 +71,8 @@ impl LatestRows {
         last.may_show_body = row.may_show_body();
         last.is_off_scope = row.hops_off_scope > 0;
         last.outcome = match row.status {
+            // Even a broken body is a page: exports contain what was received.
+            Some(200..=299) => LastOutcome::Page,
             _ if row.is_broken() => LastOutcome::Broken,
             Some(300..=303 | 305..=399) => LastOutcome::Redirect,
             _ => LastOutcome::Page,

@@ -9,6 +9,7 @@ use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
 
 use super::HostReportCollector;
+use crate::audit::RequestsInFlightLimits;
 
 /// The start and end of a request, the required delay, and the wait demanded by the response. All
 /// in milliseconds.
@@ -53,8 +54,26 @@ fn excluded(url: &str) -> ExcludedRow {
     }
 }
 
+/// Reads the limits from a `crawl.toml`.
+fn in_flight(crawl_toml: &str) -> RequestsInFlightLimits {
+    RequestsInFlightLimits::read(&toml::from_str(crawl_toml).unwrap())
+}
+
+#[test]
+fn the_limit_of_a_site_table_decides_which_gaps_are_short() {
+    for (table, expected) in [("site.\"e.example\"", 0), ("site.\"f.example\"", 1)] {
+        let limits = in_flight(&format!("[{table}]\nper-host = 2\n"));
+        let mut hosts = HostReportCollector::new(limits);
+        for times in [(0, 1_000, 500, None), (200, 1_100, 500, None)] {
+            hosts.request(&request("http://e.example/a", "e.example", times));
+        }
+        assert_eq!(hosts.finish()[0].gaps.short, expected, "{table}");
+    }
+}
+
 fn check(per_host: u32, requests: &[Times], expect: Expect) {
-    let mut hosts = HostReportCollector::new(per_host);
+    let mut hosts =
+        HostReportCollector::new(in_flight(&format!("[politeness]\nper-host = {per_host}")));
     for times in requests {
         hosts.request(&request("http://e.example/a", "e.example", *times));
     }
@@ -73,7 +92,7 @@ fn check(per_host: u32, requests: &[Times], expect: Expect) {
 fn a_host_has_one_name_in_all_rows() {
     // A host key has no port, except on loopback (docs/rows.md).
     let check = |urls: &[&str], expected: &[&str]| {
-        let mut hosts = HostReportCollector::new(1);
+        let mut hosts = HostReportCollector::new(RequestsInFlightLimits::default());
         for url in urls {
             hosts.excluded(&excluded(url));
             let key = canonicalize(None, url).unwrap().host_key();
@@ -115,7 +134,7 @@ fn robots_txt_has_its_last_outcome_at_the_host_whose_rules_it_states() {
     };
     let (a, b) = ("http://a.example/robots.txt", "http://b.example/rules");
     let (of_a, of_c) = ("http://a.example", "http://c.example");
-    let mut hosts = HostReportCollector::new(1);
+    let mut hosts = HostReportCollector::new(RequestsInFlightLimits::default());
     for row in [
         robots("robots", a, Some(302), Some((of_a, "redirect"))),
         robots("hop", b, Some(404), Some((of_a, "none"))),
@@ -263,7 +282,7 @@ fn waits_demanded_and_given() {
 #[test]
 fn gaps_and_waits_between_two_workers_allow_for_their_clocks() {
     let check = |start: u64, counts: (u64, u64)| {
-        let mut hosts = HostReportCollector::new(1);
+        let mut hosts = HostReportCollector::new(RequestsInFlightLimits::default());
         let rows = [
             (Some("w1"), (0, 100, 0, Some(8000))),
             (Some("w2"), (start, start + 10, 8000, None)),

@@ -59,6 +59,10 @@ impl Display for SiteFaultReport {
             let pages = counted(self.unread, "page is", "pages are");
             writeln!(f, "\n{pages} not in the archive and may have more faults")?;
         }
+        if self.incomplete > 0 {
+            let pages = counted(self.incomplete, "page was", "pages were");
+            writeln!(f, "\n{pages} not read to the end and may have more faults")?;
+        }
         Ok(())
     }
 }
@@ -219,6 +223,9 @@ impl SiteFaultReport {
             }
             @if self.unread > 0 {
                 p { (counted(self.unread, "page is", "pages are")) " not in the archive and may have more faults." }
+            }
+            @if self.incomplete > 0 {
+                p { (counted(self.incomplete, "page was", "pages were")) " not read to the end and may have more faults." }
             }
             h2 { "What to fix" }
             (checks(&of_links(self, None)))

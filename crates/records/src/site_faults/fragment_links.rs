@@ -10,6 +10,7 @@ use crawl_weburl::CanonicalUrl;
 use percent_encoding::percent_decode_str;
 
 use super::text_fragment::{SearchableText, TextDirective};
+use super::unchecked_links::{NOT_READ_TO_THE_END, UncheckedLink};
 use super::{FaultKind, PageFault};
 use crate::broken_links::{ArchivedPageReader, LatestRows, key};
 use crate::error::RecordsError;
@@ -61,13 +62,14 @@ impl FragmentLinks {
     }
 
     /// Reads the target pages, and adds a fault for each fragment that its target page doesn't
-    /// have. Pages that are not archived and documents other than HTML are not checked.
+    /// have. If the end of the target was not read, adds an unchecked link instead. Pages that are
+    /// not archived and documents other than HTML are not checked.
     pub(super) fn check(
         mut self,
         dir: &Path,
         latest: &LatestRows,
         archived: &ArchivedPageReader,
-        faults: &mut Vec<PageFault>,
+        (faults, unchecked): (&mut Vec<PageFault>, &mut Vec<UncheckedLink>),
     ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
@@ -83,20 +85,32 @@ impl FragmentLinks {
             let html = |body: &bytes::Bytes| {
                 matches!(document_kind(content_type, body), ContentKind::Html)
             };
-            if let Some(body) = body.filter(html) {
-                check_page(&body, content_type, links, faults);
+            let Some(body) = body.filter(html) else {
+                continue;
+            };
+            let mut missing = missing_fragments(&body, content_type, links);
+            if row.is_incomplete() {
+                unchecked.extend(missing.into_iter().map(|fault| UncheckedLink {
+                    page: fault.page.unwrap_or_default(),
+                    to: fault.to,
+                    reason: NOT_READ_TO_THE_END.to_owned(),
+                    text: fault.text,
+                }));
+            } else {
+                faults.append(&mut missing);
             }
         }
         Ok(())
     }
 }
 
-fn check_page(
+/// Returns a fault for each of these links whose fragment the page doesn't have.
+fn missing_fragments(
     body: &[u8],
     content_type: Option<&str>,
     links: BTreeSet<FragmentLink>,
-    faults: &mut Vec<PageFault>,
-) {
+) -> Vec<PageFault> {
+    let mut faults = Vec::new();
     let anchors = read_anchors(&DecodedPage::decode(body, content_type));
     let mut passages = None;
     for link in links {
@@ -130,7 +144,7 @@ fn check_page(
             (false, _) => (FaultKind::Fragment, format!("no such anchor #{decoded}")),
             (true, Some(text)) => (
                 FaultKind::TextFragment,
-                format!("the page does not contain {}", text.start),
+                format!("the page does not contain {}", text.words),
             ),
             (true, None) => continue,
         };
@@ -145,4 +159,5 @@ fn check_page(
             element: None,
         });
     }
+    faults
 }

@@ -551,6 +551,8 @@ fn links_that_are_not_urls_are_broken() {
         "mailto:me@e.example",
         "tel:1",
         "app://open",
+        "file:///c:/x.doc",
+        "javascrip:void(0)",
     ];
     linking_page(&mut made, &targets);
     let dir = made.finish();
@@ -559,6 +561,11 @@ fn links_that_are_not_urls_are_broken() {
     assert_eq!(
         listed(&report),
         [
+            (
+                broken,
+                "file:///c:/x.doc",
+                "a file on the visitor's own computer"
+            ),
             (broken, "htp://e.example/", "misspelt scheme `htp`"),
             (
                 broken,
@@ -570,8 +577,37 @@ fn links_that_are_not_urls_are_broken() {
                 "http://exa mple/",
                 "not a URL: invalid international domain name"
             ),
+            (broken, "javascrip:void(0)", "misspelt scheme `javascrip`"),
         ]
     );
+}
+
+#[test]
+fn a_page_that_was_not_read_to_its_end_proves_no_missing_fragment() {
+    let mut made = TestCrawlBuilder::new();
+    let url = |path: &str| format!("{HOST}/{path}");
+    let [cut, short, map] = ["cut", "short", "map"].map(url);
+    let links = [&format!("{cut}#late"), &format!("{cut}#early"), &short];
+    linking_page(&mut made, &links.map(String::as_str));
+    let html = "text/html";
+    let columns = json!({"error": "body_truncated"});
+    made.page_with(&cut, html, "<title>c</title><p id=early>", &columns);
+    let columns = json!({"error": "short_body"});
+    made.page_with(&short, html, "<title>s</title><p>", &columns);
+    let columns = json!({"error": "not_a_sitemap"});
+    made.page_with(&map, html, "<title>Sorry</title><p>", &columns);
+    let dir = made.finish();
+    let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+    assert_eq!(
+        listed(&report),
+        [
+            (FaultKind::Broken, &*map, "not a sitemap"),
+            (FaultKind::Broken, &*short, "body cut short by the server"),
+        ]
+    );
+    let unchecked: Vec<_> = report.unchecked.iter().map(|link| &*link.to).collect();
+    assert_eq!(unchecked, [format!("{cut}#late")]);
+    assert_eq!(report.incomplete, 2);
 }
 
 #[test]

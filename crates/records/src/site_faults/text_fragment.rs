@@ -1,14 +1,17 @@
 //! Text fragments: `#:~:text=[prefix-,]start[,end][,-suffix]` (URL Fragment Text Directives, W3C
 //! community group draft).
 
+use icu_normalizer::DecomposingNormalizerBorrowed;
+use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
 use percent_encoding::percent_decode_str;
 
 /// A text in a page that a link's text fragment points to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextDirective {
+    /// The whole directive as in the link, without percent-encoding.
+    pub(super) words: String,
     prefix: Option<String>,
-    /// The words at the start, in lower case.
-    pub(super) start: String,
+    start: String,
     end: Option<String>,
     suffix: Option<String>,
 }
@@ -33,6 +36,7 @@ impl TextDirective {
             _ => return None,
         };
         (!start.is_empty()).then(|| TextDirective {
+            words: percent_decode_str(value).decode_utf8_lossy().into_owned(),
             prefix: prefix.map(words),
             start,
             end,
@@ -50,8 +54,8 @@ impl SearchableText {
         SearchableText(normal(visible_text))
     }
 
-    /// Returns whether the page contains the text of a directive, ignoring case and differences in
-    /// white space.
+    /// Returns whether the page contains the text of a directive, ignoring case, accents and
+    /// differences in white space.
     pub(super) fn hold(&self, wanted: &TextDirective) -> bool {
         let text = self.0.as_str();
         let mut starts = words_in(text, &wanted.start);
@@ -93,10 +97,15 @@ fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, u
     })
 }
 
-/// Normalizes to lower case and single spaces.
+/// Normalizes to base characters in lower case, and to single spaces. Browsers compare texts so
+/// (the primary level of UTS #10).
 fn normal(text: &str) -> String {
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    words.join(" ")
+    let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize(text);
+    let classes = CanonicalCombiningClassMapBorrowed::new();
+    let base = decomposed.chars().filter(|c| classes.get_u8(*c) == 0);
+    let lower: String = base.flat_map(char::to_lowercase).collect();
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    words.join(" ").replace('\u{df}', "ss")
 }
 
 #[cfg(test)]
@@ -105,8 +114,9 @@ mod tests {
 
     #[test]
     fn a_text_is_found_as_browsers_find_it() {
-        let page =
-            SearchableText::new("Pour the water over\nthe Leaves, and wait four minutes. Teapot.");
+        let page = SearchableText::new(
+            "Pour the water over\nthe Leaves, and wait four minutes. Teapot. Café STRASSE",
+        );
         let holds = |value: &str| {
             let directive = TextDirective::parse(value);
             directive.is_some_and(|directive| page.hold(&directive))
@@ -119,6 +129,9 @@ mod tests {
             "the-,water,-over",
             "water,-over%20the",
             "over-,the",
+            "cafe",
+            "CAF%C3%89",
+            "stra%C3%9Fe",
         ] {
             assert!(holds(there), "{there}");
         }

@@ -17,6 +17,8 @@ pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
 /// The [`UncheckedLink::reason`] of a link that was not requested, because its server demanded a
 /// wait.
 const ASKED_TO_WAIT: &str = "asked_to_wait";
+/// The [`UncheckedLink::reason`] of a link to a place in a page whose end was not read.
+pub(super) const NOT_READ_TO_THE_END: &str = "not_read_to_the_end";
 /// The [`RequestRow::purpose`](crawl_archive::rows::RequestRow::purpose) of a HEAD request.
 const HEAD_REQUEST: &str = "check";
 /// The statuses that demand a wait.
@@ -31,7 +33,7 @@ pub struct UncheckedLink {
     /// The target of the link.
     pub to: String,
     /// Why the target was not checked. This is a reason of `excluded.jsonl`, `too_many_requests`,
-    /// `asked_to_wait`, the reason why the crawl has to wait for the target's host, or what the
+    /// `asked_to_wait`, `not_read_to_the_end`, the reason why the crawl has to wait for the target's host, or what the
     /// server served in place of the page (`login_page`, `challenge`, `block_page`).
     pub reason: String,
     /// The link's text, if it has one.
@@ -52,6 +54,7 @@ impl UncheckedLink {
             "trap" => "looks like a trap",
             TOO_MANY_REQUESTS => "too many requests (429)",
             ASKED_TO_WAIT => "its server asked to wait (429 or 503)",
+            NOT_READ_TO_THE_END => "the page was not read to its end",
             "login_page" => "login page",
             "block_page" => "block page",
             other => other,

@@ -130,14 +130,14 @@ fn an_answer_is_compared_with_the_page_of_the_last_visit() {
 }
 
 #[test]
-fn a_client_error_makes_the_next_request_unconditional() {
+fn an_error_makes_the_next_request_unconditional() {
     let (row, past) = (row(), past("one"));
     for (status, has_past, expected) in [
         (412, true, true),
         (400, true, true),
         (412, false, false),
         (304, true, false),
-        (503, true, false),
+        (500, true, true),
     ] {
         let exchange = exchange(status, "");
         let answer = visit_answer(&exchange, &row, has_past.then_some(&past));
