@@ -590,9 +590,9 @@ fn a_page_that_was_not_read_to_its_end_proves_no_missing_fragment() {
     let links = [&format!("{cut}#late"), &format!("{cut}#early"), &short];
     linking_page(&mut made, &links.map(String::as_str));
     let html = "text/html";
-    let columns = json!({"error": "body_truncated"});
+    let columns = json!({"error": "body_truncated", "charset": "UTF-8"});
     made.page_with(&cut, html, "<title>c</title><p id=early>", &columns);
-    let columns = json!({"error": "short_body"});
+    let columns = json!({"error": "short_body", "charset": "UTF-8"});
     made.page_with(&short, html, "<title>s</title><p>", &columns);
     let columns = json!({"error": "not_a_sitemap"});
     made.page_with(&map, html, "<title>Sorry</title><p>", &columns);
