@@ -1,10 +1,10 @@
-//! Explains why a selector matches nothing on a page.
+//! Explains why a field has no value on a page.
 
 use std::collections::BTreeSet;
 
 use scraper::ElementRef;
 
-use crate::compiled_rule::{CompiledField, FieldSource};
+use crate::compiled_rule::{CompiledField, ElementPart, FieldSource};
 use crate::css_selector_matching::CssSelectorList;
 use crate::page_tree::PageTree;
 use crate::rule_inputs_and_results::NoMatchReason;
@@ -14,8 +14,7 @@ use crate::rule_work_budget::RuleWorkBudget;
 /// are not suggested as corrections.
 const MIN_LIKENESS: f64 = 0.85;
 
-/// Returns why the selector of `field` matches nothing on a page. `None` if the field has no
-/// selector.
+/// Returns why `field` has no value on a page. `None` if the field has no selector.
 pub(crate) fn nearest(
     fields: &[CompiledField],
     field: &str,
@@ -34,8 +33,25 @@ pub(crate) fn nearest(
         let element = selector.matches(scope, &budget).next();
         match (element, &field.group, path.peek()) {
             (Some(element), Some(group), Some(_)) => (scope, fields) = (element, group),
-            _ => return Some(reason(scope, text, &budget)),
+            (Some(_), ..) => {
+                return Some(NoMatchReason {
+                    unusable_match: Some(unusable_match(field)),
+                    ..NoMatchReason::default()
+                });
+            }
+            (None, ..) => return Some(reason(scope, text, &budget)),
         }
+    }
+}
+
+/// Describes what an element lacks that the field's selector matches.
+fn unusable_match(field: &CompiledField) -> String {
+    match (&field.regex, &field.part) {
+        (Some(_), _) => "its text doesn't match the regex".to_owned(),
+        (None, ElementPart::Attribute(name)) => {
+            format!("the first match has no attribute {name:?}")
+        }
+        (None, ElementPart::Content(_)) => "the first match has no text".to_owned(),
     }
 }
 
@@ -47,6 +63,7 @@ fn reason(scope: ElementRef<'_>, selector: &str, budget: &RuleWorkBudget) -> NoM
     let beginnings = beginnings(selector).into_iter();
     let lacking = names(selector).into_iter().find(|name| !is_found(name));
     NoMatchReason {
+        unusable_match: None,
         beginning: beginnings.map(str::to_owned).find(|begin| is_found(begin)),
         similar: lacking.and_then(|name| similar(scope, name, budget)),
         lacking: lacking.map(str::to_owned),

@@ -39,9 +39,12 @@ pub struct ExtractedFields {
     pub cut: Option<&'static str>,
 }
 
-/// Hints at the reason why a selector matches nothing on a page.
+/// Hints at the reason why a field has no value on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoMatchReason {
+    /// Why an element that the selector matches gives no value, such as `no text matches the regex`.
+    /// `None` if the selector matches no element.
+    pub unusable_match: Option<String>,
     /// The longest prefix of the selector that matches an element. `None` if no prefix does.
     pub beginning: Option<String>,
     /// The first element name, class or id in the selector that doesn't occur on the page, such as

@@ -78,6 +78,10 @@ pub struct FieldCounts {
     /// page that has a match. Only set if no page has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
+    /// Why an element that the field's selector matches gives no value, on the first examined page
+    /// that has one. Only set if no page has the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable_match: Option<String>,
     /// The element, class or id of the field's selector that the pages don't have. Only set if no
     /// page has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,6 +254,9 @@ impl FieldCounts {
                 let _ = write!(reason, "; not found on {}", grouped(self.missing));
             }
             return reason;
+        }
+        if let Some(unusable) = &self.unusable_match {
+            return format!("no value on {pages}; its selector matches, but {unusable}");
         }
         let mut reason = format!("not found on {pages}");
         if let Some(lacking) = &self.lacking {

@@ -112,6 +112,8 @@ fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
         reviews = { select = ".review", all = true, fields = { stars = ".Stars" } }
         day = { select = "h1", type = "date" }
         note = { select = ".note-2", type = "number" }
+        code = { select = "h1", regex = "^[0-9]+$" }
+        link = { select = "h1", attr = "href" }
 
         [[extract]]
         name = "moved"
@@ -145,6 +147,8 @@ fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
         rule "items", field "reviews.stars": not found on 2 pages; no element has class "Stars"
         rule "items", field "day": no value on 2 pages; not a date: "Thing 1"
         rule "items", field "note": no value on 2 pages; not a number: "ten"; not found on 1
+        rule "items", field "code": no value on 2 pages; its selector matches, but its text doesn't match the regex
+        rule "items", field "link": no value on 2 pages; its selector matches, but the first match has no attribute "href"
         rule "moved": no page has a path that begins with "/items/"; 2 pages have one with "/item/"
         rule "labelled": no page meets its condition label = "news"
     "#]]

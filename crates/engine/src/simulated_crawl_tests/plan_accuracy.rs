@@ -24,7 +24,7 @@ use crate::config::{Config, RunMode};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 
-const SITES: u32 = 50;
+const SITES: u32 = 25;
 
 /// The sites of a test web. Each site has a typical response time.
 struct Sites<'w>(&'w TestWeb);
@@ -169,7 +169,6 @@ fn sites_with_a_number(
     numbered
 }
 
-/// This test takes about 20 seconds.
 #[test]
 fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let web = web();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_coding::{DecodeEnd, DecodeLimits, decode};
+use crawl_coding::{DecodeEnd, DecodeLimits, DecodedBody, decode, decode_gzip};
 use crawl_policy::RobotsStatus;
 use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
@@ -118,18 +118,20 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
         ratio_from: max_bytes,
         ..DecodeLimits::default()
     };
-    let codings = exchange.headers.get_all(CONTENT_ENCODING);
-    let decoded = decode(codings, &exchange.body, &limits);
-    let whole = match decoded.end {
-        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
+    let usable = |decoded: DecodedBody| match decoded.end {
+        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => Some(decoded.bytes),
         // An incomplete output is usable if we cut the encoded body ourselves, because it is the
         // beginning of the file.
-        DecodeEnd::Short => exchange.truncated.is_some(),
-        DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
+        DecodeEnd::Short => exchange.truncated.is_some().then_some(decoded.bytes),
+        DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => None,
     };
+    let codings = exchange.headers.get_all(CONTENT_ENCODING);
+    let body = usable(decode(codings, &exchange.body, &limits))?;
+    // Some servers compress the file and don't say so. As text, it would have no rules.
+    let body = usable(decode_gzip(&body, &limits))?;
     // Copy the rules: they are kept for a day, and a slice could keep a much larger read buffer in
     // memory.
-    whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(max_bytes)]))
+    Some(Bytes::copy_from_slice(&body[..body.len().min(max_bytes)]))
 }
 
 fn unreachable(exchange: &Exchange, why: &str) -> RobotsFetchResult {

@@ -11,7 +11,7 @@ use crawl_archive::{
     BoundedLineResult, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, ReadError, Timestamp,
     WarcReader, WarcRecord, archive_file, open_regular, strip_warc_suffix,
 };
-use crawl_coding::{DecodeEnd, DecodeLimits, decode};
+use crawl_coding::{DecodeEnd, DecodeLimits, DecodedBody, decode, decode_gzip};
 use crawl_weburl::Origin;
 use serde::Deserialize;
 
@@ -243,13 +243,14 @@ fn file(fields: &HeaderFields, body: &[u8], is_cut: bool) -> Option<Bytes> {
         ..DecodeLimits::default()
     };
     let body = Bytes::copy_from_slice(body);
-    let decoded = decode(fields.all("content-encoding"), &body, &limits);
-    let is_usable = match decoded.end {
-        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
-        DecodeEnd::Short => is_cut,
-        DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
+    let usable = |decoded: DecodedBody| match decoded.end {
+        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => Some(decoded.bytes),
+        DecodeEnd::Short => is_cut.then_some(decoded.bytes),
+        DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => None,
     };
-    is_usable.then_some(decoded.bytes)
+    let body = usable(decode(fields.all("content-encoding"), &body, &limits))?;
+    // A gzip file is unpacked even if no header field names this coding.
+    usable(decode_gzip(&body, &limits))
 }
 
 /// Parses a line of the capture log. Returns the key and the place of the exchange if the key is in

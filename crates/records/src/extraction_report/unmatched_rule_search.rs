@@ -204,6 +204,7 @@ struct FieldSearch {
     /// The index of the field in [`ExtractRuleCounts::fields`].
     field: usize,
     name: String,
+    unusable_match: Option<String>,
     nearest: Option<String>,
     /// Number of pages for each pair of names: a name in the selector that the page lacks, and the
     /// most similar name on the page.
@@ -219,6 +220,7 @@ impl Search {
             .map(|(at, field)| FieldSearch {
                 field: at,
                 name: field.field.clone(),
+                unusable_match: None,
                 nearest: None,
                 lacking: BTreeMap::new(),
             })
@@ -236,6 +238,7 @@ impl Search {
         self.pages += 1;
         for (field, nearest) in self.fields.iter_mut().zip(nearest) {
             let Some(nearest) = nearest else { continue };
+            field.unusable_match = field.unusable_match.take().or(nearest.unusable_match);
             field.nearest = field.nearest.take().or(nearest.beginning);
             if let Some(name) = nearest.lacking {
                 *field.lacking.entry((name, nearest.similar)).or_default() += 1;
@@ -246,6 +249,7 @@ impl Search {
     fn finish(&self, counts: &mut ExtractRuleCounts) {
         for field in &self.fields {
             let to = &mut counts.fields[field.field];
+            to.unusable_match.clone_from(&field.unusable_match);
             to.nearest.clone_from(&field.nearest);
             // Pages may have different similar names. A name counts only if no page has it.
             let pages_without = |name: &String| -> u64 {

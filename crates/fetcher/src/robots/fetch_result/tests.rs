@@ -168,6 +168,20 @@ fn a_broken_encoding_is_unreachable() {
 }
 
 #[test]
+fn gzip_is_unpacked_even_if_no_header_field_names_it() {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(b"User-agent: *\n").unwrap();
+    let mut packed = encoder.finish().unwrap();
+    let answer = |body: &[u8]| {
+        let exchange = exchange(200, &[], body);
+        summary(&RobotsFetchResult::of(&request(), &Ok(exchange), 0))
+    };
+    assert_eq!(answer(&packed), "rules 200: 14 bytes");
+    packed.truncate(12);
+    assert_eq!(answer(&packed), "unreachable: encoding Some(200) None");
+}
+
+#[test]
 fn not_modified_only_after_a_request_with_validators() {
     let mut request = request();
     let result = Ok(exchange(304, &[], b""));
