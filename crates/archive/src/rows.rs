@@ -193,15 +193,16 @@ fn first_round() -> u32 {
 }
 
 /// Errors that don't count as failures: the page was read up to a limit of the crawler, the page is
-/// a login page, `crawl forget` erased the target of a redirect, or a guessed sitemap doesn't
-/// exist.
-const NOT_FAILURES: [&str; 6] = [
+/// a login page, `crawl forget` erased the target of a redirect, a guessed sitemap doesn't exist, or
+/// the site named a page as a sitemap.
+const NOT_FAILURES: [&str; 7] = [
     "body_truncated",
     "decoded_too_large",
     "decompression_bomb",
     "login_page",
     REDIRECT_FORGOTTEN,
     NO_SITEMAP,
+    NOT_A_SITEMAP,
 ];
 
 /// Errors of bodies that the server did not finish, or sent in a form that can't be decoded.
@@ -215,12 +216,13 @@ const BROKEN_BODIES: [&str; 7] = [
     "encoding_unknown",
 ];
 
-/// Errors of bodies that the crawler cut at one of its limits.
-const CUT_BODIES: [&str; 4] = [
+/// Errors of bodies that the crawler cut at one of its limits, or for lack of memory.
+const CUT_BODIES: [&str; 5] = [
     "body_truncated",
     "decoded_too_large",
     "decompression_bomb",
     "timeout",
+    "no_room",
 ];
 
 /// The error of a URL that was given up because reading it crashed the crawler several times. A
@@ -232,7 +234,7 @@ pub const READER_KILLED: &str = "reader_killed";
 pub const NO_SITEMAP: &str = "no_sitemap";
 /// The error of a 304 to a request without a condition: no stored page that it could confirm.
 pub const UNEXPECTED_304: &str = "unexpected_304";
-/// The error of a response to a sitemap that the site named, if it is no sitemap.
+/// The error of a page that the site named as a sitemap. It was read as a page, and links to it work.
 pub const NOT_A_SITEMAP: &str = "not_a_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
@@ -309,7 +311,7 @@ impl PageRow {
     pub fn is_broken(&self) -> bool {
         match (self.error.as_deref(), self.status) {
             (Some(READER_KILLED | NO_SITEMAP), _) => false,
-            (Some(UNEXPECTED_304 | NOT_A_SITEMAP), _) | (_, None | Some(400..)) => true,
+            (Some(UNEXPECTED_304), _) | (_, None | Some(400..)) => true,
             _ => self.broken_redirect().is_some() || self.has_body_error(&BROKEN_BODIES),
         }
     }
@@ -356,8 +358,8 @@ impl PageRow {
         is_erased
     }
 
-    /// Returns whether fetching failed: there was no response, a status of 400 or above, a redirect
-    /// that leads nowhere, or an incomplete body. A body that the crawler cut at a limit is not a
+    /// Returns whether fetching failed: there was no response, a status of 400 or above, an
+    /// unexpected 304, a redirect that leads nowhere, or an incomplete body. A body that the crawler cut at a limit is not a
     /// failure, nor is a guessed sitemap that doesn't exist. A body that the server didn't finish is
     /// a failure.
     #[must_use]

@@ -223,7 +223,7 @@ pub struct RoundCounts {
     pub same: u64,
     /// Number of pages that no longer exist.
     pub gone: u64,
-    /// Number of rows without a response, or with a status of 400 or above.
+    /// Number of rows for which [`PageRow::is_broken`] is true.
     #[serde(default)]
     pub broken: u64,
 }

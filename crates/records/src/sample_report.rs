@@ -156,7 +156,7 @@ impl LastSampledRows {
         let before = self.by_url.get(&key).and_then(|page| page.full);
         let full = Some(response).filter(SampledResponse::is_full).or(before);
         let last = match (row.status, full) {
-            (Some(304), Some(full)) => full,
+            (Some(304), Some(full)) if !response.is_failed => full,
             _ => response,
         };
         self.by_url.insert(key, SampledPage { role, last, full });

@@ -13,6 +13,7 @@ mod unchecked_links;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use crawl_archive::rows::{NOT_A_SITEMAP, PageRow};
 use crawl_extractor::{Link, LinkElement, LinkKind};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use crate::error::RecordsError;
 use crate::link_replacement_rules::LinkReplacementRules;
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
-use crate::row_token_wording::status_words;
+use crate::row_token_wording::{failure_words, status_words};
 
 use broken_link_elements::{BrokenLinkElements, element_words};
 use broken_pages::{broken_faults, unreachable_words};
@@ -87,7 +88,7 @@ pub struct SiteFaultReport {
 /// A fault on a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PageFault {
-    /// The page to fix; `None` for a broken seed.
+    /// The page to fix; `None` for a broken seed, and for a page that is named as a sitemap.
     pub page: Option<String>,
     /// The target of the link, with its fragment.
     pub to: String,
@@ -117,7 +118,8 @@ pub struct PageFault {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FaultKind {
-    /// A link or page resource with a status of 400 or above, or a redirect that leads nowhere.
+    /// A link or page resource with a status of 400 or above, or a redirect that leads nowhere. Also
+    /// a page that the site named as a sitemap.
     Broken,
     /// A link to a server that didn't respond.
     Unreachable,
@@ -232,6 +234,20 @@ impl SiteFaultReport {
     }
 }
 
+/// Returns the fault of a page that the site named as a sitemap.
+fn not_a_sitemap(row: &PageRow) -> PageFault {
+    PageFault {
+        page: None,
+        to: row.url.clone(),
+        kind: FaultKind::Broken,
+        why: failure_words(NOT_A_SITEMAP),
+        status: row.status,
+        error: row.error.clone(),
+        text: None,
+        element: None,
+    }
+}
+
 /// The latest redirect of a URL.
 struct Redirect {
     is_permanent: bool,
@@ -296,6 +312,9 @@ impl Search<'_> {
             let is_own = self.latest.is_body(&row, rows.line()) && row.hops_off_scope == 0;
             if !is_own || !archived.may_be_read(&row) {
                 continue;
+            }
+            if row.error.as_deref() == Some(NOT_A_SITEMAP) {
+                self.faults.push(not_a_sitemap(&row));
             }
             let links = archived.each_link(&row, &mut |page, to, link, text| match (to, link) {
                 (Ok(to), _) => self.link(page, to, link, text),

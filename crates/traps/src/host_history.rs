@@ -54,7 +54,7 @@ pub(super) struct UrlsFromBarrenPages {
     pub(super) level: u8,
     /// The number of URLs that were first found on these barren pages.
     pub(super) children: u32,
-    /// The keys of the last `MAX_MEMBERS` barren pages on which URLs were first found.
+    /// The keys of at most `MAX_MEMBERS` of the barren pages on which URLs were first found.
     pub(super) members: Vec<u64>,
 }
 

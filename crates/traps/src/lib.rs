@@ -476,11 +476,7 @@ impl TrapDetector {
         let followed = text.followed.get_or_insert_default();
         followed.level = followed.level.max(visit.level);
         followed.children = followed.children.saturating_add(new);
-        if new > 0 {
-            // The latest pages matter most, because their URLs are still pending.
-            if followed.members.len() == MAX_MEMBERS {
-                followed.members.remove(0);
-            }
+        if new > 0 && followed.members.len() < MAX_MEMBERS {
             followed.members.push(via_key(visit.url));
         }
         let UrlsFromBarrenPages {
@@ -492,8 +488,8 @@ impl TrapDetector {
         let min_level = if has_signs { 1 } else { TEXT_LEVEL };
         // The links of the first page with this text are not counted, because it is no duplicate. So
         // a chain of pages has one child less than pages.
-        let has_children = *children >= pages || pages >= TEXT_CHAIN && *children + 1 >= pages;
-        if pages < TEXT_ROW || *level < min_level || !has_children {
+        let is_chain = pages >= TEXT_CHAIN && children.saturating_add(1) == pages;
+        if pages < TEXT_ROW || *level < min_level || *children < pages && !is_chain {
             return false;
         }
         let trap = match () {
@@ -508,7 +504,11 @@ impl TrapDetector {
              {children} more URLs first found on them; such as {of}",
             shape.pattern
         );
-        let members = members.clone();
+        let mut members = members.clone();
+        // Deferring the only URL that this page leads to ends the chain.
+        if is_chain && new > 0 {
+            members.push(via_key(of));
+        }
         members.into_iter().fold(false, |defers, member| {
             self.defer((&host, member), rule.clone(), true, None) | defers
         })

@@ -1,5 +1,6 @@
 //! `crawl forget`: erases pages and hosts from a crawl.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use crawl_archive::{FilesToRehash, RemovalSelection, Timestamp};
@@ -43,7 +44,11 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         Some(what) => {
             let reason = args.reason.clone();
             let removal = named(what)?;
-            refuse_redirected_robots_txt(dir, &removal)?;
+            for url in redirected_robots_txts(dir)? {
+                if removal.holds(&url) && !removal.holds_host(&url.host_key()) {
+                    return Err(kept_as_proof(&url));
+                }
+            }
             (removal, reason.unwrap_or_else(|| ASKED.to_owned()))
         }
         None => by_recheck(dir, args.reason.as_deref())?,
@@ -243,26 +248,23 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     Ok(removal)
 }
 
-/// Refuses to erase a page without its whole host if a robots.txt redirect led to the page: it
-/// proves why other pages were fetched.
-fn refuse_redirected_robots_txt(
-    dir: &Path,
-    removal: &RemovalSelection,
-) -> Result<(), CommandError> {
+/// Returns the URLs from which rules were read because a robots.txt redirects there. They prove why
+/// pages were fetched.
+fn redirected_robots_txts(dir: &Path) -> Result<HashSet<CanonicalUrl>, CommandError> {
+    let mut urls = HashSet::new();
     for row in requests(dir).map_err(of_records)? {
         let row = match row {
             Err(RecordsError::Row { .. }) => continue,
             row => row.map_err(of_records)?,
         };
-        if row.robots.is_some()
+        if row.robots.is_some_and(|robots| robots.state == "rules")
             && let Ok(url) = canonicalize(None, &row.url)
-            && removal.holds(&url)
-            && !removal.holds_host(&url.host_key())
+            && url != url.origin().robots_url()
         {
-            return Err(kept_as_proof(&url));
+            urls.insert(url);
         }
     }
-    Ok(())
+    Ok(urls)
 }
 
 fn kept_as_proof(url: &CanonicalUrl) -> CommandError {
@@ -296,12 +298,18 @@ fn by_recheck(
     };
     let mut removal = RemovalSelection::default();
     let mut day = String::new();
+    let kept = redirected_robots_txts(dir)?;
     for row in rows {
         let row = row.map_err(of_records)?;
         day = row.at.rfc3339_millis();
         let url = row.url.as_deref().filter(|_| row.verdict == "excluded");
         if let Some(Ok(url)) = url.map(|url| canonicalize(None, url)) {
-            removal.add_page(&url);
+            match kept.contains(&url) {
+                true => note(&format!(
+                    "`{url}` is kept: it proves why pages were fetched"
+                )),
+                false => removal.add_page(&url),
+            }
         }
     }
     // The reason doesn't quote the robots.txt rule, since the rule may contain the path of a

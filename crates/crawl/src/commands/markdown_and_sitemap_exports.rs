@@ -16,21 +16,23 @@ use crate::cli::args::{ExportArgs, ExportFormat};
 /// What these exports read of a crawl besides its index.
 pub(crate) struct FetchedPages {
     archived: ArchivedPageLocator,
-    /// The URL of each redirect, and its target.
+    /// The URL of each redirect, and its target. Only for a Markdown export.
     redirects: Vec<(String, String)>,
 }
 
 impl FetchedPages {
-    pub(crate) fn open(dir: &Path) -> Result<FetchedPages, RecordsError> {
+    pub(crate) fn open(dir: &Path, format: ExportFormat) -> Result<FetchedPages, RecordsError> {
         let mut redirects = Vec::new();
-        CurrentRowSelector::open(dir)?.each(|row| {
-            if let CurrentRow::Redirect(row) = row
-                && let Some(target) = row.redirect
-            {
-                redirects.push((row.url, target));
-            }
-            Ok::<_, RecordsError>(())
-        })?;
+        if format == ExportFormat::Markdown {
+            CurrentRowSelector::open(dir)?.each(|row| {
+                if let CurrentRow::Redirect(row) = row
+                    && let Some(target) = row.redirect
+                {
+                    redirects.push((row.url, target));
+                }
+                Ok::<_, RecordsError>(())
+            })?;
+        }
         let archived = ArchivedPageLocator::open(dir)?;
         Ok(FetchedPages {
             archived,
@@ -43,7 +45,7 @@ impl FetchedPages {
 pub(crate) fn export(
     args: &ExportArgs,
     index: &IndexSearcher,
-    fetched: &FetchedPages,
+    fetched: FetchedPages,
     now: i64,
 ) -> Result<String, ExportError> {
     match args.to {
@@ -56,12 +58,14 @@ pub(crate) fn export(
 fn markdown(
     args: &ExportArgs,
     index: &IndexSearcher,
-    fetched: &FetchedPages,
+    FetchedPages {
+        archived,
+        redirects,
+    }: FetchedPages,
     now: i64,
 ) -> Result<String, ExportError> {
-    let archived = &fetched.archived;
     let mut folder = MarkdownFolderWriter::create(&args.out, now)?;
-    for (url, target) in &fetched.redirects {
+    for (url, target) in redirects {
         folder.redirect(url, target);
     }
     index.each_page_and_duplicate(|page| {

@@ -40,8 +40,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
-            let fetched = FetchedPages::open(&args.dir).map_err(of_records)?;
-            markdown_and_sitemap_exports::export(args, &index, &fetched, now)
+            let fetched = FetchedPages::open(&args.dir, args.to).map_err(of_records)?;
+            markdown_and_sitemap_exports::export(args, &index, fetched, now)
         }
         ExportFormat::Static => search_page(&index, &args.out, now, rules),
         _ if to_stdout => stream(args.to, &index, now),

@@ -63,6 +63,7 @@ impl PageEncoder {
         };
         // The site named a sitemap, but the server sends something else, such as an error page.
         let is_no_sitemap = page.lease.kind == UrlKind::Sitemap
+            && page.lease.redirects == 0
             && !is_guess(&page.lease)
             && matches!(page.row.status, Some(200..=299))
             && page.row.error.is_none()

@@ -243,11 +243,11 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == IncomparableAnswer::Undecoded && self.known.is_some()
     }
 
-    /// Returns whether the server may have failed because the request was conditional, for example
-    /// with 412 or 500.
+    /// Returns whether the server may have failed because the request was conditional. Other
+    /// statuses, such as 429 and 503, don't suggest that.
     fn may_refuse_conditions(&self) -> bool {
         self.known.is_some_and(KnownPage::is_conditional)
-            && matches!(self.answer.exchange.status, 400..=599)
+            && matches!(self.answer.exchange.status, 400 | 412 | 500 | 501)
     }
 
     /// Returns whether the answer does not show the page's current state. True if the answer is an

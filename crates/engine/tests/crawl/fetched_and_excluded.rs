@@ -262,6 +262,27 @@ fn a_page_listed_as_a_sitemap_is_read_as_a_page() {
 }
 
 #[test]
+fn a_page_named_as_a_sitemap_has_an_error_but_does_not_fail() {
+    let web = TestWeb::builder()
+        .pages(1)
+        .robots(0, "Sitemap: /map.html\nSitemap: /moved.xml\n")
+        .script(0, "/map.html", HttpAnswer::html("<a href=/>home</a>"))
+        .script(0, "/moved.xml", HttpAnswer::redirect(301, "/other"))
+        .script(0, "/other", HttpAnswer::html("other"))
+        .start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let rows = crawl.pages();
+    let error_of = |path: &str| {
+        let row = rows.iter().find(|row| row.url == web.url(0, path)).unwrap();
+        assert!(!row.is_failed() && !row.is_broken(), "{row:?}");
+        row.error.clone()
+    };
+    assert_eq!(error_of("/map.html").as_deref(), Some("not_a_sitemap"));
+    assert_eq!(error_of("/other"), None);
+}
+
+#[test]
 fn exclude_holds_for_seeds_and_sitemaps_too() {
     let web = TestWeb::builder().seed(6).pages(5).start();
     let mut crawl = Crawl::of(&web);

@@ -103,7 +103,7 @@ impl MarkdownFolderWriter {
     }
 
     /// Adds a redirect, so that links to it can lead to the file of its target.
-    pub fn redirect(&mut self, url: &str, target: &str) {
+    pub fn redirect(&mut self, url: String, target: String) {
         self.leads_to.insert(url.into(), target.into());
     }
 
@@ -321,9 +321,10 @@ mod tests {
         for (page, _) in pages {
             folder.name(page, page.url.ends_with("/uncopied"));
         }
-        folder.redirect("https://e.example/older", "https://e.example/old");
-        folder.redirect("https://e.example/old", "https://e.example/b");
-        folder.redirect("https://e.example/loop", "https://e.example/loop");
+        for (url, target) in [("older", "old"), ("old", "b"), ("loop", "loop")] {
+            let [url, target] = [url, target].map(|path| format!("https://e.example/{path}"));
+            folder.redirect(url, target);
+        }
         for (page, body) in pages {
             let source = body.map(|body| FetchedBody {
                 content_type: match body.starts_with("%PDF") {

@@ -281,6 +281,7 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
         Some((time, hours_text)) => (time, Some(hours_text)),
         None => (rest, None),
     };
+    let time = time.trim_end_matches(';');
     let (number, unit) = match time.char_indices().next_back()? {
         (at, unit) if !unit.is_ascii_digit() => (&time[..at], unit.to_ascii_lowercase()),
         _ => (time, 's'),
@@ -296,10 +297,8 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
         "" => 1,
         number => digits::<u32>(number)?,
     };
-    let during = match hours_text {
-        Some(text) => Some(hours(text)?),
-        None => None,
-    };
+    // A rate whose hours can't be read always applies.
+    let during = hours_text.and_then(hours);
     Some(RequestRate {
         requests: digits(requests).filter(|&n: &u32| n > 0)?,
         per: Duration::from_secs(unit * u64::from(number)).max(Duration::from_millis(1)),
@@ -369,7 +368,14 @@ mod tests {
         check("1/2M", expect!["Some((1, 120s, None, 120s))"]);
         check("4/2h", expect!["Some((4, 7200s, None, 1800s))"]);
         check("1/2w", expect!["None"]);
-        check("1/5 soon", expect!["None"]);
+        check("1 / 5", expect!["Some((1, 5s, None, 5s))"]);
+        check("1/5;", expect!["Some((1, 5s, None, 5s))"]);
+        check("1/5 soon", expect!["Some((1, 5s, None, 5s))"]);
+        check("1/5 0600-0845 EST", expect!["Some((1, 5s, None, 5s))"]);
+        check(
+            "1/5 0600-0845 GMT",
+            expect!["Some((1, 5s, Some(VisitHours { from: 360, to: 525 }), 5s))"],
+        );
         check("x/5", expect!["None"]);
         check("", expect!["None"]);
     }
@@ -383,6 +389,7 @@ mod tests {
         for (text, expected) in [
             ("10 s", 10_000),
             ("10S", 10_000),
+            ("10;", 10_000),
             ("2 sec", 2000),
             ("2 Seconds.", 2000),
             ("1,5", 1500),
@@ -417,6 +424,8 @@ mod tests {
         let night = hours("2200-0400").unwrap();
         assert!(night.contain(23 * 60) && night.contain(0) && !night.contain(12 * 60));
         assert!(hours("00:00 - 24:00").unwrap().contain(1439));
+        assert_eq!(hours("2200-0400 UTC"), Some(night));
+        assert_eq!(hours("2200-0400 EST"), None);
         let edges = |text: &str, inside: [u16; 2], outside: [u16; 2]| {
             let hours = hours(text).unwrap();
             assert!(inside.iter().all(|minute| hours.contain(*minute)), "{text}");

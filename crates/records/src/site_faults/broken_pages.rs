@@ -1,6 +1,6 @@
 //! Turns broken pages and the links to them into faults.
 
-use crawl_archive::rows::{NOT_A_SITEMAP, is_obstacle};
+use crawl_archive::rows::is_obstacle;
 
 use super::unchecked_links::{TOO_MANY_REQUESTS, UncheckedLink};
 use super::{FaultKind, PageFault};
@@ -43,11 +43,6 @@ pub(super) fn broken_faults(
             text: None,
             element: None,
         };
-        // Links to the page work, but its robots.txt names it as a sitemap.
-        if page.error.as_deref() == Some(NOT_A_SITEMAP) {
-            faults.push(fault);
-            continue;
-        }
         for link in &page.links {
             if latest.is_off_scope(&link.page) {
                 continue;

@@ -138,6 +138,8 @@ fn an_error_makes_the_next_request_unconditional() {
         (412, false, false),
         (304, true, false),
         (500, true, true),
+        (503, true, false),
+        (429, true, false),
     ] {
         let exchange = exchange(status, "");
         let answer = visit_answer(&exchange, &row, has_past.then_some(&past));
