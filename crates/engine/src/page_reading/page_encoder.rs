@@ -61,14 +61,7 @@ impl PageEncoder {
             true => page.past.as_deref().is_some_and(has_row),
             false => !detected.is_refused,
         };
-        // The site named a sitemap, but the server sends something else, such as an error page.
-        let is_no_sitemap = page.lease.kind == UrlKind::Sitemap
-            && page.lease.redirects == 0
-            && !is_guess(&page.lease)
-            && matches!(page.row.status, Some(200..=299))
-            && page.row.error.is_none()
-            && page.row.unwanted.is_none()
-            && !page.is_list;
+        let is_no_sitemap = is_page_named_as_sitemap(&page);
         let row = PageRow {
             digest: detected.digest,
             differs: detected.differs.map(str::to_owned),
@@ -121,6 +114,18 @@ impl PageEncoder {
     pub(crate) fn robots(&mut self, item: Box<NonPageRequestResult>) -> Box<NonPageRequestResult> {
         self.archive.robots(item)
     }
+}
+
+/// Returns whether the site named a URL as a sitemap, but the server sends a page, such as an error
+/// page.
+fn is_page_named_as_sitemap(page: &ReadPage) -> bool {
+    page.lease.kind == UrlKind::Sitemap
+        && page.lease.redirects == 0
+        && !is_guess(&page.lease)
+        && matches!(page.row.status, Some(200..=299))
+        && page.row.error.is_none()
+        && page.row.unwanted.is_none()
+        && !page.is_list
 }
 
 /// Summarizes the answer to a page request for change detection.
