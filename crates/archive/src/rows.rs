@@ -232,9 +232,9 @@ pub const READER_KILLED: &str = "reader_killed";
 /// 404 or 410, or sends a page that is not a sitemap. No link leads to this URL, so it doesn't
 /// count as a broken link.
 pub const NO_SITEMAP: &str = "no_sitemap";
-/// The error of a 304 to a request without a condition: no stored page that it could confirm.
+/// The error of a 304 to a request without a condition. The crawl has no page that it could confirm.
 pub const UNEXPECTED_304: &str = "unexpected_304";
-/// The error of a page that the site named as a sitemap. It was read as a page, and links to it work.
+/// The error of a page that the site named as a sitemap. Links to the page work.
 pub const NOT_A_SITEMAP: &str = "not_a_sitemap";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
@@ -358,10 +358,10 @@ impl PageRow {
         is_erased
     }
 
-    /// Returns whether fetching failed: there was no response, a status of 400 or above, an
-    /// unexpected 304, a redirect that leads nowhere, or an incomplete body. A body that the crawler cut at a limit is not a
-    /// failure, nor is a guessed sitemap that doesn't exist. A body that the server didn't finish is
-    /// a failure.
+    /// Returns whether fetching failed. Failures are: no response, a status of 400 or above, an
+    /// unexpected 304, a redirect that leads nowhere, and a body that the server didn't finish. A
+    /// body that the crawler cut at a limit is not a failure, nor is a guessed sitemap that doesn't
+    /// exist.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_failure = |error: &str| !NOT_FAILURES.contains(&error);

@@ -94,9 +94,9 @@ fn folded(path: &str) -> Box<str> {
 }
 
 /// Converts a part of a URL's path to a file name that every file system accepts. Characters other
-/// than letters with their marks, digits and `-_.=~` become `_`. A name of more than [`MAX_FILE_NAME_BYTES`] is
-/// truncated, and a hash is added. The result is never empty, hidden, a parent folder, or a device
-/// of Windows.
+/// than letters with their marks, digits and `-_.=~` become `_`. A name of more than
+/// [`MAX_FILE_NAME_BYTES`] is truncated, and a hash is added. The result is never empty, hidden, a
+/// parent folder, or a device of Windows.
 #[must_use]
 pub fn safe_file_name(text: &str) -> String {
     let classes = CanonicalCombiningClassMapBorrowed::new();

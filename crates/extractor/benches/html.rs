@@ -103,8 +103,8 @@ fn compare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the time for 1 MiB of adversarial input. It should be at most a small multiple of the
-/// time for ordinary input of that length.
+/// Measures the time for 1 MiB of adversarial input, which should take no more than a few times as
+/// long as ordinary input of that length.
 fn endure(criterion: &mut Criterion) {
     const BYTES: usize = 1 << 20;
     let repeat = |part: &str| part.repeat(BYTES / part.len());

@@ -27,7 +27,7 @@ pub(crate) struct UrlRewriter<'f> {
     pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
-/// Where the new URL of a reference may lead, by the use of the reference.
+/// Where the new URL of a reference may lead. This depends on the element that has the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RewriteDestination {
     /// A link or a resource. If the target has a file, the new URL leads to that file.

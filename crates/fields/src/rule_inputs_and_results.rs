@@ -42,8 +42,8 @@ pub struct ExtractedFields {
 /// Hints at the reason why a field has no value on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoMatchReason {
-    /// Why an element that the selector matches gives no value, such as `no text matches the regex`.
-    /// `None` if the selector matches no element.
+    /// Why an element that the selector matches gives no value, such as `the first match has no
+    /// text`. `None` if the selector matches no element.
     pub unusable_match: Option<String>,
     /// The longest prefix of the selector that matches an element. `None` if no prefix does.
     pub beginning: Option<String>,

@@ -39,8 +39,9 @@ pub(crate) enum ChecksumFileFilter {
     UpTo(u64),
 }
 
-/// Checks a whole index: its format, the names of its files, and the checksum of each file. Calls `is_stopped` between small
-/// parts of the files. Returns false if stopped because `is_stopped` returned true.
+/// Checks a whole index: its format, the names of its files, and the checksum of each file. Calls
+/// `is_stopped` between small parts of the files. Returns false if stopped because `is_stopped`
+/// returned true.
 ///
 /// # Errors
 /// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.

@@ -149,8 +149,8 @@ impl BucketOwnership {
         Err(self.lost(reason))
     }
 
-    /// Returns whether this worker has lost its buckets: another worker owns some of them, or may
-    /// own them, or this worker released them.
+    /// Returns whether this worker has lost its buckets. Either it released them, or another worker
+    /// may own some of them.
     pub(crate) fn is_lost(&self) -> bool {
         self.held().lost.is_some()
     }

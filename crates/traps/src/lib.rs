@@ -486,8 +486,8 @@ impl TrapDetector {
         } = &**followed;
         let has_signs = shape.signs.any() || shape.has_repeats();
         let min_level = if has_signs { 1 } else { TEXT_LEVEL };
-        // The links of the first page with this text are not counted, because it is no duplicate. So
-        // a chain of pages has one child less than pages.
+        // The first page with this text is no duplicate, so its links aren't counted. A chain of
+        // pages therefore has one child less than pages.
         let is_chain = pages >= TEXT_CHAIN && children.saturating_add(1) == pages;
         if pages < TEXT_ROW || *level < min_level || *children < pages && !is_chain {
             return false;

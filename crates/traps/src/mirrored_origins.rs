@@ -102,7 +102,8 @@ impl MirrorTracker {
     }
 
     /// Returns the URL of the same page on the origin that the URL's origin mirrors, and the reason
-    /// for which the URL is deferred. `None` if the origin is not a mirror, or if the other URL would be too long.
+    /// for which the URL is deferred. `None` if the origin is not a mirror, or if the other URL would
+    /// be too long.
     pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
         if self.pairs.equal.is_empty() {
             return None;

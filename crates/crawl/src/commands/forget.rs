@@ -248,8 +248,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     Ok(removal)
 }
 
-/// Returns the URLs from which rules were read because a robots.txt redirects there. They prove why
-/// pages were fetched.
+/// Returns the targets of robots.txt redirects that gave rules. The rules prove why pages were
+/// fetched.
 fn redirected_robots_txts(dir: &Path) -> Result<HashSet<CanonicalUrl>, CommandError> {
     let mut urls = HashSet::new();
     for row in requests(dir).map_err(of_records)? {
@@ -298,13 +298,13 @@ fn by_recheck(
     };
     let mut removal = RemovalSelection::default();
     let mut day = String::new();
-    let kept = redirected_robots_txts(dir)?;
+    let robots_targets = redirected_robots_txts(dir)?;
     for row in rows {
         let row = row.map_err(of_records)?;
         day = row.at.rfc3339_millis();
         let url = row.url.as_deref().filter(|_| row.verdict == "excluded");
         if let Some(Ok(url)) = url.map(|url| canonicalize(None, url)) {
-            match kept.contains(&url) {
+            match robots_targets.contains(&url) {
                 true => note(&format!(
                     "`{url}` is kept: it proves why pages were fetched"
                 )),

@@ -13,7 +13,7 @@ use crawl_records::{ArchivedPageLocator, CurrentRow, CurrentRowSelector, Records
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 
-/// What these exports read of a crawl besides its index.
+/// The records of a crawl that these exports need in addition to its index.
 pub(crate) struct FetchedPages {
     archived: ArchivedPageLocator,
     /// The URL of each redirect, and its target. Only for a Markdown export.

@@ -118,7 +118,7 @@ pub(crate) enum ControlResponse {
     Refused(ControlRefusal),
     /// A command was carried out.
     Done {
-        /// Always true. Only this message has the field, which tells it apart from the others.
+        /// Always true. No other message has this field.
         ok: bool,
         /// Notes to the user on the command's effect, if it isn't obvious.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

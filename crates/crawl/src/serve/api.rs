@@ -72,9 +72,9 @@ async fn page(
         .ok_or_else(unknown)
 }
 
-/// Truncates the main text, the text beside it and the description to what the page allows to be
-/// shown (`nosnippet`, `max-snippet`). If the page has such a limit, its headings and the texts of
-/// its links are omitted too, because both are parts of its text. `withheld` is always omitted.
+/// Truncates the main text, the text beside it and the description to the length that `nosnippet`
+/// or `max-snippet` allows. If the page has such a limit, its headings and the texts of its links
+/// are omitted too, because both are parts of its text. `withheld` is always omitted.
 fn shown(mut page: IndexedPage) -> IndexedPage {
     page.withheld.clear();
     let Some(max_chars) = page.max_snippet else {

@@ -17,8 +17,8 @@ const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lines starting with \
                          `#` are skipped";
 
-/// The key that lists excluded hosts. At the start of a study, nobody has opted out yet, so its file
-/// may be empty.
+/// The key that lists excluded hosts. Its file may be empty, because nobody has opted out yet when a
+/// study starts.
 const EXCLUDED: &str = "exclude-host";
 
 /// A key that lists hosts, with its value.

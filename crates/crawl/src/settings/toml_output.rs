@@ -124,9 +124,9 @@ pub(crate) fn effective(settings: &Settings) -> String {
     toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
-/// Returns the text of a crawl.toml. It contains the settings in force without secrets, the versions
-/// of the program and of the WARC format, the times (RFC 3339) of the crawl's first and last start,
-/// and the mark, if any. The mark proves that this program wrote the file for this user.
+/// Returns the text of a crawl.toml. It contains the settings in force (without secrets), the
+/// versions of the program and of the WARC format, and the times (RFC 3339) of the crawl's first and
+/// last start. The `mark` proves that this program wrote the file for this user.
 pub(crate) fn record(
     settings: &Settings,
     first_start: &str,

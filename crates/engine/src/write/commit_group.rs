@@ -344,8 +344,8 @@ impl CommitGroup<'_> {
         self.readmit(&seeds)?;
         self.admit(&seeds)?;
         // Send the walkers to their first URLs: until they wait for a URL, no settled page moves
-        // them. Messages about the first pages may have overtaken this one, so the walkers go on
-        // past pages that are already settled.
+        // them. If the message about such a page came before this one, the page is already
+        // settled, and its walker moves on.
         self.move_walkers(None)
     }
 

@@ -219,8 +219,8 @@ impl Writer {
         }
     }
 
-    /// Commits a group of messages. Then readmits deferred URLs or draws the sample, if a message
-    /// demands it. Once `abandon` is set, this second part stops early.
+    /// Commits a group of messages. If a message demands it, also readmits deferred URLs or draws
+    /// the sample. Once `abandon` is set, this second part stops early.
     pub(crate) fn commit(
         &mut self,
         group: Vec<KeyedMessage>,

@@ -287,8 +287,8 @@ fn a_page_with_another_canonical_url_has_it_in_its_row() {
             "/c",
             HttpAnswer::html("c").header("Link", "</b>; rel=canonical"),
         )
-        // In a head, `<meta name=url>` states the canonical URL. This one is in the body, where a
-        // visitor may have written it, so it doesn't count.
+        // In a head, `<meta name=url>` states the canonical URL. Here it is in the body. It doesn't
+        // count, because a visitor may have written it.
         .script(0, "/d", HttpAnswer::html("d <meta name=url content=/b>"))
         .start();
     let crawl = Crawl::of(&web);

@@ -127,7 +127,7 @@ pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     };
     let codings = exchange.headers.get_all(CONTENT_ENCODING);
     let body = usable(decode(codings, &exchange.body, &limits))?;
-    // Some servers compress the file and don't say so. As text, it would have no rules.
+    // Some servers compress the file without declaring it. Read as text, it would have no rules.
     let body = usable(decode_gzip(&body, &limits))?;
     // Copy the rules: they are kept for a day, and a slice could keep a much larger read buffer in
     // memory.

@@ -1,5 +1,5 @@
-//! Moves a crawl to or from another frontier, part by part: reads everything in a store except
-//! settled URLs, of which it has only fingerprints, and adds such parts to a store.
+//! Moves a crawl to or from another frontier in parts. Everything in a store is read except settled
+//! URLs, because the store has only their fingerprints.
 
 use std::sync::PoisonError;
 

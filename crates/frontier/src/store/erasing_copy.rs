@@ -31,8 +31,8 @@ use crate::sieve::{SieveRecord, SystemDisk};
 /// The maximum number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
-/// Decides what a copy of a store leaves out: URLs, hosts, reasons that name these, and the caller's
-/// values or parts of them.
+/// Decides what a copy of a store leaves out. This can be a URL, a host, a reason that names one of
+/// these, or a part of a value of the caller.
 pub trait RemovalFilter {
     /// Returns whether to leave a URL out of the copy. A URL that was pending or deferred becomes
     /// settled in the copy.

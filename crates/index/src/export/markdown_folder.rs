@@ -59,8 +59,8 @@ pub struct MarkdownExportReport {
 /// Writes a folder with a Markdown file for each page.
 ///
 /// First call [`MarkdownFolderWriter::name`] for all pages and [`MarkdownFolderWriter::redirect`] for
-/// all redirects, so that links between pages can lead to files. Then call [`MarkdownFolderWriter::page`] for each page, and
-/// [`MarkdownFolderWriter::finish`] at the end.
+/// all redirects, so that links between pages can lead to files. Then call
+/// [`MarkdownFolderWriter::page`] for each page, and [`MarkdownFolderWriter::finish`] at the end.
 #[derive(Debug)]
 pub struct MarkdownFolderWriter {
     folder: AtomicFolder,

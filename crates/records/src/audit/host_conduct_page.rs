@@ -445,7 +445,7 @@ impl Conduct<'_> {
     /// Returns the number, from 1, of the copy whose rules applied at `moment`: the last one that was
     /// completely received by then. If that response made robots.txt unreachable, returns the last
     /// good copy before it, as long as that copy was valid. `None` if there was no response yet, or
-    /// the copy isn't on this page.
+    /// if this page doesn't list the copy.
     fn in_force(&self, origin: &Origin, moment: u64, settings: &AuditedSettings) -> Option<usize> {
         let end = self.responses.in_force(origin, moment, settings)?.end;
         let is_it = |copy: &RobotsText| copy.end == end && copy.origin.as_ref() == Some(origin);

@@ -104,7 +104,7 @@ impl FragmentLinks {
     }
 }
 
-/// Returns a fault for each of these links whose fragment the page doesn't have.
+/// Returns a fault for each link whose fragment doesn't exist on the page.
 fn missing_fragments(
     body: &[u8],
     content_type: Option<&str>,

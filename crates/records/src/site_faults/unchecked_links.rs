@@ -33,8 +33,9 @@ pub struct UncheckedLink {
     /// The target of the link.
     pub to: String,
     /// Why the target was not checked. This is a reason of `excluded.jsonl`, `too_many_requests`,
-    /// `asked_to_wait`, `not_read_to_the_end`, the reason why the crawl has to wait for the target's host, or what the
-    /// server served in place of the page (`login_page`, `challenge`, `block_page`).
+    /// `asked_to_wait`, `not_read_to_the_end`, the reason why the crawl has to wait for the target's
+    /// host, or what the server served in place of the page (`login_page`, `challenge`,
+    /// `block_page`).
     pub reason: String,
     /// The link's text, if it has one.
     pub text: Option<String>,
