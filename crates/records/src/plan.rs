@@ -13,6 +13,7 @@ use std::path::Path;
 use crawl_archive::rows::{ExcludedRow, PageUsagePermissions, RequestRow};
 use serde::{Deserialize, Serialize};
 
+use self::page_budgets::KnownHost;
 pub use self::page_budgets::{GroupPageBudget, PageBudgets};
 use self::page_sizes::{HostBytesEstimate, MeasuredPageSizes, PlannedHostPageCounts};
 use crate::error::RecordsError;
@@ -56,6 +57,8 @@ pub struct CostPlan {
     pub hours: BoundedEstimate,
     /// Bytes of bodies, as received.
     pub bytes: BoundedEstimate,
+    /// The names of the settings that may end the crawl earlier than planned.
+    pub uncounted: Vec<String>,
     /// Requests that the planning run itself sent.
     pub asked: u64,
     /// All hosts, by host key.
@@ -67,7 +70,7 @@ pub struct CostPlan {
 pub struct HostPlan {
     /// The host key.
     pub host: String,
-    /// Known pages that may be fetched, within the budgets of the host and of its group.
+    /// Known pages to fetch, within the budgets of pages and the sample.
     pub pages: u64,
     /// Known pages that wait for an unavailable robots.txt.
     pub waiting: u64,
@@ -141,10 +144,10 @@ pub struct PlanSettings {
     pub purpose: Option<String>,
     /// The minimum delay, in milliseconds.
     pub delay_ms: u64,
-    /// Maximum requests in flight per host.
-    pub per_host: u32,
-    /// The budgets of pages.
+    /// The budgets of pages, and the sample.
     pub page_budgets: PageBudgets,
+    /// The names of the settings that may end the crawl earlier than the plan says.
+    pub uncounted: Vec<String>,
     /// Maximum requests per second in total.
     pub max_rate: Option<f64>,
     /// Maximum requests per second to one IP address that is not on loopback. `None` if there is no
@@ -174,14 +177,30 @@ pub fn plan(
     let mut rules = rules(dir)?;
     let report = report(dir)?;
     let planned = report.hosts.iter().filter(|host| host.coverage.is_some());
-    let planned: Vec<_> = planned.map(|host| (host, planned_urls(host))).collect();
-    let urls = planned.iter().map(|(host, urls)| (&*host.host, *urls));
-    let pages = settings.page_budgets.pages(urls);
+    let planned: Vec<_> = planned.collect();
+    let seeds: Vec<_> = report
+        .crawl
+        .seeds
+        .iter()
+        .map(|seed| host_key(seed))
+        .collect();
+    let known = planned.iter().map(|host| KnownHost {
+        host: &host.host,
+        pages: host.excluded_by.get(PLANNED).copied().unwrap_or_default(),
+        seeds: seeds
+            .iter()
+            .flatten()
+            .filter(|seed| **seed == host.host)
+            .count() as u64,
+        sitemaps: host.pages,
+    });
+    let pages = settings.page_budgets.pages(&known.collect::<Vec<_>>());
     let none = PlannedHostPageCounts::default();
-    let hosts = planned.into_iter().zip(pages).map(|((host, _), pages)| {
+    let hosts = planned.into_iter().zip(pages).map(|(host, pages)| {
         let gap = gaps.remove(&host.host);
         let rules = rules.remove(&host.host).unwrap_or_default();
-        let mut plan = host_plan(host, pages, gap, rules, settings);
+        let slots = report.crawl.in_flight.of_host(&host.host);
+        let mut plan = host_plan(host, (pages, slots), gap, rules, settings);
         let known_pages = known_pages.get(&host.host).unwrap_or(&none);
         let is_listed = plan.hours.expected.is_some();
         let bytes = sizes.bytes_of(&host.host, known_pages, (host.bytes, plan.pages), is_listed);
@@ -201,20 +220,17 @@ pub fn plan(
         requests: sum(|host| host.requests),
         hours: all_hours(&hosts, &addresses, settings),
         bytes: HostBytesEstimate::sum(&bytes),
+        uncounted: settings.uncounted.clone(),
         asked: report.requests.total,
         hosts,
     })
 }
 
-/// Returns how many known URLs of a host the planned crawl would fetch without budgets.
-fn planned_urls(host: &HostReport) -> u64 {
-    host.excluded_by.get(PLANNED).copied().unwrap_or_default()
-}
-
-/// Builds the plan of a host with this many pages, except for its `bytes`, which the caller sets.
+/// Builds the plan of a host with this many pages and slots (its requests in flight), except for
+/// its `bytes`, which the caller sets.
 fn host_plan(
     host: &HostReport,
-    pages: u64,
+    (pages, slots): (u64, usize),
     gap: Option<(u64, String)>,
     rules: Vec<ExclusionRuleCount>,
     settings: &PlanSettings,
@@ -239,11 +255,10 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // The first request needs no delay. The requests are divided among the slots of the host (its
-    // requests in flight), and each slot has its own delay.
-    let slots = f64::from(settings.per_host.max(1));
+    // The first request needs no delay. The requests are divided among the slots, and each slot has
+    // its own delay.
     let busy = requests as f64 * answer_ms;
-    let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
+    let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots as f64;
     let least = least_ms / 3_600_000.0;
     let hours = BoundedEstimate {
         expected: (is_listed && host.waiting == 0).then_some(least),

@@ -144,7 +144,8 @@ pub(super) fn user_agent_of(checked: &CheckedSettings) -> String {
     user_agent(&checked.agent, checked.contact.as_ref())
 }
 
-fn sample_method(settings: &Settings) -> Option<SampleMethod> {
+/// Returns how the crawl draws its sample. `None` if it fetches all pages.
+pub(super) fn sample_method(settings: &Settings) -> Option<SampleMethod> {
     let sample = &settings.sample;
     let seed = sample.sample_seed.clone();
     if let Some(steps) = sample.walk.0 {

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, CrawlBudgets, EndReason, OriginRobotsSummary, RunMode};
+use crawl_engine::{Config, CrawlBudgets, EndReason, HostBudget, OriginRobotsSummary, RunMode};
 use crawl_records::{CostPlan, GroupPageBudget, OriginDelayAndUsage, PageBudgets, PlanSettings};
+use crawl_sample::{SampleMethod, StratumRule};
 use crawl_weburl::HostPatternMap;
 use tokio::runtime::Runtime;
 
-use super::engine_config::crawl_budgets;
+use super::engine_config::{crawl_budgets, sample_method};
 use super::start::choose_schemes;
 use super::temporary_folder::TemporaryFolder;
 use crate::error::records::of_records;
@@ -87,17 +88,22 @@ fn terms(
     PlanSettings {
         purpose: purpose.map(|purpose| purpose.to_string()),
         delay_ms: millis(settings.politeness.delay.get()),
-        per_host: settings.politeness.per_host,
-        page_budgets: page_budgets(&crawl_budgets(settings, checked)),
+        page_budgets: page_budgets(&crawl_budgets(settings, checked), sample_method(settings)),
+        uncounted: uncounted(settings, checked),
         max_rate: settings.politeness.max_rate.0.map(|rate| rate.0),
         address_rate: settings.politeness.address_rate.0.map(|rate| rate.0),
         origins: origins.collect(),
     }
 }
 
-/// Returns the budgets of pages that the planned crawl applies to its hosts.
-fn page_budgets(budgets: &CrawlBudgets) -> PageBudgets {
+/// Returns what limits the pages that the planned crawl fetches from its hosts.
+fn page_budgets(budgets: &CrawlBudgets, sample: Option<SampleMethod>) -> PageBudgets {
     PageBudgets {
+        total: budgets.max_pages,
+        sample: match sample {
+            Some(SampleMethod::Draw(design)) => Some(design),
+            Some(SampleMethod::Walk(_)) | None => None,
+        },
         per_host: budgets.per_host.max_pages,
         per_site: by_pattern(&budgets.per_site, |site| site.max_pages),
         groups: by_pattern(&budgets.groups, |group| GroupPageBudget {
@@ -105,6 +111,56 @@ fn page_budgets(budgets: &CrawlBudgets) -> PageBudgets {
             max_pages: group.max_pages,
         }),
     }
+}
+
+/// Returns the names of the settings that may end the planned crawl early, and that the plan can't
+/// take into account, because they limit bytes, times or unknown pages.
+fn uncounted(settings: &Settings, checked: &CheckedSettings) -> Vec<String> {
+    let budgets = crawl_budgets(settings, checked);
+    let names_of = |bytes: bool, server_time: bool, time: bool| {
+        let keys = [
+            (bytes, "max-bytes"),
+            (server_time, "max-server-time"),
+            (time, "max-time"),
+        ];
+        keys.into_iter()
+            .filter_map(|(is_set, key)| is_set.then_some(key))
+    };
+    let of_host = |budget: &HostBudget| {
+        let (bytes, server_time) = (budget.max_bytes.is_some(), budget.max_server_time.is_some());
+        names_of(bytes, server_time, budget.max_time.is_some())
+    };
+    let (bytes, server_time) = (
+        budgets.max_bytes.is_some(),
+        budgets.max_server_time.is_some(),
+    );
+    let of_crawl = names_of(bytes, server_time, budgets.max_time.is_some());
+    let mut names: Vec<String> = of_crawl.map(str::to_owned).collect();
+    names.extend(of_host(&budgets.per_host).map(|key| format!("{key}-per-host")));
+    for (site, budget) in budgets.per_site.iter() {
+        names.extend(of_host(budget).map(|key| format!("{key} of {site}")));
+    }
+    let mut groups: Vec<_> = budgets.groups.iter().map(|(_, group)| group).collect();
+    groups.sort_by(|one, other| one.name.cmp(&other.name));
+    groups.dedup_by(|one, other| one.name == other.name);
+    for group in groups {
+        let keys = names_of(
+            group.max_bytes.is_some(),
+            group.max_server_time.is_some(),
+            false,
+        );
+        names.extend(keys.map(|key| format!("{key} of group {}", group.name)));
+    }
+    match sample_method(settings) {
+        Some(SampleMethod::Walk(_)) => names.push("walk".to_owned()),
+        Some(SampleMethod::Draw(design))
+            if matches!(design.by, StratumRule::Depth | StratumRule::Path) =>
+        {
+            names.push(format!("sample-by {}", design.by));
+        }
+        _ => {}
+    }
+    names
 }
 
 /// Maps the values of a table with `value`, and keeps the host patterns.

@@ -126,7 +126,8 @@ fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
     assert_eq!(all["pages"], 12);
     assert!(number(&all, "least") <= number(&all, "expected"), "{all}");
     let few = plan_of(&["--max-pages-per-host", "3"]);
-    assert_eq!((&few["pages"], &few["requests"]), (&3.into(), &5.into()));
+    // The sitemap uses up the budget too.
+    assert_eq!((&few["pages"], &few["requests"]), (&2.into(), &4.into()));
     // It is unknown which three pages the crawl would fetch, so the estimate has only bounds.
     assert!(number(&few, "most") < number(&all, "expected"));
     let reason = few["hosts"][0]["bytes"]["why"].as_str().unwrap();
@@ -134,6 +135,92 @@ fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
         reason.contains("which pages the budget leaves out"),
         "{reason}"
     );
+}
+
+/// The plan says what a crawl with the same settings then does.
+#[test]
+fn a_crawl_sends_the_requests_that_were_planned() {
+    let (dir, cmd) = planner("planned");
+    let web = TestWeb::builder().pages(12).mix(LinkMix::plain()).start();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    for (name, limit) in [
+        ("all", &[][..]),
+        ("host", &["--max-pages-per-host", "3"]),
+        ("crawl", &["--max-pages", "4"]),
+        ("sample", &["--sample", "5", "--frame-depth", "0"]),
+        (
+            "sample-of-crawl",
+            &[
+                "--sample",
+                "5",
+                "--sample-by",
+                "crawl",
+                "--frame-depth",
+                "0",
+            ],
+        ),
+    ] {
+        let ran = cmd.run(&[&plan(&seed, &["--json"])[..], &quick, limit].concat());
+        let plan_of: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let before = web.log().len();
+        let crawl = ["--seed", seed.as_str(), "--output", name];
+        let ran = cmd.run(&[&crawl[..], &quick, limit].concat());
+        assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+        let sent = web.log().len() - before;
+        assert_eq!(
+            plan_of["requests"],
+            sent,
+            "{name}: {}",
+            dir.read(&format!("{name}/pages.jsonl"))
+        );
+        assert_eq!(plan_of["uncounted"], serde_json::json!([]), "{name}");
+    }
+}
+
+#[test]
+fn a_plan_names_the_limits_that_it_does_not_count() {
+    let (dir, cmd) = planner("uncounted");
+    let web = web();
+    let tables = format!(
+        "seed = [{:?}]\n[scope]\nmax-time = \"1h\"\nmax-bytes-per-host = \"1MB\"\n\
+         [sample]\nsample = 3\nsample-by = \"path\"\n\
+         [site.\"a.example\"]\nmax-server-time = \"1m\"\n\
+         [group.g]\nhosts = [\"b.example\", \"c.example\"]\nmax-bytes = \"1kB\"\n",
+        web.url(0, "/")
+    );
+    dir.write("c.toml", &tables);
+    let ran = cmd.run(&["plan", "--config", "c.toml", "--output", "c"]);
+    let line = "without   max-time, max-bytes-per-host, max-server-time of a.example, max-bytes of group g, \
+                sample-by path, which may end the crawl earlier\n";
+    assert!(ran.stdout.contains(line), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_plan_uses_the_requests_in_flight_of_each_host() {
+    let (dir, cmd) = planner("in-flight");
+    let web = TestWeb::builder()
+        .hosts(2)
+        .pages(12)
+        .mix(LinkMix::plain())
+        .start();
+    let seeds = [web.url(0, "/"), web.url(1, "/")];
+    let site = format!("[site.{:?}]\nper-host = 4\n", web.authority(1));
+    let text =
+        format!("seed = {seeds:?}\n[politeness]\ndelay = \"50ms\"\ndelay-factor = 0\n{site}");
+    dir.write("c.toml", &text);
+    let ran = cmd.run(&["plan", "--config", "c.toml", "--output", "c", "--json"]);
+    let plan_of: Value = serde_json::from_str(&ran.stdout).unwrap();
+    // The quotient of the time that all requests take one after the other, and the planned time.
+    let at_once = |host: &str| {
+        let hosts = plan_of["hosts"].as_array().unwrap();
+        let host = hosts.iter().find(|plan| plan["host"] == host).unwrap();
+        let number = |key: &str| host[key].as_f64().unwrap();
+        let requests = number("requests");
+        let in_turn = (requests - 1.0) * number("gap_ms") + requests * number("answer_ms");
+        (in_turn / 3_600_000.0 / host["hours"]["least"].as_f64().unwrap()).round()
+    };
+    assert_eq!([0, 1].map(|host| at_once(web.authority(host))), [1.0, 4.0]);
 }
 
 #[test]
@@ -156,10 +243,11 @@ fn a_plan_applies_the_budgets_of_sites_and_groups() {
     assert_eq!(pages_of("", &[]), 24);
     let hosts = [web.authority(0), web.authority(1)];
     let site = hosts.map(|host| format!("[site.{host:?}]\nmax-pages = 5\n"));
-    assert_eq!(pages_of(&site[0], &[]), 17);
-    assert_eq!(pages_of(&site.concat(), &["--max-pages-per-host", "1"]), 10);
+    // The sitemaps use up the budgets too.
+    assert_eq!(pages_of(&site[0], &[]), 16);
+    assert_eq!(pages_of(&site.concat(), &["--max-pages-per-host", "1"]), 8);
     let group = format!("[group.g]\nhosts = {hosts:?}\nmax-pages = 7\n");
-    assert_eq!(pages_of(&group, &[]), 7);
+    assert_eq!(pages_of(&group, &[]), 5);
 }
 
 #[test]

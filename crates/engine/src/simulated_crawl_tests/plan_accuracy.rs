@@ -109,7 +109,6 @@ fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::CostPlan {
     }
     let settings = PlanSettings {
         delay_ms: 1000,
-        per_host: 1,
         ..PlanSettings::default()
     };
     crawl_records::plan(dir.path(), earlier, &settings).unwrap()

@@ -37,6 +37,9 @@ impl CostPlan {
                     p {
                         "Purpose: " (purpose) ". " (counted(self.asked, "request was", "requests were"))
                         " sent, only for robots.txt and sitemaps."
+                        @if let Some(uncounted) = self.uncounted_words() {
+                            " Computed without " (uncounted) "."
+                        }
                     }
                 }
             }

@@ -22,6 +22,9 @@ impl Display for CostPlan {
         writeln!(f, "requests  {}", grouped(self.requests))?;
         writeln!(f, "time      {}", hours(&self.hours))?;
         writeln!(f, "bytes     {}", bytes(&self.bytes))?;
+        if let Some(uncounted) = self.uncounted_words() {
+            writeln!(f, "without   {uncounted}")?;
+        }
         writeln!(f, "excluded  {}", grouped(self.excluded.values().sum()))?;
         for (reason, urls) in &self.excluded {
             writeln!(f, "  {reason}: {}", grouped(*urls))?;
@@ -44,6 +47,12 @@ impl Display for CostPlan {
 }
 
 impl CostPlan {
+    /// Names the settings that may end the crawl earlier than planned. `None` if there are none.
+    pub(super) fn uncounted_words(&self) -> Option<String> {
+        let names = self.uncounted.join(", ");
+        (!names.is_empty()).then(|| format!("{names}, which may end the crawl earlier"))
+    }
+
     /// Returns the hosts, the slowest first.
     pub(super) fn slowest_first(&self) -> Vec<&HostPlan> {
         let mut hosts: Vec<_> = self.hosts.iter().collect();
