@@ -47,6 +47,10 @@ pub struct BrokenLinkReport {
     pub links: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
+    /// Number of `pages` that were not requested in the last run, because their host could not be
+    /// reached. Reports of the whole crawl do not count them as broken.
+    #[serde(default)]
+    pub unreachable: u64,
     /// The origins in scope that became unreachable after an earlier round. `pages` has one page of
     /// each.
     #[serde(skip)]
@@ -126,11 +130,13 @@ pub fn broken_links(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
                 via: row.via,
                 links: Vec::new(),
             });
-        } else {
-            result.pages.extend(outages.page(&row));
+        } else if let Some(page) = outages.page(&row) {
+            result.pages.push(page);
+            result.unreachable += 1;
         }
     }
     redirects.name_loops(&mut result.pages);
+    let requested = result.pages.len();
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
     result.outages = outages.origins_in_scope();
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
@@ -169,6 +175,7 @@ pub fn broken_links(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
         page.links = links;
     }
     result.pages.extend(outages.into_pages());
+    result.unreachable += (result.pages.len() - requested) as u64;
     result.links = result
         .pages
         .iter()

@@ -367,8 +367,12 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         )
         .start();
     let [refused, down, busy] = [1, 2, 3].map(|host| web.url(host, "/x"));
-    let page = format!("<a href={refused}>one</a><a href={down}>two</a><a href={busy}>three</a>");
+    let page = format!(
+        "<a href={refused}>one</a><a href={down}>two</a><a href={busy}>three</a><a href=/gone>four</a>"
+    );
     web.script(0, "/", HttpAnswer::html(&page));
+    web.script(0, "/gone", HttpAnswer::of(404));
+    let gone = web.url(0, "/gone");
     let seed = web.url(0, "/");
     let ran = cmd.run(&[
         "--seed",
@@ -410,6 +414,7 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         [
             (json!(refused), json!("unreachable"), json!("one")),
             (json!(down), json!("unreachable"), json!("two")),
+            (json!(gone), json!("broken"), json!("four")),
         ],
         "{faults}"
     );
@@ -419,4 +424,9 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         "{broken}"
     );
     assert!(!broken.contains(&busy), "{broken}");
+    // The first line explains the difference from the count of the whole report.
+    let head = "3 broken pages (2 on hosts that could not be reached), 3 links to them\n";
+    assert!(broken.starts_with(head), "{broken}");
+    let report = cmd.run(&["report", "c"]).ok();
+    assert!(report.contains("\nbroken    1\n"), "{report}");
 }

@@ -60,7 +60,14 @@ impl BrokenLinkReport {
         let pages = counted(self.pages.len() as u64, "broken page", "broken pages");
         let links = counted(self.links, "link", "links");
         let them = if self.pages.len() == 1 { "it" } else { "them" };
-        writeln!(f, "{pages}, {links} to {them}\n")
+        let of_unreachable = match self.unreachable {
+            0 => String::new(),
+            all if all == self.pages.len() as u64 => {
+                ", on hosts that could not be reached".to_owned()
+            }
+            some => format!(" ({} on hosts that could not be reached)", grouped(some)),
+        };
+        writeln!(f, "{pages}{of_unreachable}, {links} to {them}\n")
     }
 
     /// Writes why links may be missing from the list.
