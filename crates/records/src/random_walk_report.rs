@@ -1,6 +1,6 @@
 //! The random walk of a crawl: how often its walkers visited each page.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
@@ -29,8 +29,8 @@ pub struct RandomWalkReport {
     pub restarts: BTreeMap<String, u64>,
     /// The share of steps that led to a page: a readable response with a status from 200 to 299.
     pub answered: f64,
-    /// The share of steps by the status of their URL: `none` without a response, and `excluded` if
-    /// the URL may not be fetched.
+    /// The share of steps by the status of their URL: `none` without a response, `excluded` if the
+    /// URL may not be fetched, and `pending` if the walk was cut short before it was fetched.
     pub statuses: BTreeMap<String, f64>,
     /// The share of each content type among steps that led to a page.
     pub types: BTreeMap<String, f64>,
@@ -88,9 +88,20 @@ impl WalkVisitCounter {
         }
     }
 
+    /// Returns the URLs without a row that walkers stepped to last: the steps after them are missing
+    /// because the URLs are pending, or because the walk ended there.
+    pub(crate) fn unanswered_ends(&self, pages: &LastSampledRows) -> HashSet<String> {
+        let ends = self.last.values().map(|(_, url)| url);
+        ends.filter(|url| !pages.knows(url)).cloned().collect()
+    }
+
     /// Returns the report of the walk; `None` if no step was taken. `pages` has the results of the
     /// visited pages.
-    pub(crate) fn report(mut self, pages: &LastSampledRows) -> Option<RandomWalkReport> {
+    pub(crate) fn report(
+        mut self,
+        pages: &LastSampledRows,
+        pending: &HashSet<String>,
+    ) -> Option<RandomWalkReport> {
         let last = std::mem::take(&mut self.last);
         let walkers = last.len() as u64;
         for (_, url) in last.into_values() {
@@ -109,7 +120,10 @@ impl WalkVisitCounter {
         let mut answered = 0;
         let (mut statuses, mut types) = (BTreeMap::new(), BTreeMap::new());
         for (url, steps) in &self.visits {
-            let (status, kind) = pages.answer_of(url);
+            let (status, kind) = match pending.contains(url) {
+                true => ("pending".to_owned(), None),
+                false => pages.answer_of(url),
+            };
             *statuses.entry(status).or_insert(0) += steps;
             if let Some(kind) = kind {
                 answered += steps;
@@ -176,11 +190,13 @@ mod tests {
     use expect_test::expect;
     use serde_json::json;
 
+    use std::collections::HashSet;
+
     use super::WalkVisitCounter;
     use crate::sample_report::LastSampledRows;
 
-    /// Two walkers with interleaved rows. One walker reaches a page by a redirect; one reaches a
-    /// URL that robots.txt excludes.
+    /// Walkers with interleaved rows. One reaches a page by a redirect, two reach a URL that
+    /// robots.txt excludes, and one waits for its page.
     #[test]
     fn a_walk_is_reported_by_its_steps() {
         let mut steps = WalkVisitCounter::default();
@@ -193,6 +209,8 @@ mod tests {
             (2, 3, "restart", Some("excluded"), "http://a.example/"),
             (1, 3, "restart", Some("chance"), "http://a.example/"),
             (1, 4, "link", None, "http://a.example/gone"),
+            (3, 1, "start", None, "http://a.example/next"),
+            (4, 1, "start", None, "http://a.example/private"),
         ] {
             steps.add(RandomWalkStep {
                 walker,
@@ -221,25 +239,34 @@ mod tests {
             pages.add(&row);
         }
         assert!(pages.report().is_none(), "a walk is no draw");
-        let report = steps.report(&pages).unwrap();
+        let mut pending = steps.unanswered_ends(&pages);
+        assert_eq!(pending.len(), 2);
+        pending.remove("http://a.example/private");
+        let report = steps.report(&pages, &pending).unwrap();
         expect![[r#"
-            walk      2 walkers, 7 steps to 4 URLs
+            walk      4 walkers, 9 steps to 5 URLs
               restarts: chance: 1, excluded: 1
               shares of the steps (intervals are unknown):
-                return a page: 71.4 %
-                status 200: 71.4 %
-                status 404: 14.3 %
-                status excluded: 14.3 %
+                return a page: 55.6 %
+                status 200: 55.6 %
+                status 404: 11.1 %
+                status excluded: 22.2 %
+                status pending: 11.1 %
               of those that return a page:
                 type application/pdf: 20.0 %
                 type text/html: 80.0 %
               most visited:
                 4 http://a.example/
+                2 http://a.example/private
                 1 http://a.example/gone
                 1 http://a.example/new
-                1 http://a.example/private
+                1 http://a.example/next
         "#]]
         .assert_eq(&report.to_string());
-        assert!(WalkVisitCounter::default().report(&pages).is_none());
+        assert!(
+            WalkVisitCounter::default()
+                .report(&pages, &HashSet::new())
+                .is_none()
+        );
     }
 }

@@ -19,7 +19,7 @@ use crate::random_walk_report::{RandomWalkReport, WalkVisitCounter};
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::ExclusionsInForce;
 use crate::round_row_filter::RoundSelection;
-use crate::row_file_reader::{pages, requests, waiting};
+use crate::row_file_reader::{excluded, pages, requests, waiting};
 use crate::sample_report::{LastSampledRows, SampleReport};
 
 pub use unfetched_counts::{ExcludedCounts, PendingCounts};
@@ -363,7 +363,14 @@ impl CrawlReport {
         self.sample = sample.report();
         let (steps, is_torn) = WalkVisitCounter::read(dir, |row| self.sound(row))?;
         self.note_torn("walk.jsonl", is_torn);
-        self.walk = steps.report(&sample);
+        let mut pending = steps.unanswered_ends(&sample);
+        if !pending.is_empty() {
+            let mut rows = excluded(dir)?;
+            while let Some(row) = rows.next_sound() {
+                pending.remove(&row?.url);
+            }
+        }
+        self.walk = steps.report(&sample, &pending);
         let (mut last_pages, mut last_broken) =
             (PageCounts::default(), BrokenPagesSummary::default());
         let has_rounds = hosts.take_last_rows(dir, |row| {

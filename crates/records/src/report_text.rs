@@ -123,7 +123,7 @@ impl CrawlReport {
             none if none.is_empty() => "no host was contacted".to_owned(),
             // The verdicts are about the sample only. Pages that were not drawn don't count as
             // missing.
-            counts if self.sample.is_some() || self.walk.is_some() => {
+            counts if self.crawl.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
             }
             counts => counts.join(", "),
@@ -332,7 +332,7 @@ fn in_line<K: Display>(counts: &BTreeMap<K, u64>) -> String {
 #[cfg(test)]
 mod tests {
     use crate::host_coverage::HostCoverage;
-    use crate::report::CrawlReport;
+    use crate::report::{CrawlReport, SampleSettings};
     use crate::sample_report::SampleReport;
 
     #[test]
@@ -343,7 +343,10 @@ mod tests {
             .coverage
             .extend([(HostCoverage::Whole, 2), (HostCoverage::Partial, 1)]);
         assert_eq!(report.coverage_line(), "2 complete, 1 partial");
+        // Rows of an earlier sample don't limit the crawl that follows it.
         report.sample = Some(SampleReport::default());
+        assert_eq!(report.coverage_line(), "2 complete, 1 partial");
+        report.crawl.sample = Some(SampleSettings::default());
         assert_eq!(
             report.coverage_line(),
             "2 complete, 1 partial (of the sample)"

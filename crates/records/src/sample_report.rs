@@ -282,6 +282,11 @@ impl LastSampledRows {
         }
     }
 
+    /// Returns whether a URL has a row.
+    pub(crate) fn knows(&self, url: &str) -> bool {
+        self.by_url.contains_key(&key(url))
+    }
+
     /// Returns the status of a URL as a report shows it, and the content type of the page that the
     /// URL leads to. The type is `None` if the URL leads to no page.
     pub(crate) fn answer_of(&self, url: &str) -> (String, Option<String>) {

@@ -117,6 +117,9 @@ fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> Command
             .hint("to continue the crawl, add --frontier as before; other commands can't read a \
                    shared frontier yet"),
         EngineError::OutputInUse { .. } => CommandError::usage(message).hint(hints.in_use),
+        EngineError::BegunWithoutSample => {
+            CommandError::usage(message).hint("draw the sample into a new --output")
+        }
         EngineError::SampleDrawn => CommandError::usage(message).hint(
             "keep the flags of [sample] unchanged, or draw another sample into a new --output",
         ),

@@ -119,6 +119,33 @@ fn every_file(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
+/// The probabilities of pages that were fetched before the sample are unknown.
+#[test]
+fn a_crawl_that_began_without_a_sample_does_not_become_one() {
+    let (dir, cmd) = setup("late-sample");
+    let web = TestWeb::builder().pages(4).mix(LinkMix::plain()).start();
+    let seed = web.url(0, "/");
+    let crawl = [&[&*seed, "--output", "c"][..], &QUICK].concat();
+    assert_eq!(cmd.run(&crawl).code, 0);
+    let files_before = files(&dir.file("c"));
+    for sample in [["--sample", "2"], ["--walk", "3"]] {
+        let ran = cmd.run(&[&crawl[..], &sample, &["--recrawl"]].concat());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let words =
+            "this crawl was no sample when it began\nhint: draw the sample into a new --output\n";
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        assert_eq!(files(&dir.file("c")), files_before);
+    }
+    // A run that was killed before the draw began as a sample.
+    let sample = [&[&*seed, "--output", "s", "--sample", "2"][..], &QUICK].concat();
+    assert_eq!(
+        cmd.run(&[&sample[..], &["--max-pages", "1"]].concat()).code,
+        0
+    );
+    let ran = cmd.run(&sample);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
 #[test]
 fn a_sample_of_one_page_is_refused() {
     let (_dir, cmd) = setup("sample-of-one");

@@ -13,6 +13,7 @@ use self::frame_sample::CrawlSample;
 use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
+use crate::frontier_meta_keys::{META_SAMPLE, META_SAMPLED, META_WALK};
 
 /// Why a page found by a walk has no inclusion probability.
 const WALKED: &str = "a walk: pages that it never saw may lead there";
@@ -46,20 +47,31 @@ impl SampleState {
     /// Opens the configured sample, with the state that earlier runs stored.
     ///
     /// # Errors
-    /// The store failed, or the stored sample has another design.
+    /// The store failed, the stored sample has another design, or earlier runs were no sample.
     pub(crate) fn open(
         config: &Config,
         frontier: &dyn Frontier,
     ) -> Result<Option<SampleState>, EngineError> {
-        match &config.sample {
-            None => Ok(None),
-            Some(SampleMethod::Draw(design)) => {
-                CrawlSample::open(design, frontier).map(|drawn| Some(SampleState::Draw(drawn)))
-            }
-            Some(SampleMethod::Walk(design)) => {
-                RandomWalk::open(design, frontier).map(|walk| Some(SampleState::Walk(walk)))
+        let Some(method) = &config.sample else {
+            return Ok(None);
+        };
+        let state = match method {
+            SampleMethod::Draw(design) => SampleState::Draw(CrawlSample::open(design, frontier)?),
+            SampleMethod::Walk(design) => SampleState::Walk(RandomWalk::open(design, frontier)?),
+        };
+        let keys = [META_SAMPLED, META_SAMPLE, META_WALK].map(|key| frontier.meta(key));
+        for value in keys {
+            if value?.is_some() {
+                return Ok(Some(state));
             }
         }
+        if frontier.counts().known > 0 {
+            return Err(EngineError::BegunWithoutSample);
+        }
+        let mut transaction = frontier.begin()?;
+        transaction.keep_meta(META_SAMPLED, b"1");
+        transaction.commit()?;
+        Ok(Some(state))
     }
 
     /// Returns the random walk. `None` if the sample is drawn from a sampling frame.
