@@ -186,11 +186,11 @@ impl fmt::Display for RandomWalkReport {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use crawl_archive::rows::{PageRow, RandomWalkStep};
     use expect_test::expect;
     use serde_json::json;
-
-    use std::collections::HashSet;
 
     use super::WalkVisitCounter;
     use crate::sample_report::LastSampledRows;

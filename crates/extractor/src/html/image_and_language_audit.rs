@@ -5,7 +5,9 @@ use super::decoded_page::DecodedPage;
 use super::element_name;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_dispatcher::walk;
+use super::tag_kinds::TagKinds;
 use super::tokenizer::{Tag, TextBetweenTags};
+use super::visible_text::{HiddenElement, is_hidden};
 use crate::reading_limits::ReadingLimits;
 
 /// Maximum number of images whose `src` is kept in each list.
@@ -33,7 +35,8 @@ pub struct ImageAndLanguageAudit {
 
 /// Counts the visible images of a page, and those without alternative text: without `alt`,
 /// `aria-label`, `aria-labelledby` and `title`, and not marked as decoration by their `role`. An
-/// empty `alt` marks a decoration too (HTML Standard 4.8.4.4.2). An image has a size if it has the
+/// empty `alt` marks a decoration too (HTML Standard 4.8.4.4.2). Images in `noscript` don't count,
+/// nor those that `hidden`, `aria-hidden` or a `style` hides, also around them. An image has a size if it has the
 /// attributes `width` and `height`, or a `style` that names both.
 ///
 /// Never fails. Takes linear time.
@@ -53,27 +56,45 @@ pub fn audit_elements(text: &DecodedPage<'_>) -> ImageAndLanguageAudit {
     walk(
         text,
         ReadingLimits::default().attributes,
-        ImageAndLanguageAudit::default(),
+        ElementAuditor::default(),
     )
+    .audit
 }
 
-impl TagConsumer for ImageAndLanguageAudit {
+#[derive(Default)]
+struct ElementAuditor {
+    audit: ImageAndLanguageAudit,
+    /// The hidden element around the current tag.
+    hidden: Option<HiddenElement>,
+}
+
+impl TagConsumer for ElementAuditor {
     fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         if !at.shown || at.space != Namespace::Html {
             return;
+        }
+        if let Some(hidden) = &mut self.hidden {
+            return hidden.start(tag);
         }
         match tag.name {
             element_name::HTML => {
                 let languages = ["lang", "xml:lang"].map(|name| tag.attributes.get(name));
                 let mut languages = languages.iter().flatten();
-                self.has_language |= languages.any(|language| !language.trim().is_empty());
+                self.audit.has_language |= languages.any(|language| !language.trim().is_empty());
             }
-            element_name::IMG => self.image(tag),
+            name if name == element_name::NOSCRIPT || is_hidden_from_readers(tag) => {
+                self.hidden = requires_end_tag(tag).then(|| HiddenElement::begun_by(tag));
+            }
+            element_name::IMG => self.audit.image(tag),
             _ => {}
         }
     }
 
-    fn end(&mut self, _tag: &Tag<'_>, _at: TagContext) {}
+    fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
+        if at.shown && at.space == Namespace::Html {
+            self.hidden = self.hidden.and_then(|hidden| hidden.end(tag));
+        }
+    }
 
     fn text(&mut self, _text: &TextBetweenTags<'_>, _at: TagContext) {}
 }
@@ -102,6 +123,26 @@ impl ImageAndLanguageAudit {
         self.without_text += 1;
         keep(&mut self.sources, source);
     }
+}
+
+/// Returns whether screen readers skip the element of a tag, and browsers reserve no space for it or
+/// show it as decoration.
+fn is_hidden_from_readers(tag: &Tag<'_>) -> bool {
+    let aria = tag.attributes.get("aria-hidden");
+    is_hidden(tag) || aria.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}
+
+/// Returns whether the element of a tag may contain images, and requires an end tag.
+fn requires_end_tag(tag: &Tag<'_>) -> bool {
+    tag.kinds.is(TagKinds::CONTAINER)
+        || matches!(
+            tag.name,
+            element_name::A
+                | element_name::BUTTON
+                | element_name::FIGURE
+                | element_name::NOSCRIPT
+                | element_name::SPAN
+        )
 }
 
 /// Returns whether the value of a `style` attribute declares a property.
@@ -136,6 +177,36 @@ mod tests {
     }
 
     #[test]
+    fn hidden_images_need_no_text() {
+        let sources = |page: &str| {
+            let page = DecodedPage::decode(page.as_bytes(), Some("text/html"));
+            let audit = audit_elements(&page);
+            assert_eq!(audit.sources.len(), audit.images as usize);
+            audit.sources.join(" ")
+        };
+        for hidden in [
+            "<img src=x hidden>",
+            "<img src=x aria-hidden=true>",
+            "<img src=x style='display: none'>",
+            "<noscript><img src=x></noscript>",
+            "<div hidden><p><div><img src=x></div><img src=x></div>",
+            "<a href=/ aria-hidden=true><span><img src=x></span></a>",
+            "<p hidden><span aria-hidden=TRUE><img src=x></span>",
+        ] {
+            assert_eq!(sources(&format!("{hidden}<img src=y>")), "y", "{hidden}");
+        }
+        // These don't hide an image.
+        for shown in [
+            "<input type=hidden>",
+            "<div aria-hidden=false>",
+            "<br hidden><p hidden>",
+            "<div hidden></div>",
+        ] {
+            assert_eq!(sources(&format!("{shown}<img src=y>")), "y", "{shown}");
+        }
+    }
+
+    #[test]
     fn images_need_a_width_and_a_height() {
         let page = "<img src=1.png width=3><img src=2.png width=3 height=4>\
                     <img src=3.png style='Width: 3px; height : auto'><img src=4.png>\
@@ -150,6 +221,9 @@ mod tests {
             audit_elements(&DecodedPage::decode(page.as_bytes(), Some("text/html"))).has_language
         };
         assert!(has_language("<!doctype html><html lang=de><p>x"));
+        assert!(has_language(
+            "<html lang=de style='visibility: hidden'><p>x"
+        ));
         assert!(!has_language("<html lang=''><p lang=de>x"));
         assert!(!has_language("<p lang=de>x"));
     }

@@ -83,12 +83,36 @@ enum Inside {
     Script,
 }
 
-/// An open element that is hidden until a script shows it.
+/// An open element that is hidden until a script shows it. Its name must require an end tag.
 #[derive(Clone, Copy, Debug)]
-struct HiddenElement {
+pub(super) struct HiddenElement {
     name: ElementName,
     /// Number of open elements with this name, including the hidden one.
     open: u32,
+}
+
+impl HiddenElement {
+    /// Returns the element that this start tag opens.
+    pub(super) fn begun_by(tag: &Tag<'_>) -> HiddenElement {
+        let name = tag.name;
+        HiddenElement { name, open: 1 }
+    }
+
+    /// Counts a start tag within the element.
+    pub(super) fn start(&mut self, tag: &Tag<'_>) {
+        if self.name == tag.name {
+            self.open = self.open.saturating_add(1);
+        }
+    }
+
+    /// Counts an end tag. Returns the element; `None` if the tag ends it.
+    pub(super) fn end(self, tag: &Tag<'_>) -> Option<HiddenElement> {
+        if self.name != tag.name {
+            return Some(self);
+        }
+        let open = self.open - 1;
+        (open > 0).then_some(HiddenElement { open, ..self })
+    }
 }
 
 impl<'o> VisibleTextReader<'o> {
@@ -212,30 +236,23 @@ impl VisibleTextReader<'_> {
     /// element of the same name, records that.
     fn start_container(&mut self, tag: &Tag<'_>) {
         match &mut self.hidden {
-            Some(hidden) if hidden.name == tag.name => hidden.open = hidden.open.saturating_add(1),
+            Some(hidden) => hidden.start(tag),
             None if is_hidden(tag) => {
                 self.take_texts(tag.page);
-                self.hidden = Some(HiddenElement {
-                    name: tag.name,
-                    open: 1,
-                });
+                self.hidden = Some(HiddenElement::begun_by(tag));
             }
-            Some(_) | None => {}
+            None => {}
         }
     }
 
     /// Processes the end tag of a container. If it is the end of the hidden element, the text after
     /// it is visible again.
     fn end_container(&mut self, tag: &Tag<'_>) {
-        let hidden = self.hidden.filter(|hidden| hidden.name == tag.name);
-        let Some(HiddenElement { name, open }) = hidden else {
-            return;
-        };
-        if open == 1 {
+        let hidden = self.hidden.and_then(|hidden| hidden.end(tag));
+        if hidden.is_none() {
             self.take_texts(tag.page);
         }
-        let open = open - 1;
-        self.hidden = (open > 0).then_some(HiddenElement { name, open });
+        self.hidden = hidden;
     }
 }
 

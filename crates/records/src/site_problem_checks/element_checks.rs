@@ -55,7 +55,7 @@ fn image_table(name: &str, images: &[ImageOccurrences], site: &SiteReport) -> Ma
         let note = template_note(pages, site.read_pages());
         let links = page_links(&image.pages, &origin, note);
         vec![
-            TableCell::Markup(image_link(&image.image, &origin)),
+            TableCell::Markup(image_link(image, &origin)),
             TableCell::count(pages),
             TableCell::Markup(links),
         ]
@@ -70,11 +70,10 @@ fn image_table(name: &str, images: &[ImageOccurrences], site: &SiteReport) -> Ma
 }
 
 /// Renders the address of an image. If the address is unusable, it is shown as written.
-fn image_link(image: &str, origin: &SiteOrigin) -> Markup {
+fn image_link(image: &ImageOccurrences, origin: &SiteOrigin) -> Markup {
     html! {
-        @if image.is_empty() { "no address" }
-        @else if image.starts_with("http") { (origin.link(image)) }
-        @else { code { (safe_line(image)) } }
+        @if image.image.starts_with("http") { (origin.link(&image.image)) }
+        @else { code { (image.shown()) } }
     }
 }
 

@@ -9,13 +9,15 @@ use crawl_extractor::{
     DecodedPage, ExtractedPage, ImageAndLanguageAudit, LinkElement, audit_elements,
 };
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use serde::{Deserialize, Serialize};
 
 use super::{PageWithoutAltTexts, SiteReport};
 
 /// Maximum number of images listed for a page.
 const MAX_SOURCES: usize = 5;
+/// Maximum characters of a data URL to show.
+const MAX_SHOWN_DATA: usize = 48;
 /// English link texts that don't describe where the link leads.
 const VAGUE_TEXTS: [&str; 16] = [
     "click",
@@ -44,6 +46,20 @@ pub struct ImageOccurrences {
     pub image: String,
     /// The URLs of the pages.
     pub pages: Vec<String>,
+}
+
+impl ImageOccurrences {
+    /// Returns the address as text for people: data URLs are shortened.
+    pub(crate) fn shown(&self) -> String {
+        let image = safe_line(&self.image);
+        if image.is_empty() {
+            return "an img without src".to_owned();
+        }
+        match image.char_indices().nth(MAX_SHOWN_DATA) {
+            Some((end, _)) if !image.starts_with("http") => format!("{}..", &image[..end]),
+            _ => image.into_owned(),
+        }
+    }
 }
 
 /// A link text that doesn't describe where the link leads.
@@ -282,6 +298,23 @@ mod tests {
             images(&report.images_without_size),
             "/x.png 2,  1, /y.png 1"
         );
+    }
+
+    #[test]
+    fn an_image_without_an_address_has_a_name_and_a_data_url_is_short() {
+        let shown = |image: &str| {
+            let image = image.to_owned();
+            super::ImageOccurrences {
+                image,
+                pages: Vec::new(),
+            }
+            .shown()
+        };
+        assert_eq!(shown(""), "an img without src");
+        let data = format!("data:image/png;base64,{}", "A".repeat(900));
+        assert_eq!(shown(&data), format!("{}..", &data[..48]));
+        let long = format!("http://a.example/{}", "a".repeat(90));
+        assert_eq!(shown(&long), long);
     }
 
     #[test]

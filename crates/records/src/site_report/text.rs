@@ -158,7 +158,7 @@ impl SiteReport {
 fn images(images: &[ImageOccurrences]) -> Vec<String> {
     let lines = images.iter().map(|image| {
         let pages = counted(image.pages.len() as u64, "page", "pages");
-        format!("{}  {pages}", safe_line(&image.image))
+        format!("{}  {pages}", image.shown())
     });
     lines.collect()
 }
