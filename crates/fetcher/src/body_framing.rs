@@ -13,6 +13,9 @@ const MAX_SHOWN_CHARS: usize = 80;
 pub(crate) struct BodyFraming {
     /// Whether only the end of the connection marks the end of the body (RFC 9112 section 6.3).
     pub(crate) until_close: bool,
+    /// The length of the body in bytes if only the fetcher knows it: the client ignores a
+    /// `Content-Length` beside the coding `identity`, and would wait for the end of the connection.
+    pub(crate) length: Option<u64>,
     /// Why the body can't be read: it has a transfer coding other than chunked. The fetcher
     /// requests none, and the client would return the coded bytes (RFC 9112 section 7).
     pub(crate) unknown_coding: Option<String>,
@@ -52,9 +55,12 @@ impl BodyFraming {
             let mut values = head.headers.get_all(TRANSFER_ENCODING).iter();
             format!("unrequested transfer coding `{}`", shown(values.next()))
         });
-        let has_length = codings.is_empty() && head.headers.contains_key(CONTENT_LENGTH);
+        let announced = head.headers.get(CONTENT_LENGTH);
+        let number = announced.and_then(|length| length.to_str().ok()?.trim().parse().ok());
         BodyFraming {
-            until_close: is_unframed && !has_length,
+            until_close: is_unframed
+                && announced.is_none_or(|_| !codings.is_empty() && number.is_none()),
+            length: number.filter(|_| is_unframed && !codings.is_empty()),
             unknown_coding,
             part,
         }

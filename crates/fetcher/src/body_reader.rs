@@ -62,11 +62,17 @@ pub(crate) async fn collect(
             end: BodyEnd::Broken(error),
         };
     }
-    let announced = response.content_length();
+    let announced = framing.length.or_else(|| response.content_length());
     let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
     let mut bytes_kept = Kept::new(limit, announced.unwrap_or(0));
     let mut room = None;
     let end = loop {
+        if framing
+            .length
+            .is_some_and(|length| bytes_kept.len() as u64 >= length)
+        {
+            break BodyEnd::Whole;
+        }
         let now = Instant::now();
         if now >= bounds.deadline {
             // Check the time here, because bytes that are already buffered are read before any
@@ -77,8 +83,8 @@ pub(crate) async fn collect(
         let chunk = match timeout_at(patience, response.chunk()).await {
             Err(_) => break BodyEnd::Broken(bounds.late(patience)),
             Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
-            Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => break BodyEnd::Whole,
+            Ok(Ok(Some(chunk))) => framing.within(chunk, bytes_kept.len()),
+            Ok(Ok(None)) => break framing.end_at_close(bytes_kept.len()),
             // Without an announced length, the body ends when the connection closes. Many servers
             // close a TLS connection without `close_notify`, so accept that.
             Ok(Err(error))
@@ -110,6 +116,29 @@ pub(crate) async fn collect(
         body: bytes_kept.into_bytes(),
         room: room.unwrap_or_default(),
         end,
+    }
+}
+
+impl BodyFraming {
+    /// Returns the part of a chunk that belongs to the body, if `held` bytes came before it.
+    fn within(&self, chunk: Bytes, held: usize) -> Bytes {
+        let Some(length) = self.length else {
+            return chunk;
+        };
+        let rest = usize::try_from(length).unwrap_or(usize::MAX) - held;
+        chunk.slice(..chunk.len().min(rest))
+    }
+
+    /// Returns how a body of `held` bytes ended that the client takes to be complete.
+    fn end_at_close(&self, held: usize) -> BodyEnd {
+        match self.length {
+            Some(length) if (held as u64) < length => {
+                let detail = format!("{held} of {length} bytes");
+                let (kind, phase) = (FailureKind::ShortBody, FailurePhase::Body);
+                BodyEnd::Broken(ClassifiedError::new(kind, phase, detail))
+            }
+            _ => BodyEnd::Whole,
+        }
     }
 }
 

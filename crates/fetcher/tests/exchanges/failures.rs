@@ -183,6 +183,40 @@ async fn rfc9112_7_an_unrequested_transfer_coding() {
     }
 }
 
+/// A server that sends the coding `identity` of RFC 2616 keeps the connection open after the
+/// announced bytes.
+#[tokio::test]
+async fn a_length_counts_beside_the_coding_identity() {
+    let head = |length: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    for (length, sent, body) in [
+        ("5", "hello", "hello"),
+        ("5", "hello, more", "hello"),
+        ("0", "", ""),
+    ] {
+        let script = vec![send(head(length) + sent), Act::Stall];
+        let server = Server::start(move |_| script.clone()).await;
+        let url = server.url("/");
+        let exchange = fetch(&fetcher(config(&url)), &url).await.unwrap();
+        assert_eq!(
+            (&*exchange.body, exchange.truncated),
+            (body.as_bytes(), None),
+            "{sent}"
+        );
+    }
+    let expect = "short_body in Body, fault Url, again, url failed";
+    check(vec![send(head("50") + "hello"), Act::Close], expect).await;
+    // Without a usable length, the end of the connection ends the body.
+    let script = vec![send(head("many") + "hello"), Act::Close];
+    let server = Server::start(move |_| script.clone()).await;
+    let url = server.url("/");
+    let exchange = fetch(&fetcher(config(&url)), &url).await;
+    assert_eq!(&*exchange.unwrap().body, b"hello");
+}
+
 #[tokio::test]
 async fn rfc9110_15_3_7_an_unrequested_part() {
     for field in [
