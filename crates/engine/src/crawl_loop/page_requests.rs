@@ -280,8 +280,9 @@ impl Coordinator {
     }
 
     /// Returns the previous visit of a URL; `None` in the first round. The visit has no validators
-    /// if the page must be fetched in full: because it may be rendered now but was not rendered
-    /// then, or because links that were not read then are read now.
+    /// if the page must be fetched in full: because an attempt failed, because the page may be
+    /// rendered now but was not rendered then, or because links that were not read then are read
+    /// now.
     fn previous_visit(
         &self,
         lease: &Lease,
@@ -292,9 +293,11 @@ impl Coordinator {
             _ => {
                 let visit = self.frontier.visit(&lease.url)?;
                 let mut past = visit.as_ref().and_then(PreviousVisit::read).map(Box::new);
+                let needs_body = |past: &PreviousVisit| {
+                    self.renders.needs_body(past) || past.has_left_links(unread_link_kinds)
+                };
                 if let Some(past) = &mut past
-                    && lease.kind == UrlKind::Page
-                    && (self.renders.needs_body(past) || past.has_left_links(unread_link_kinds))
+                    && (lease.attempt > 1 || (lease.kind == UrlKind::Page && needs_body(past)))
                 {
                     past.fetch_in_full();
                 }
@@ -328,7 +331,8 @@ impl Coordinator {
             self.wake_group(now, &host);
             return self.write_state(&host, out);
         }
-        let is_retried = (self.hosts).is_tried_again(lease.attempt, &host, kind, &result);
+        let attempt = (lease.attempt, !context.validators().is_empty());
+        let is_retried = self.hosts.is_tried_again(attempt, &host, kind, &result);
         if is_retried || (context.is_head(&lease) && needs_get(&lease.url, &result)) {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);

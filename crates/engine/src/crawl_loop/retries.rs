@@ -31,14 +31,20 @@ impl RetryDecider {
     /// A 429 or 503 is about the host rather than the URL. If the host answers everything like
     /// this, the URL is retried without a limit. If the host gives other URLs another answer, or
     /// the answers have a Retry-After, the URL is settled after the maximum number of retries.
+    ///
+    /// Some servers answer a conditional request with an error. Retries have no conditions.
     pub(super) fn is_tried_again(
         &mut self,
-        attempt: u32,
+        (attempt, is_conditional): (u32, bool),
         host: &HostKey,
         kind: OutcomeKind,
         result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         let is_left = attempt <= self.max_retries;
+        let is_worth_a_retry = || {
+            let status = result.as_ref().map(|exchange| exchange.status);
+            is_worth_a_retry(result) || (is_conditional && matches!(status, Ok(400 | 412 | 501)))
+        };
         // A Retry-After with any other status only delays the next request, such as that for the
         // target of a redirect.
         let answer = result.as_ref().ok();
@@ -50,11 +56,9 @@ impl RetryDecider {
             }
             OutcomeKind::Answered | OutcomeKind::AskedToWait { .. } => {
                 self.silent_hosts.remove(host);
-                is_left && is_worth_a_retry(result)
+                is_left && is_worth_a_retry()
             }
-            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => {
-                is_left && is_worth_a_retry(result)
-            }
+            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => is_left && is_worth_a_retry(),
         }
     }
 
@@ -112,10 +116,10 @@ mod tests {
             (4, silent, false),
             (4, silent, true),
         ] {
-            let is_tried = retries.is_tried_again(attempt, &host, kind, &result);
+            let is_tried = retries.is_tried_again((attempt, false), &host, kind, &result);
             assert_eq!(is_tried, is_tried_again, "{attempt} {kind:?}");
         }
         retries.forget(&host);
-        assert!(!retries.is_tried_again(4, &host, silent, &result));
+        assert!(!retries.is_tried_again((4, false), &host, silent, &result));
     }
 }

@@ -53,7 +53,7 @@ impl FetchContext {
 
     /// Returns the validators from the previous visit. If the page has not changed, the server may
     /// answer with 304.
-    pub(super) fn validators(&self) -> Validators {
+    pub(crate) fn validators(&self) -> Validators {
         let past = self.past.as_deref();
         past.map_or_else(Validators::default, PreviousVisit::validators)
     }

@@ -692,6 +692,48 @@ fn an_unrequested_304_is_inconclusive() {
     assert_eq!(row(&crawl, 2, &web.url(0, "/a")).change, None);
 }
 
+/// Some servers refuse conditions. Their pages are not broken.
+#[test]
+fn a_page_whose_server_refuses_conditions_is_fetched_without_them() {
+    for status in [400, 412, 500, 501] {
+        let web = TestWeb::builder()
+            .pages(1)
+            .mix(LinkMix::plain())
+            .sitemap(false)
+            .handler(0, move |request| {
+                let answer = match &*request.path {
+                    "/" if request.header("if-none-match").is_some() => HttpAnswer::of(status),
+                    "/" => page("").header("etag", "\"1\""),
+                    _ => HttpAnswer::of(404),
+                };
+                Some(answer.into())
+            })
+            .start();
+        let mut crawl = eager(&web);
+        crawl.run().unwrap();
+        web.take_log();
+        again(&mut crawl);
+        let row = row(&crawl, 2, &web.url(0, "/"));
+        let found = (row.status, row.change.as_deref());
+        assert_eq!(found, (Some(200), Some("same")), "{status}");
+        let requests = web.take_log();
+        let requests = requests.iter().filter(|entry| entry.path == "/");
+        let conditions = requests.map(|entry| entry.header("if-none-match"));
+        assert_eq!(
+            conditions.collect::<Vec<_>>(),
+            [Some("\"1\""), None],
+            "{status}"
+        );
+        // Without retries, the next round asks without conditions.
+        crawl.config.retries = 0;
+        for expected in [status, 200] {
+            let round = again(&mut crawl).round;
+            let row = self::row(&crawl, round, &web.url(0, "/"));
+            assert_eq!(row.status, Some(expected), "{status}");
+        }
+    }
+}
+
 #[test]
 fn a_truncated_page_is_fetched_in_full() {
     let whole = page(&"0123456789".repeat(9)).header("etag", "\"1\"");

@@ -319,10 +319,11 @@ impl Hosts {
         self.budgets.with_room_again(host).into_iter()
     }
 
-    /// Returns whether to retry a URL after an attempt. Attempts of a URL are numbered from 1.
+    /// Returns whether to retry a URL after an attempt. `attempt` is its number, from 1, and whether
+    /// the request was conditional.
     pub(super) fn is_tried_again(
         &mut self,
-        attempt: u32,
+        attempt: (u32, bool),
         host: &HostKey,
         kind: OutcomeKind,
         result: &Result<Box<Exchange>, ExchangeFailure>,
