@@ -1,6 +1,6 @@
 //! Determines the round of a run: the last round again, or a new one.
 
-use crawl_frontier::{Frontier, FrontierError, KnownState};
+use crawl_frontier::{Frontier, FrontierError, KnownState, Transaction};
 use crawl_scheduler::Tick;
 
 use crate::config::Config;
@@ -14,15 +14,22 @@ use crate::time_conversions::seconds;
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
+/// What the caller does when a new round begins.
+pub(crate) struct NewRoundSteps<'a> {
+    /// Writes the last exclusions of the round before. They are committed with the new round.
+    pub(crate) commit_excluded: &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), EngineError>,
+    /// Admits the URLs whose exclusion no longer holds. Returns false if it was stopped.
+    pub(crate) readmit: &'a mut dyn FnMut() -> Result<bool, EngineError>,
+}
+
 /// Resumes the last round. If that round is over and the configuration requests another one, begins
-/// a new round, and resets the changes in `totals`. In a new round, calls `readmit` to admit the
-/// URLs whose exclusion no longer holds. `readmit` returns false if it was stopped.
+/// a new round, and resets the changes in `totals`.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
     now: Tick,
     totals: &mut CrawlTotals,
-    readmit: &mut dyn FnMut() -> Result<bool, EngineError>,
+    steps: NewRoundSteps<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
@@ -40,7 +47,10 @@ pub(crate) fn take_up(
             }
             *totals = totals.without_changes();
             let next = last.next(now, *totals);
-            keep(frontier, &next, Some(totals))?;
+            let mut transaction = frontier.begin()?;
+            (steps.commit_excluded)(&mut *transaction)?;
+            transaction.keep_meta(META_TOTALS, &totals.to_bytes());
+            keep_in(transaction, &next)?;
             next
         }
         // Mark the round as not over. Even if this run is cut off, the round is then finished
@@ -50,19 +60,19 @@ pub(crate) fn take_up(
                 is_over: false,
                 ..last
             };
-            keep(frontier, &again, None)?;
+            keep(frontier, &again)?;
             again
         }
         Some(last) => last,
         None => {
             let first = Round::first(now);
-            keep(frontier, &first, None)?;
+            keep(frontier, &first)?;
             first
         }
     };
-    if !round.is_open && open(frontier, &round, longest, is_stopped)? && readmit()? {
+    if !round.is_open && open(frontier, &round, longest, is_stopped)? && (steps.readmit)()? {
         round.is_open = true;
-        keep(frontier, &round, None)?;
+        keep(frontier, &round)?;
     }
     Ok(RevisitRules {
         round,
@@ -127,19 +137,15 @@ pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), Fr
         is_over: true,
         ..*round
     };
-    keep(frontier, &over, None)
+    keep(frontier, &over)
 }
 
-fn keep(
-    frontier: &dyn Frontier,
-    round: &Round,
-    totals: Option<&CrawlTotals>,
-) -> Result<(), FrontierError> {
-    let mut transaction = frontier.begin()?;
+fn keep(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
+    keep_in(frontier.begin()?, round)
+}
+
+fn keep_in(mut transaction: Box<dyn Transaction + '_>, round: &Round) -> Result<(), FrontierError> {
     let bytes = serde_json::to_vec(round).unwrap_or_default();
     transaction.keep_meta(META_ROUND, &bytes);
-    if let Some(totals) = totals {
-        transaction.keep_meta(META_TOTALS, &totals.to_bytes());
-    }
     transaction.commit().map(|_| ())
 }

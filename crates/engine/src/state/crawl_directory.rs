@@ -17,7 +17,7 @@ use crawl_archive::{
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{
     DiskOpenError, FileLock, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError,
-    KnownState, OfflineFrontier, is_write_once,
+    KnownState, OfflineFrontier, Transaction, is_write_once,
 };
 use crawl_sample::SampleMethod;
 use crawl_scheduler::Tick;
@@ -39,7 +39,7 @@ use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
 use crate::revisit::lifted_exclusions::EarlierScopeExclusions;
-use crate::revisit::round_of_run;
+use crate::revisit::round_of_run::{self, NewRoundSteps};
 use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
@@ -159,16 +159,27 @@ impl CrawlDirectory {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<RevisitRules, EngineError> {
         let (frontier, totals) = (&*self.frontier, &mut self.totals);
+        let (dir, excluded) = (&config.output, &mut self.files.excluded);
+        let rows = excluded.path().to_owned();
+        let mut commit_excluded = |transaction: &mut dyn Transaction| {
+            let length = excluded_rows_of_last_run::append(dir, excluded)?;
+            transaction.mark(EXCLUDED, length);
+            Ok(())
+        };
         let mut readmit = || {
             let excluded = EarlierScopeExclusions {
-                rows: self.files.excluded.path(),
+                rows: &rows,
                 scope: &self.scope_seeds.scope(config)?,
                 tombstones: &self.tombstones,
                 sampling: self.sampling.as_ref(),
             };
             excluded.readmit(frontier, is_stopped)
         };
-        round_of_run::take_up(frontier, config, now, totals, &mut readmit, is_stopped)
+        let steps = NewRoundSteps {
+            commit_excluded: &mut commit_excluded,
+            readmit: &mut readmit,
+        };
+        round_of_run::take_up(frontier, config, now, totals, steps, is_stopped)
     }
 }
 

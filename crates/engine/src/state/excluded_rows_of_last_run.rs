@@ -1,23 +1,20 @@
-//! Remembers the round in which each URL was excluded. The rows of URLs that may still be fetched
-//! are written to `excluded.jsonl` again at the end of every run, and must keep their rounds.
+//! Keeps the rows of URLs that a finished round excluded but that may still be fetched.
 //!
 //! ```text
 //! excluded.jsonl           committed rows, then uncommitted rows of deferred and pending URLs
 //! state/excluded.jsonl     uncommitted rows of the last finished run, while a run is in progress
 //! ```
 //!
-//! The next start cuts off the uncommitted rows. When its run ends, it lists the URLs that are
-//! still not fetched. If a URL was listed before for the same reason, its new row has the old
-//! round.
+//! Every start cuts off the uncommitted rows, because they may be obsolete when its run ends. The
+//! run then lists the URLs that are still not fetched. If the start begins a new round, the rows of
+//! the last round are final, so they are committed.
 
 use std::fs::{self, File};
-use std::hash::BuildHasher as _;
 use std::io::{self, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
 use crawl_archive::rows::ExcludedRow;
-use crawl_archive::{ReadError, RowReader, Timestamp, open_regular, replace_file};
-use foldhash::fast::FixedState;
+use crawl_archive::{ReadError, RowFileWriter, RowReader, open_regular, replace_file};
 
 use crate::error::EngineError;
 
@@ -57,39 +54,18 @@ pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
     copy().map_err(EngineError::disk(&path))
 }
 
-/// The rounds in which URLs were excluded, from the rows that [`set_aside`] copied.
-#[derive(Debug, Default)]
-pub(crate) struct ExcludedRowsOfLastRun {
-    /// For each row, the hash of its URL and reason, its round, and its time. Sorted.
-    rows: Vec<(u64, u32, Timestamp)>,
-}
-
-impl ExcludedRowsOfLastRun {
-    /// Reads the copied rows. Unreadable rows are skipped.
-    pub(crate) fn read(dir: &Path) -> Result<ExcludedRowsOfLastRun, EngineError> {
-        let mut rows = Vec::new();
-        for row in RowReader::<ExcludedRow>::open_if_any(&dir.join(LAST_RUN_ROWS))? {
-            match row {
-                Ok(row) => {
-                    let when = row.round.zip(row.at);
-                    rows.extend(when.map(|(round, at)| (hash(&row.url, &row.reason), round, at)));
-                }
-                Err(ReadError::Row { .. }) => {}
-                Err(why) => return Err(why.into()),
-            }
+/// Appends the copied rows to `excluded.jsonl`, and returns its new length, to be committed.
+/// Unreadable rows are skipped.
+pub(crate) fn append(dir: &Path, file: &mut RowFileWriter) -> Result<u64, EngineError> {
+    for row in RowReader::<ExcludedRow>::open_if_any(&dir.join(LAST_RUN_ROWS))? {
+        match row {
+            Ok(row) => drop(file.append(&row)?),
+            Err(ReadError::Row { .. }) => {}
+            Err(why) => return Err(why.into()),
         }
-        rows.sort_unstable();
-        Ok(ExcludedRowsOfLastRun { rows })
     }
-
-    /// Returns the round in which a URL was excluded for this reason, and the time in its row.
-    /// `None` if the last finished run did not list it.
-    pub(crate) fn when(&self, url: &str, reason: &str) -> Option<(u32, Timestamp)> {
-        let hash = hash(url, reason);
-        let place = self.rows.partition_point(|row| row.0 < hash);
-        let (found, round, at) = *self.rows.get(place)?;
-        (found == hash).then_some((round, at))
-    }
+    file.sync()?;
+    Ok(file.len())
 }
 
 /// Removes the copied rows, once `excluded.jsonl` lists the URLs again.
@@ -106,15 +82,13 @@ fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn hash(url: &str, reason: &str) -> u64 {
-    FixedState::default().hash_one((url, reason))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{EXCLUDED, ExcludedRowsOfLastRun, remove, set_aside};
+    use crawl_archive::RowFileWriter;
+
+    use super::{EXCLUDED, append, remove, set_aside};
 
     fn row(url: &str, round: &str) -> String {
         format!(
@@ -124,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_keeps_its_round_even_if_a_run_is_killed() {
+    fn the_rows_of_the_last_finished_run_outlive_a_killed_run() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         fs::create_dir(dir.join("state")).unwrap();
@@ -134,25 +108,25 @@ mod tests {
             row("http://a.example/1", "1"),
             row("http://a.example/old", "null"),
         ];
-        let rows = format!("{committed}{}", tail.concat());
-        fs::write(dir.join(EXCLUDED), rows).unwrap();
+        let tail = tail.concat();
+        fs::write(dir.join(EXCLUDED), format!("{committed}{tail}")).unwrap();
         let mark = committed.len() as u64;
         set_aside(dir, mark).unwrap();
         // The next run is killed while it lists the URLs again.
         let rows = format!("{committed}{}{{\"url", row("http://a.example/1", "3"));
         fs::write(dir.join(EXCLUDED), rows).unwrap();
         set_aside(dir, mark).unwrap();
-        let rounds = || {
-            let last_run = ExcludedRowsOfLastRun::read(dir).unwrap();
-            ["committed", "1", "old"].map(|page| {
-                let when = last_run.when(&format!("http://a.example/{page}"), "depth");
-                when.map(|(round, _)| round)
-            })
+        let append = || {
+            let mut file = RowFileWriter::open(&dir.join(EXCLUDED), Some(mark)).unwrap();
+            append(dir, &mut file).unwrap()
         };
-        assert_eq!(rounds(), [None, Some(1), None]);
-        let last_run = ExcludedRowsOfLastRun::read(dir).unwrap();
-        assert_eq!(last_run.when("http://a.example/1", "budget"), None);
+        let expected = format!("{committed}{tail}");
+        // A start that is killed before it committed the rows appends them again.
+        for _ in 0..2 {
+            assert_eq!(append(), expected.len() as u64);
+            assert_eq!(fs::read_to_string(dir.join(EXCLUDED)).unwrap(), expected);
+        }
         remove(dir).unwrap();
-        assert_eq!(rounds(), [None; 3]);
+        assert_eq!(append(), mark);
     }
 }

@@ -1,6 +1,6 @@
 //! Writes the files that are derived from the settled URLs when a run ends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::ops::ControlFlow;
 
@@ -16,8 +16,8 @@ use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
 use crate::revisit::round_of_run;
 use crate::scope_seeds::ScopeSeeds;
-use crate::state::excluded_rows_of_last_run::ExcludedRowsOfLastRun;
-use crate::state::{crawl_directory, excluded_rows_of_last_run};
+use crate::state::crawl_directory;
+use crate::state::excluded_rows_of_last_run::{self, EXCLUDED};
 use crate::summary::EndReason;
 
 /// Maximum number of URLs to list for each unreachable origin.
@@ -30,9 +30,9 @@ pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 /// which URLs are pending. If `is_still_cut_off` is true, the next start treats this run as
 /// interrupted.
 ///
-/// The rows of unfetched URLs are not committed, so the next start cuts them off. The rows may be
-/// obsolete by then: such a URL may be fetched if another page links to it, or if a budget is
-/// raised.
+/// The rows of unfetched URLs are not committed, so the next start of the same round cuts them off.
+/// The rows may be obsolete by then: such a URL may be fetched if another page links to it, or if a
+/// budget is raised.
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
@@ -52,8 +52,11 @@ pub(crate) fn write_derived(
     // rows are rewritten at the end of every run.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
-    let last_run = ExcludedRowsOfLastRun::read(&config.output)?;
     let excluded = &mut files.excluded;
+    let earlier = match visits.round.number {
+        ..=1 => HashSet::new(),
+        _ => deferred_in_earlier_rounds(excluded)?,
+    };
     let is_cut_short = matches!(ended, EndReason::Interrupted | EndReason::HandedOver);
     // Each worker lists the URLs of its own hosts, unless a worker that ended earlier has listed
     // them. A worker that is cut short lists nothing, because other workers take over its hosts.
@@ -67,8 +70,12 @@ pub(crate) fn write_derived(
     };
     if shared.is_none() || !is_cut_short {
         list(
-            (excluded, &scope_seeds, &last_run, when),
-            |waiting| waiting.exclusion.filter(|_| is_own(waiting)).cloned(),
+            (excluded, &scope_seeds, when),
+            |waiting| {
+                let exclusion = waiting.exclusion.filter(|_| is_own(waiting))?;
+                let hash = hash(waiting.url.as_str(), exclusion.reason.name());
+                (!earlier.contains(&hash)).then(|| exclusion.clone())
+            },
             |visit| frontier.each_deferred(visit),
         )?;
     }
@@ -77,7 +84,7 @@ pub(crate) fn write_derived(
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
         list(
-            (excluded, &scope_seeds, &last_run, when),
+            (excluded, &scope_seeds, when),
             |waiting| exclusion(waiting).filter(|_| is_own(waiting)),
             |visit| frontier.each_pending(visit),
         )?;
@@ -101,10 +108,9 @@ pub(crate) fn write_derived(
     if !is_still_cut_off {
         crawl_directory::note_end(&*frontier)?;
     }
-    let is_first = visits.round.number == 1;
     // Looking up URLs takes too long if each look-up is a network request.
-    let is_slow = shared.is_some();
-    count_by_reason(config, (!is_first && !is_slow).then_some(&*frontier))
+    let lookup = shared.is_none().then_some(&*frontier);
+    count_by_reason(config, visits.round.number, lookup)
 }
 
 /// For each unreachable origin, adds pending URLs to `waiting`: the first ones if its robots.txt is
@@ -159,15 +165,28 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
     }
 }
 
-/// Writes a row for each URL for which `exclusion` returns an exclusion. A URL that an earlier run
-/// listed for the same reason keeps its round.
+/// Returns the hashes of the URLs and reasons in the committed rows. A deferred URL has one row, of
+/// the round in which it was first deferred for its reason.
+fn deferred_in_earlier_rounds(file: &mut RowFileWriter) -> Result<HashSet<u64>, EngineError> {
+    file.sync()?;
+    let mut hashes = HashSet::new();
+    for row in RowReader::<ExcludedRow>::open(file.path(), None)? {
+        match row {
+            Ok(row) => drop(hashes.insert(hash(&row.url, &row.reason))),
+            Err(ReadError::Row { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(hashes)
+}
+
+fn hash(url: &str, reason: &str) -> u64 {
+    FixedState::default().hash_one((url, reason))
+}
+
+/// Writes a row for each URL for which `exclusion` returns an exclusion.
 fn list(
-    (file, seeds, last_run, when): (
-        &mut RowFileWriter,
-        &ScopeSeeds,
-        &ExcludedRowsOfLastRun,
-        Option<(u32, Timestamp)>,
-    ),
+    (file, seeds, when): (&mut RowFileWriter, &ScopeSeeds, Option<(u32, Timestamp)>),
     exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason>,
     show: impl FnOnce(&mut UnsettledUrlCallback<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
@@ -177,13 +196,12 @@ fn list(
             return ControlFlow::Continue(());
         };
         let label = seeds.label(waiting.url);
-        let earlier = last_run.when(waiting.url.as_str(), exclusion.reason.name());
         match file.append(&excluded_row(
             waiting.url,
             &exclusion,
             waiting.via,
             label,
-            earlier.or(when),
+            when,
         )) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
@@ -195,26 +213,32 @@ fn list(
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Counts the rows in the file itself, so that the summary agrees with the file. With a `frontier`,
-/// counts only the last row of each URL, and no URL that was fetched after it was excluded.
+/// Counts the rows in the file itself, so that the summary agrees with the file. In later rounds,
+/// counts only the last row of each URL. With a `frontier`, leaves out the URLs that were fetched
+/// after they were excluded, or are pending since.
 fn count_by_reason(
     config: &Config,
+    round: u32,
     frontier: Option<&dyn Frontier>,
 ) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
     // Many URLs have the same few reasons, so the map stores the index of a reason for each URL.
     let (mut names, mut reasons) = (Vec::new(), HashMap::<u64, usize>::new());
-    for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {
+    for row in RowReader::<ExcludedRow>::open(&config.output.join(EXCLUDED), None)? {
         let row = match row {
             Ok(row) => row,
             Err(ReadError::Row { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        let Some(frontier) = frontier else {
+        if round == 1 {
             *counts.entry(row.reason).or_default() += 1;
             continue;
+        }
+        let is_obsolete = match frontier {
+            Some(frontier) => is_obsolete(frontier, &row, round)?,
+            None => false,
         };
-        if !is_fetched(frontier, &row.url)? {
+        if !is_obsolete {
             let number = names.iter().position(|name| *name == row.reason);
             let number = number.unwrap_or_else(|| {
                 names.push(row.reason);
@@ -231,13 +255,19 @@ fn count_by_reason(
     Ok(counts)
 }
 
-fn is_fetched(frontier: &dyn Frontier, url: &str) -> Result<bool, FrontierError> {
-    let Ok(url) = canonicalize(None, url) else {
+/// Returns whether the URL of a row was fetched, or was made pending by a later round.
+fn is_obsolete(
+    frontier: &dyn Frontier,
+    row: &ExcludedRow,
+    round: u32,
+) -> Result<bool, FrontierError> {
+    let Ok(url) = canonicalize(None, &row.url) else {
         return Ok(false);
     };
     let state = frontier.known(&url)?.map(|known| known.state);
-    Ok(matches!(
-        state,
-        Some(KnownState::Fetched { .. } | KnownState::Failed { .. })
-    ))
+    Ok(match state {
+        Some(KnownState::Fetched { .. } | KnownState::Failed { .. }) => true,
+        Some(KnownState::Pending { .. } | KnownState::Leased { .. }) => row.round < Some(round),
+        Some(KnownState::Deferred(_) | KnownState::Excluded(_)) | None => false,
+    })
 }

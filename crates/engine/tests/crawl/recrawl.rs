@@ -681,6 +681,49 @@ fn budgets_are_those_of_a_round() {
     assert_eq!((summary.round, changes(&crawl, 4).len()), (4, 2));
 }
 
+/// A table of an early round needs its exclusions, even of URLs that a later round fetched.
+#[test]
+fn the_exclusions_of_a_round_stay_when_the_next_begins() {
+    let web = small(&["/a", "/b"]);
+    web.script(0, "/a", page("<a href=/deep>x</a>"));
+    web.script(0, "/deep", page(""));
+    let mut crawl = eager(&web);
+    let url = |path: &str| web.url(0, path);
+    let listed = |crawl: &Crawl| {
+        let rows = crawl.excluded_rows().into_iter();
+        let rows = rows.map(|row| (row.url, row.reason, row.round.unwrap()));
+        rows.collect::<BTreeSet<_>>()
+    };
+    let row = |path: &str, reason: &str, round| (url(path), reason.to_owned(), round);
+    crawl.config.max_depth = Some(1);
+    crawl.config.budgets.max_pages = Some(2);
+    crawl.run().unwrap();
+    let first = [row("/b", "budget", 1)];
+    assert_eq!(listed(&crawl), BTreeSet::from(first.clone()));
+    // The second run of a round replaces its rows.
+    crawl.config.budgets.max_pages = None;
+    crawl.run().unwrap();
+    let first = [row("/deep", "depth", 1)];
+    assert_eq!(listed(&crawl), BTreeSet::from(first.clone()));
+    // What is deferred already gets no second row; what a budget leaves out again does.
+    crawl.config.budgets.max_pages = Some(1);
+    let summary = again(&mut crawl);
+    let second = [row("/a", "budget", 2), row("/b", "budget", 2)];
+    let all = BTreeSet::from_iter(first.into_iter().chain(second));
+    assert_eq!(listed(&crawl), all);
+    assert_eq!(summary.excluded.get("budget"), Some(&2));
+    crawl.config.budgets.max_pages = None;
+    crawl.config.max_depth = Some(2);
+    let summary = again(&mut crawl);
+    assert_eq!(listed(&crawl), all);
+    assert_eq!(
+        summary.excluded.values().sum::<u64>(),
+        0,
+        "{:?}",
+        summary.excluded
+    );
+}
+
 #[test]
 fn an_unrequested_304_is_inconclusive() {
     let web = small(&["/a"]);
