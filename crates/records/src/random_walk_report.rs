@@ -88,11 +88,12 @@ impl WalkVisitCounter {
         }
     }
 
-    /// Returns the URLs without a row that walkers stepped to last: the steps after them are missing
-    /// because the URLs are pending, or because the walk ended there.
+    /// Returns the URLs without a row that walkers stepped to last. They are pending, or excluded if
+    /// the walk ended there. A URL that a walker left was excluded.
     pub(crate) fn unanswered_ends(&self, pages: &LastSampledRows) -> HashSet<String> {
         let ends = self.last.values().map(|(_, url)| url);
-        ends.filter(|url| !pages.knows(url)).cloned().collect()
+        let ends = ends.filter(|url| !pages.knows(url) && !self.visits.contains_key(*url));
+        ends.cloned().collect()
     }
 
     /// Returns the report of the walk; `None` if no step was taken. `pages` has the results of the
@@ -196,7 +197,7 @@ mod tests {
     use crate::sample_report::LastSampledRows;
 
     /// Walkers with interleaved rows. One reaches a page by a redirect, two reach a URL that
-    /// robots.txt excludes, and one waits for its page.
+    /// robots.txt excludes, one of them last, and one waits for its page.
     #[test]
     fn a_walk_is_reported_by_its_steps() {
         let mut steps = WalkVisitCounter::default();
@@ -210,7 +211,7 @@ mod tests {
             (1, 3, "restart", Some("chance"), "http://a.example/"),
             (1, 4, "link", None, "http://a.example/gone"),
             (3, 1, "start", None, "http://a.example/next"),
-            (4, 1, "start", None, "http://a.example/private"),
+            (4, 1, "start", None, "http://a.example/forbidden"),
         ] {
             steps.add(RandomWalkStep {
                 walker,
@@ -241,10 +242,10 @@ mod tests {
         assert!(pages.report().is_none(), "a walk is no draw");
         let mut pending = steps.unanswered_ends(&pages);
         assert_eq!(pending.len(), 2);
-        pending.remove("http://a.example/private");
+        pending.remove("http://a.example/forbidden");
         let report = steps.report(&pages, &pending).unwrap();
         expect![[r#"
-            walk      4 walkers, 9 steps to 5 URLs
+            walk      4 walkers, 9 steps to 6 URLs
               restarts: chance: 1, excluded: 1
               shares of the steps (intervals are unknown):
                 return a page: 55.6 %
@@ -257,10 +258,11 @@ mod tests {
                 type text/html: 80.0 %
               most visited:
                 4 http://a.example/
-                2 http://a.example/private
+                1 http://a.example/forbidden
                 1 http://a.example/gone
                 1 http://a.example/new
                 1 http://a.example/next
+                1 http://a.example/private
         "#]]
         .assert_eq(&report.to_string());
         assert!(

@@ -412,9 +412,9 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
     assert_eq!(
         listed,
         [
+            (json!(gone), json!("broken"), json!("four")),
             (json!(refused), json!("unreachable"), json!("one")),
             (json!(down), json!("unreachable"), json!("two")),
-            (json!(gone), json!("broken"), json!("four")),
         ],
         "{faults}"
     );

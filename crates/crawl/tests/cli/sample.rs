@@ -123,7 +123,7 @@ fn every_file(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_crawl_that_began_without_a_sample_does_not_become_one() {
     let (dir, cmd) = setup("late-sample");
-    let web = TestWeb::builder().pages(4).mix(LinkMix::plain()).start();
+    let web = TestWeb::builder().pages(4).start();
     let seed = web.url(0, "/");
     let crawl = [&[&*seed, "--output", "c"][..], &QUICK].concat();
     assert_eq!(cmd.run(&crawl).code, 0);

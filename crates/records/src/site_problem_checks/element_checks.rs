@@ -1,6 +1,5 @@
 //! Checks of the elements of pages: images, link texts, viewport and language.
 
-use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{MAX_ROWS, left_out, page_links, template_note, url_table};
