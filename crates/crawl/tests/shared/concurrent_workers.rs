@@ -7,7 +7,7 @@ use crate::shared_crawl_harness::{Crawl, repeated_paths};
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn two_workers_fetch_each_page_once_and_share_no_host() {
-    let crawl = Crawl::of(TestWeb::builder().seed(1).hosts(24).pages(96));
+    let crawl = Crawl::of(TestWeb::builder().seed(1).hosts(24).pages(40));
     let first = crawl.start("w1");
     let second = crawl.start_beside("w1", "w2");
     for worker in [first, second] {
@@ -43,7 +43,7 @@ fn two_workers_fetch_each_page_once_and_share_no_host() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_worker_that_comes_later_gets_its_share_of_the_hosts() {
-    let crawl = Crawl::of(TestWeb::builder().seed(2).hosts(24).pages(240));
+    let crawl = Crawl::of(TestWeb::builder().seed(2).hosts(24).pages(100));
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_worker_that_comes_later_gets_its_share_of_the_hosts() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn pages_of_the_whole_crawl_are_bounded_over_all_workers() {
-    let crawl = Crawl::of(TestWeb::builder().seed(3).hosts(12).pages(120));
+    let crawl = Crawl::of(TestWeb::builder().seed(3).hosts(12).pages(50));
     let flags = "--scope any --allow-private --max-pages 57";
     let workers = [crawl.start_with("w1", flags), crawl.start_with("w2", flags)];
     for worker in workers {

@@ -31,7 +31,7 @@ fn status(crawl: &Crawl) -> Value {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
-    let web = TestWeb::builder().seed(31).hosts(16).pages(150);
+    let web = TestWeb::builder().seed(31).hosts(16).pages(60);
     let crawl = Crawl::in_two_groups(web.latency(Duration::from_millis(5)));
     let names = ["w1", "w2", "w3"];
     let mut workers = vec![crawl.start("w1"), crawl.start("w2")];
@@ -87,7 +87,7 @@ fn workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn pages_are_bounded_over_all_groups() {
-    let crawl = Crawl::in_two_groups(TestWeb::builder().seed(32).hosts(12).pages(120));
+    let crawl = Crawl::in_two_groups(TestWeb::builder().seed(32).hosts(12).pages(50));
     let flags = "--scope any --allow-private --max-pages 357";
     let names = ["w1", "w2"];
     let workers = names.map(|name| crawl.start_with(name, flags));

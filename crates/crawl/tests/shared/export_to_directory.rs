@@ -12,7 +12,7 @@ const EVERYWHERE: &str = "--scope any --allow-private";
 
 /// Returns the settings of a web that takes some seconds to crawl.
 fn web(seed: u64) -> crawl_testweb::TestWebBuilder {
-    let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
+    let web = TestWeb::builder().seed(seed).hosts(12).pages(60);
     web.latency(Duration::from_millis(30))
 }
 
@@ -38,7 +38,7 @@ impl Crawl {
     /// pause they could finish the crawl first if this test is slow.
     fn begin_with_two(&self, flags: &str) {
         let (first, second) = self.start_two_with(flags);
-        self.wait_for_requests(400);
+        self.wait_for_requests(160);
         for worker in ["w1", "w2"] {
             self.control(worker, "pause");
         }
@@ -119,7 +119,7 @@ fn a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
     let crawl = Crawl::in_two_groups(web(52));
     crawl.begin_with_two(EVERYWHERE);
     crawl.export(&["w1", "w2"], "back").expect(0);
-    crawl.go_on(&["--max-pages", "900"]).expect(0);
+    crawl.go_on(&["--max-pages", "350"]).expect(0);
     // Move the crawl back into a frontier, under another name.
     let url = &crawl.groups()[0];
     let place = ["--frontier", url, "--crawl", "again"];

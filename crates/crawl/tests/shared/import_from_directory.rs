@@ -11,7 +11,7 @@ use crate::shared_crawl_harness::{Crawl, Ended};
 const EVERYWHERE: &str = "--scope any --allow-private";
 
 fn small() -> Crawl {
-    Crawl::of(TestWeb::builder().seed(7).hosts(12).pages(120))
+    Crawl::of(TestWeb::builder().seed(7).hosts(12).pages(50))
 }
 
 impl Crawl {
@@ -35,15 +35,15 @@ impl Crawl {
 #[ignore = "needs PostgreSQL"]
 fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
     let crawl = small();
-    crawl.alone("one", "--max-pages 300").expect(0);
+    crawl.alone("one", "--max-pages 120").expect(0);
     let before = crawl.urls("one");
-    assert_eq!(before.len(), 300);
+    assert_eq!(before.len(), 120);
 
     let imported = crawl.import("one");
     let counts: Value = serde_json::from_str(&imported.stdout).unwrap();
     let stderr = imported.expect(0);
     let count = |name: &str| counts[name].as_u64().unwrap();
-    assert_eq!(count("fetched") + count("failed"), 300, "{counts}");
+    assert_eq!(count("fetched") + count("failed"), 120, "{counts}");
     assert!(count("pending") + count("deferred") > 0, "{counts}");
     assert!(count("hosts") > 0 && count("robots") > 0, "{counts}");
     assert!(stderr.contains("the directory of worker `w1`"), "{stderr}");
@@ -58,7 +58,7 @@ fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
         Ended::of(&worker.wait_with_output().unwrap()).expect(0);
     }
     let urls = crawl.urls("one");
-    assert_eq!(urls[..300], before, "rows stay");
+    assert_eq!(urls[..120], before, "rows stay");
     assert!(!crawl.urls("two").is_empty(), "w2 had nothing to do");
     crawl.check_whole(&["one", "two"]);
 
@@ -83,7 +83,7 @@ fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
         let results: Value = serde_json::from_str(&results).unwrap();
         results["total"].as_u64().unwrap()
     };
-    assert!(total("all") > 300);
+    assert!(total("all") > 120);
     assert_eq!(total("one two"), total("all"));
 }
 

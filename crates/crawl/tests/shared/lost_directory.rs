@@ -14,7 +14,7 @@ const MAX_LEASE: Duration = Duration::from_secs(240);
 
 /// Creates a crawl of a web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
-    let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
+    let web = TestWeb::builder().seed(seed).hosts(12).pages(60);
     Crawl::of(web.latency(Duration::from_millis(10)))
 }
 
@@ -90,7 +90,7 @@ fn a_worker_starts_over_in_an_empty_directory() {
     let crawl = crawl(42);
     let (first, second) = crawl.start_mortal_beside_paused();
     crawl.control("w2", "resume");
-    crawl.wait_for_requests(600);
+    crawl.wait_for_requests(240);
     first.kill();
     crawl.lose("w1");
     crawl.reopen("w1");
@@ -105,7 +105,7 @@ fn a_worker_starts_over_in_an_empty_directory() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_finished_crawl_fetches_only_the_lost_pages() {
-    let crawl = Crawl::of(TestWeb::builder().seed(43).hosts(24).pages(96));
+    let crawl = Crawl::of(TestWeb::builder().seed(43).hosts(24).pages(40));
     let (first, second) = crawl.start_two();
     first.wait().expect(0);
     second.wait().expect(0);
@@ -143,7 +143,7 @@ fn a_finished_crawl_fetches_only_the_lost_pages() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn pages_that_are_lost_count_against_no_budget() {
-    let crawl = Crawl::of(TestWeb::builder().seed(44).hosts(12).pages(120));
+    let crawl = Crawl::of(TestWeb::builder().seed(44).hosts(12).pages(50));
     let flags = "--scope any --allow-private --max-pages 57";
     crawl.start_with("w1", flags).wait().expect(0);
     assert_eq!(crawl.pages(&["w1"]).len(), 57);
@@ -157,12 +157,12 @@ fn pages_that_are_lost_count_against_no_budget() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_directory_that_was_imported_may_be_lost() {
-    let crawl = Crawl::of(TestWeb::builder().seed(45).hosts(12).pages(120));
-    let everywhere = "--scope any --allow-private --max-pages 300";
+    let crawl = Crawl::of(TestWeb::builder().seed(45).hosts(12).pages(50));
+    let everywhere = "--scope any --allow-private --max-pages 120";
     Ended::of(&crawl.command_alone("w1", everywhere).output().unwrap()).expect(0);
     Ended::of(&crawl.frontier(&["import", "w1"])).expect(0);
     crawl.lose("w1");
-    assert_eq!(crawl.reopen("w1"), 300);
+    assert_eq!(crawl.reopen("w1"), 120);
     crawl.start("w2").wait().expect(0);
     crawl.check_whole(&["w2"]);
     crawl.check_rows(&["w2"]);

@@ -11,7 +11,7 @@ use crate::shared_crawl_harness::{Crawl, Ended};
 
 /// Creates a crawl of a web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
-    let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
+    let web = TestWeb::builder().seed(seed).hosts(12).pages(60);
     Crawl::of(web.latency(Duration::from_millis(10)))
 }
 
@@ -36,7 +36,7 @@ fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     let crawl = crawl(11);
     let (first, second) = crawl.start_mortal_beside_paused();
     crawl.control("w2", "resume");
-    crawl.wait_for_requests(300);
+    crawl.wait_for_requests(120);
     first.kill();
     second.wait().expect(0);
     // Start the killed worker again after the crawl has finished, so that it truncates its files to
@@ -50,7 +50,7 @@ fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
 fn a_worker_that_is_killed_goes_on_at_once() {
     let crawl = crawl(12);
     let first = crawl.start("w1");
-    crawl.wait_for_requests(200);
+    crawl.wait_for_requests(100);
     first.kill();
     // The directory proves that the earlier process is gone, so the worker doesn't wait for the old
     // lease to expire.
@@ -64,7 +64,7 @@ fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
     let crawl = crawl(13);
     let (first, second) = crawl.start_mortal_beside_paused();
     crawl.control("w2", "resume");
-    crawl.wait_for_requests(300);
+    crawl.wait_for_requests(120);
     first.signal("STOP");
     // The second worker ends only when no URL is left, so it must have taken over the first one's
     // hosts.
@@ -84,7 +84,7 @@ fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
 fn a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
     let crawl = crawl(14);
     let (first, second) = crawl.start_two();
-    crawl.wait_for_requests(300);
+    crawl.wait_for_requests(120);
     first.signal("INT");
     let stderr = first.wait().expect(130);
     assert!(stderr.contains("interrupted"), "{stderr}");
@@ -97,7 +97,7 @@ fn a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
 fn a_worker_that_is_drained_ends_and_the_others_go_on() {
     let crawl = crawl(15);
     let (mut first, second) = crawl.start_two();
-    crawl.wait_for_requests(300);
+    crawl.wait_for_requests(120);
     assert!(!first.has_ended());
     let drained = crawl.frontier(&["drain", "w1"]);
     assert!(drained.status.success(), "{drained:?}");
@@ -112,7 +112,7 @@ fn a_worker_that_is_drained_ends_and_the_others_go_on() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_worker_is_restarted_with_reloaded_settings_and_not_with_older_ones() {
-    let (web, hold) = held_back(TestWeb::builder().seed(16).hosts(12).pages(144), 0);
+    let (web, hold) = held_back(TestWeb::builder().seed(16).hosts(12).pages(60), 0);
     let crawl = Crawl::of(web);
     let file = crawl.output("crawl.toml");
     let exclude = |pattern: &str| {
