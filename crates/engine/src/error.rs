@@ -130,9 +130,9 @@ pub enum EngineError {
         /// The parser's error.
         why: serde_json::Error,
     },
-    /// The crawl has fetched or found URLs without a sample, so it can't become one: no probability
-    /// of these URLs is known.
-    #[error("this crawl was no sample when it began")]
+    /// The crawl has found URLs in a run without a sample. It can't become a sample, because the
+    /// probabilities of these URLs are unknown.
+    #[error("this crawl did not begin as a sample")]
     BegunWithoutSample,
     /// The crawl's sample or random walk has a design that differs from the configured one.
     #[error("the sample of this crawl was drawn with different settings")]

@@ -146,7 +146,7 @@ pub struct PlanSettings {
     pub delay_ms: u64,
     /// The budgets of pages, and the sample.
     pub page_budgets: PageBudgets,
-    /// The names of the settings that may end the crawl earlier than the plan says.
+    /// The names of settings that may end the crawl earlier than planned.
     pub uncounted: Vec<String>,
     /// Maximum requests per second in total.
     pub max_rate: Option<f64>,

@@ -132,7 +132,7 @@ fn a_crawl_that_began_without_a_sample_does_not_become_one() {
         let ran = cmd.run(&[&crawl[..], &sample, &["--recrawl"]].concat());
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         let words =
-            "this crawl was no sample when it began\nhint: draw the sample into a new --output\n";
+            "this crawl did not begin as a sample\nhint: draw the sample into a new --output\n";
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
         assert_eq!(files(&dir.file("c")), files_before);
     }

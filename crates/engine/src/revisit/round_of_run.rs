@@ -14,9 +14,10 @@ use crate::time_conversions::seconds;
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
-/// What the caller does when a new round begins.
+/// Steps of the caller at the beginning of a new round.
 pub(crate) struct NewRoundSteps<'a> {
-    /// Writes the last exclusions of the round before. They are committed with the new round.
+    /// Writes the last exclusions of the previous round, and marks them as committed in the
+    /// transaction that begins the new round.
     pub(crate) commit_excluded: &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), EngineError>,
     /// Admits the URLs whose exclusion no longer holds. Returns false if it was stopped.
     pub(crate) readmit: &'a mut dyn FnMut() -> Result<bool, EngineError>,

@@ -165,8 +165,8 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
     }
 }
 
-/// Returns the hashes of the URLs and reasons in the committed rows. A deferred URL has one row, of
-/// the round in which it was first deferred for its reason.
+/// Returns the hashes of the URLs and reasons in the committed rows. A URL that stays deferred gets
+/// no row in later rounds.
 fn deferred_in_earlier_rounds(file: &mut RowFileWriter) -> Result<HashSet<u64>, EngineError> {
     file.sync()?;
     let mut hashes = HashSet::new();

@@ -83,7 +83,8 @@ enum Inside {
     Script,
 }
 
-/// An open element that is hidden until a script shows it. Its name must require an end tag.
+/// An open element that is hidden until a script shows it. Only for elements that require an end
+/// tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HiddenElement {
     name: ElementName,

@@ -31,7 +31,7 @@ pub struct GroupPageBudget {
     pub max_pages: Option<u64>,
 }
 
-/// What a planning run knows about a host.
+/// A host as a planning run found it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownHost<'a> {
     /// The host key.
@@ -40,7 +40,7 @@ pub(super) struct KnownHost<'a> {
     pub(super) pages: u64,
     /// Seeds of the crawl.
     pub(super) seeds: u64,
-    /// Sitemaps that were read. They use up the same budgets as pages.
+    /// Sitemaps that were read. Each counts as a page against every budget.
     pub(super) sitemaps: u64,
 }
 
@@ -74,8 +74,8 @@ impl PageBudgets {
         pages
     }
 
-    /// Returns how many pages of each host the sample contains, in order. The seeds come on top if
-    /// the crawl reads them to find the pages to draw from.
+    /// Returns how many pages of each host the sample contains, in order, and adds the seeds if the
+    /// crawl reads them to find the pages to draw from.
     fn drawn(&self, hosts: &[KnownHost<'_>]) -> Vec<u64> {
         let known: u64 = hosts.iter().map(|host| host.pages).sum();
         let pages = hosts.iter().map(|host| {
