@@ -74,12 +74,13 @@ async fn run(
         // No seeds are needed here, because they are admitted along with all other pages.
         seeds: Vec::new(),
         extent: RunMode::Rules,
-        // Exclude nothing by scope, because all pages of the crawl were in its scope. Only the
+        // Exclude nothing by scope or sample, because all pages of the crawl were in both. Only the
         // rules of their sites matter now.
         scope: ScopeRules {
             mode: ScopeMode::Any,
             ..ScopeRules::default()
         },
+        sample: None,
         traps: TrapAvoidance::OFF,
         sitemaps: false,
         ..learnt.config(settings, checked)
