@@ -130,8 +130,8 @@ pub enum EngineError {
         /// The parser's error.
         why: serde_json::Error,
     },
-    /// The crawl has found URLs in a run without a sample. It can't become a sample, because the
-    /// probabilities of these URLs are unknown.
+    /// The first run of the crawl had no sample. The crawl can't become one, because the
+    /// probabilities of the URLs that were fetched are unknown.
     #[error("this crawl did not begin as a sample")]
     BegunWithoutSample,
     /// The crawl's sample or random walk has a design that differs from the configured one.

@@ -13,7 +13,7 @@ use self::frame_sample::CrawlSample;
 use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::frontier_meta_keys::{META_SAMPLE, META_SAMPLED, META_WALK};
+use crate::frontier_meta_keys::{META_ROUND, META_SAMPLE, META_SAMPLED, META_WALK};
 
 /// Why a page found by a walk has no inclusion probability.
 const WALKED: &str = "a walk: pages that it never saw may lead there";
@@ -65,7 +65,7 @@ impl SampleState {
                 return Ok(Some(state));
             }
         }
-        if frontier.counts().known > 0 {
+        if frontier.meta(META_ROUND)?.is_some() {
             return Err(EngineError::BegunWithoutSample);
         }
         let mut transaction = frontier.begin()?;
