@@ -130,10 +130,10 @@ pub enum EngineError {
         /// The parser's error.
         why: serde_json::Error,
     },
-    /// The first run of the crawl had no sample. The crawl can't become one, because the
-    /// probabilities of the URLs that were fetched are unknown.
-    #[error("this crawl did not begin as a sample")]
-    BegunWithoutSample,
+    /// A run of the crawl had no sample. A later run can't draw one, because the probabilities of
+    /// the pages that were fetched are unknown.
+    #[error("this crawl already fetched pages without a sample")]
+    FetchedWithoutSample,
     /// The crawl's sample or random walk has a design that differs from the configured one.
     #[error("the sample of this crawl was drawn with different settings")]
     SampleDrawn,

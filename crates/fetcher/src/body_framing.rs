@@ -28,8 +28,9 @@ impl BodyFraming {
     /// Reads the head of an answer, whose body is not read yet.
     pub(crate) fn of(head: &Exchange) -> BodyFraming {
         let part = part(head);
-        // HTTP/2 has frames of its own. A 304 may name the coding that a 200 would have.
-        if head.version > Version::HTTP_11 || head.status == 304 {
+        // HTTP/2 has frames of its own. A 204 and a 304 have no body, whatever their header says
+        // (RFC 9112 section 6.3). A 304 may name the coding that a 200 would have.
+        if head.version > Version::HTTP_11 || matches!(head.status, 204 | 304) {
             return BodyFraming {
                 part,
                 ..BodyFraming::default()

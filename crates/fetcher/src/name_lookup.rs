@@ -1,13 +1,13 @@
 //! Name look-ups by name servers, the hosts file and the system.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crawl_scheduler::{MaxRateLimiter, Tick};
-use crawl_weburl::without_trailing_dot;
+use crawl_weburl::{AddressClass, class_of_host, without_trailing_dot};
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
@@ -63,7 +63,7 @@ pub(crate) struct NameLookupError {
 /// Names are used unchanged. If a search domain were appended, names that don't exist would resolve
 /// to the address of the domain's wildcard. The name servers of the system don't know names without
 /// a dot or under `local`, so the system itself resolves these names. If `servers` are given, they
-/// resolve every name.
+/// resolve every name except `localhost` and names under it, which need no look-up.
 pub(crate) struct NameServerResolver {
     /// Name servers to use instead of the system's.
     servers: Vec<SocketAddr>,
@@ -101,13 +101,20 @@ impl NameServerResolver {
         let resolver = self
             .resolver
             .get_or_init(|| NameServers::new(&self.servers, self.rate, self.one_try));
+        let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
+            true => Hosts::from_system().unwrap_or_default(),
+            false => Hosts::default(),
+        });
+        let query_name = match query_name(name) {
+            Ok(query_name) => query_name,
+            Err(error) => return (answer_of(name, Err(error.into())), None),
+        };
+        if let Some(answer) = hosts_answer(hosts, &query_name).or_else(|| localhost_answer(name)) {
+            return (answer, None);
+        }
         match resolver {
             Some(name_servers) if is_global(name) || !self.servers.is_empty() => {
-                let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
-                    true => Hosts::from_system().unwrap_or_default(),
-                    false => Hosts::default(),
-                });
-                name_servers.look_up(hosts, name).await
+                name_servers.look_up(query_name, name).await
             }
             _ => (resolve_by_system(name).await, None),
         }
@@ -192,18 +199,12 @@ impl NameServers {
         }
     }
 
+    /// Queries the addresses of `query_name`. Messages call it `name`.
     async fn look_up(
         &self,
-        hosts: &Hosts,
+        query_name: Name,
         name: &str,
     ) -> (ResolvedAddresses, Option<LookupFuture>) {
-        let query_name = match query_name(name) {
-            Ok(query_name) => query_name,
-            Err(error) => return (answer_of(name, Err(error.into())), None),
-        };
-        if let Some(answer) = hosts_answer(hosts, &query_name) {
-            return (answer, None);
-        }
         self.wait().await;
         let family = |record_type| -> LookupFuture {
             let (resolver, query_name) = (self.resolver.clone(), query_name.clone());
@@ -259,6 +260,19 @@ fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<ResolvedAddresses> {
     let addresses: Vec<IpAddr> = lookups.iter().flatten().flat_map(addresses).collect();
     (!addresses.is_empty()).then_some(ResolvedAddresses {
         addresses: Ok(addresses),
+        ttl: Some(SYSTEM_ANSWER_AGE),
+    })
+}
+
+/// Returns the loopback addresses for `localhost` and names under it, with or without a trailing
+/// dot. They must not be sent to a name server (RFC 6761 section 6.3).
+fn localhost_answer(name: &str) -> Option<ResolvedAddresses> {
+    let is_localhost = class_of_host(name) == Some(AddressClass::Loopback);
+    is_localhost.then(|| ResolvedAddresses {
+        addresses: Ok(vec![
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ]),
         ttl: Some(SYSTEM_ANSWER_AGE),
     })
 }
@@ -459,6 +473,19 @@ mod tests {
             ("printer.local.", false),
         ] {
             assert_eq!(is_global(name), global, "{name}");
+        }
+    }
+
+    #[test]
+    fn rfc6761_6_3_localhost_is_loopback_without_a_look_up() {
+        for name in ["localhost", "localhost.", "a.localhost", "a.b.localhost."] {
+            let answer = localhost_answer(name).unwrap();
+            let addresses = answer.addresses.unwrap();
+            assert!(addresses.iter().all(IpAddr::is_loopback), "{name}");
+            assert_eq!(addresses.len(), 2, "{name}");
+        }
+        for name in ["notlocalhost", "localhost.example", "intranet"] {
+            assert_eq!(localhost_answer(name), None, "{name}");
         }
     }
 

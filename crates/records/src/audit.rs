@@ -31,7 +31,7 @@ use crawl_identity::KeyDirectory;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
-use crate::recognize_directory::holds_any;
+use crate::recognize_directory::{holds_any, why_without_archive};
 use crate::row_file_reader::{RowFileReader, excluded, pages, requests};
 use audit_findings::{AuditFindings, CitedRowFile};
 pub use audited_settings::RequestsInFlightLimits;
@@ -199,11 +199,11 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsEr
     };
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
-        let reason = match settings.archives {
-            true => "there is no archive",
-            false => "the crawl kept no archive (--warc off)",
+        let reason = match why_without_archive(dir) {
+            Some(why) => format!("there is no archive ({why})"),
+            None => "there is no archive".to_owned(),
         };
-        audit.rules_unchecked = Some(reason.to_owned());
+        audit.rules_unchecked = Some(reason);
     }
     let mut trial = AuditRun {
         copies: exchanges.map(RobotsResponses::new),

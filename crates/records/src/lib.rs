@@ -101,7 +101,7 @@ pub use plan::{
     PageBudgets, PlanSettings, plan,
 };
 pub use random_walk_report::{RandomWalkReport, VisitedPage};
-pub use recognize_directory::{seeds_of, stored_settings};
+pub use recognize_directory::{seeds_of, stored_settings, why_without_archive};
 pub use report::{
     BrokenPagesSummary, CrawlReport, CrawlSettings, ExcludedCounts, LabelCounts,
     OperatorDescription, PageCounts, PendingCounts, ReportedBrokenPage, RequestCounts,

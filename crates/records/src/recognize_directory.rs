@@ -14,6 +14,17 @@ pub fn stored_settings(dir: &Path) -> Table {
     text.unwrap_or_default().parse().unwrap_or_default()
 }
 
+/// Returns why a crawl keeps no archive, according to its `crawl.toml`. `None` if it should have one.
+#[must_use]
+pub fn why_without_archive(dir: &Path) -> Option<&'static str> {
+    let settings = stored_settings(dir);
+    let text = |table: &str, key: &str| settings.get(table)?.get(key)?.as_str();
+    if text("crawl", "replay-of").is_some() {
+        return Some("a replay keeps none");
+    }
+    (text("output", "warc") == Some("off")).then_some("it ran with --warc off")
+}
+
 /// Returns the seeds in a `crawl.toml`, unchanged: a text, or the `url` or `sitemap` of a table.
 pub fn seeds_of(settings: &Table) -> impl Iterator<Item = &str> {
     let seeds = settings.get("seed").and_then(Value::as_array);

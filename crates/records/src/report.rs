@@ -19,7 +19,7 @@ use crate::random_walk_report::{RandomWalkReport, WalkVisitCounter};
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::ExclusionsInForce;
 use crate::round_row_filter::RoundSelection;
-use crate::row_file_reader::{excluded, pages, requests, waiting};
+use crate::row_file_reader::{pages, requests, waiting};
 use crate::sample_report::{LastSampledRows, SampleReport};
 
 pub use unfetched_counts::{ExcludedCounts, PendingCounts};
@@ -96,6 +96,9 @@ pub struct CrawlSettings {
     /// The settings of the sample, if one is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleSettings>,
+    /// The number of steps per walker, if the crawl is a random walk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk_steps: Option<u64>,
 }
 
 /// The design of a sample, from `[sample]` in `crawl.toml`.
@@ -365,9 +368,14 @@ impl CrawlReport {
         self.note_torn("walk.jsonl", is_torn);
         let mut pending = steps.unanswered_ends(&sample);
         if !pending.is_empty() {
-            let mut rows = excluded(dir)?;
-            while let Some(row) = rows.next_sound() {
-                pending.remove(&row?.url);
+            for row in ExclusionsInForce::open(dir)? {
+                match row {
+                    // A row of an earlier round, before a walker came to the URL.
+                    Ok(row) if row.reason == "sample" => {}
+                    Ok(row) => drop(pending.remove(&row.url)),
+                    Err(RecordsError::Row { .. }) => {}
+                    Err(why) => return Err(why),
+                }
             }
         }
         self.walk = steps.report(&sample, &pending);
@@ -512,6 +520,9 @@ impl CrawlSettings {
                 study_page: operator_text("study-page"),
             },
             sample: table.get("sample").and_then(SampleSettings::read),
+            walk_steps: table
+                .get("sample")
+                .and_then(|sample| u64::try_from(sample.get("walk")?.as_integer()?).ok()),
         })
     }
 }

@@ -123,7 +123,7 @@ impl CrawlReport {
             none if none.is_empty() => "no host was contacted".to_owned(),
             // The verdicts are about the sample only. Pages that were not drawn don't count as
             // missing.
-            counts if self.crawl.sample.is_some() || self.walk.is_some() => {
+            counts if self.crawl.sample.is_some() || self.crawl.walk_steps.is_some() => {
                 counts.join(", ") + " (of the sample)"
             }
             counts => counts.join(", "),

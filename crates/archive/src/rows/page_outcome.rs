@@ -1,6 +1,6 @@
 //! The outcome of a page request, as a token.
 
-use super::{
+use super::page_row::{
     ONLY_CHECKED, PageRow, REDIRECT_LOOP, REDIRECT_MALFORMED, REDIRECT_SCHEME,
     REDIRECT_WITHOUT_TARGET, TOO_MANY_REDIRECTS,
 };

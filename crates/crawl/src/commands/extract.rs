@@ -6,7 +6,7 @@ use crawl_records::{RoundSelection, counted, extraction, is_ended, list_digests,
 
 use crate::cli::args::ExtractArgs;
 use crate::error::engine::of_engine;
-use crate::error::records::of_records;
+use crate::error::records::{no_archive, of_records};
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl};
 use crate::run::while_reading;
 use crate::settings::{UserFolders, rules_of_file, stored_with_rules};
@@ -39,11 +39,8 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
         extract_again(dir, &rules, &config, is_stopped, report)
     })?;
     let done = done.map_err(|error| match error {
-        EngineError::NoArchive { .. } => CommandError::usage(format!(
-            "can't extract: the crawl in `{}` has no archive, since it ran with --warc off",
-            dir.display()
-        ))
-        .hint("crawl again into another --output, with the rules in its --config"),
+        EngineError::NoArchive { .. } => no_archive("extract", dir)
+            .hint("crawl again into another --output, with the rules in its --config"),
         other => of_engine(&other, dir),
     })?;
     if done.is_stopped {

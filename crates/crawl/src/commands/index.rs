@@ -10,7 +10,7 @@ use crawl_records::{list_digests, stored_settings};
 
 use crate::cli::args::IndexArgs;
 use crate::error::engine::of_engine;
-use crate::error::records::of_records;
+use crate::error::records::{no_archive, of_records};
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl};
 use crate::run::while_reading;
 use crate::settings::{ProfileName, default_of, document_rules};
@@ -100,11 +100,8 @@ fn refusal(error: &EngineError, dir: &Path) -> CommandError {
         {
             no_crawl(dir)
         }
-        EngineError::NoArchive { .. } => CommandError::usage(format!(
-            "can't build an index: the crawl in `{}` has no archive, since it ran with --warc off",
-            dir.display()
-        ))
-        .hint("crawl again into another --output, with --index on or --warc on"),
+        EngineError::NoArchive { .. } => no_archive("build an index", dir)
+            .hint("crawl again into another --output, with --index on or --warc on"),
         other => of_engine(other, dir),
     }
 }

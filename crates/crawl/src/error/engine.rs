@@ -117,7 +117,7 @@ fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> Command
             .hint("to continue the crawl, add --frontier as before; other commands can't read a \
                    shared frontier yet"),
         EngineError::OutputInUse { .. } => CommandError::usage(message).hint(hints.in_use),
-        EngineError::BegunWithoutSample => {
+        EngineError::FetchedWithoutSample => {
             CommandError::usage(message).hint("draw the sample into a new --output")
         }
         EngineError::SampleDrawn => CommandError::usage(message).hint(

@@ -1,6 +1,8 @@
 //! Errors of crawl records as user-facing messages.
 
-use crawl_records::RecordsError;
+use std::path::Path;
+
+use crawl_records::{RecordsError, why_without_archive};
 
 use super::CommandError;
 
@@ -19,4 +21,14 @@ pub(crate) fn of_records(why: RecordsError) -> CommandError {
             .hint("write a baseline with `crawl report DIR --faults --format jsonl`"),
         why => CommandError::disk(why.to_string()),
     }
+}
+
+/// Returns the error for an action that needs the archive of a crawl without one.
+pub(crate) fn no_archive(action: &str, dir: &Path) -> CommandError {
+    let why = why_without_archive(dir).map(|why| format!(": {why}"));
+    CommandError::usage(format!(
+        "can't {action}: the crawl in `{}` has no archive{}",
+        dir.display(),
+        why.unwrap_or_default()
+    ))
 }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, CrawlBudgets, EndReason, HostBudget, OriginRobotsSummary, RunMode};
+use crawl_engine::{Config, EndReason, HostBudget, OriginRobotsSummary, RunMode};
 use crawl_records::{CostPlan, GroupPageBudget, OriginDelayAndUsage, PageBudgets, PlanSettings};
-use crawl_sample::{SampleMethod, StratumRule};
+use crawl_sample::{SampleDesign, SampleMethod, StratumRule};
 use crawl_weburl::HostPatternMap;
 use tokio::runtime::Runtime;
 
@@ -19,6 +19,13 @@ use crate::terminal::{Terminal, start_log, unreached_hosts};
 
 /// Plans the crawl of these settings. `None` if the user ended the run.
 pub(crate) fn plan(settings: &Settings) -> Result<Option<CostPlan>, CommandError> {
+    if let Some(SampleMethod::Walk(walk)) = sample_method(settings) {
+        let requests = walk.steps.saturating_mul(walk.walkers.into());
+        let message = "can't plan a random walk: its pages are unknown before it";
+        return Err(CommandError::usage(message).hint(format!(
+            "a walk fetches at most {requests} pages (steps x walkers)"
+        )));
+    }
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
     let older = crawl_records::stored_settings(&checked.output);
@@ -88,7 +95,7 @@ fn terms(
     PlanSettings {
         purpose: purpose.map(|purpose| purpose.to_string()),
         delay_ms: millis(settings.politeness.delay.get()),
-        page_budgets: page_budgets(&crawl_budgets(settings, checked), sample_method(settings)),
+        page_budgets: page_budgets(settings, checked),
         uncounted: uncounted(settings, checked),
         max_rate: settings.politeness.max_rate.0.map(|rate| rate.0),
         address_rate: settings.politeness.address_rate.0.map(|rate| rate.0),
@@ -97,10 +104,19 @@ fn terms(
 }
 
 /// Returns what limits the pages that the planned crawl fetches from its hosts.
-fn page_budgets(budgets: &CrawlBudgets, sample: Option<SampleMethod>) -> PageBudgets {
+fn page_budgets(settings: &Settings, checked: &CheckedSettings) -> PageBudgets {
+    let budgets = crawl_budgets(settings, checked);
     PageBudgets {
         total: budgets.max_pages,
-        sample: match sample {
+        sample: match sample_method(settings) {
+            // The pages that a seed sitemap lists are seeds, so they are read like the links of
+            // other seeds.
+            Some(SampleMethod::Draw(design)) if !checked.seed_sitemaps.is_empty() => {
+                Some(SampleDesign {
+                    frame_depth: design.frame_depth * 2,
+                    ..design
+                })
+            }
             Some(SampleMethod::Draw(design)) => Some(design),
             Some(SampleMethod::Walk(_)) | None => None,
         },
@@ -151,14 +167,10 @@ fn uncounted(settings: &Settings, checked: &CheckedSettings) -> Vec<String> {
         );
         names.extend(keys.map(|key| format!("{key} of group {}", group.name)));
     }
-    match sample_method(settings) {
-        Some(SampleMethod::Walk(_)) => names.push("walk".to_owned()),
-        Some(SampleMethod::Draw(design))
-            if matches!(design.by, StratumRule::Depth | StratumRule::Path) =>
-        {
-            names.push(format!("sample-by {}", design.by));
-        }
-        _ => {}
+    if let Some(SampleMethod::Draw(design)) = sample_method(settings)
+        && matches!(design.by, StratumRule::Depth | StratumRule::Path)
+    {
+        names.push(format!("sample-by {}", design.by));
     }
     names
 }

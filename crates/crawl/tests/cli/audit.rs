@@ -335,7 +335,7 @@ fn without_an_archive_gaps_and_waits_alone() {
     );
     let text = cmd.run(&["audit", "c"]).ok();
     assert!(
-        text.contains("(--warc off); gaps and waits only\n"),
+        text.contains("there is no archive (it ran with --warc off); gaps and waits only\n"),
         "{text}"
     );
     assert!(!text.contains("pages.jsonl"), "{text}");

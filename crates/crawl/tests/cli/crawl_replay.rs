@@ -92,6 +92,11 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     assert!(dir.read("slow/report.html").contains("A replay of"));
     let audit = cmd.run(&["audit", "slow"]);
     assert_eq!(audit.code, 0, "{}", audit.stdout);
+    let reason = "there is no archive (a replay keeps none)";
+    assert!(audit.stdout.contains(reason), "{}", audit.stdout);
+    let indexed = cmd.run(&["index", "slow"]);
+    let reason = "the crawl in `slow` has no archive: a replay keeps none";
+    assert!(indexed.stderr.contains(reason), "{}", indexed.stderr);
     let explained = cmd.run(&["explain", "slow", &web.url(0, "/out")]).ok();
     assert!(explained.contains("not_archived"), "{explained}");
     // A replay can't be resumed or overwritten.

@@ -197,6 +197,18 @@ fn a_plan_names_the_limits_that_it_does_not_count() {
 }
 
 #[test]
+fn a_random_walk_is_not_planned() {
+    let (_dir, cmd) = planner("walk");
+    let ran = cmd.run(&["plan", "http://127.0.0.1:9/", "--walk", "1000"]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(
+        ran.stderr,
+        "error: can't plan a random walk: its pages are unknown before it\n\
+         hint: a walk fetches at most 4000 pages (steps x walkers)\n"
+    );
+}
+
+#[test]
 fn a_plan_uses_the_requests_in_flight_of_each_host() {
     let (dir, cmd) = planner("in-flight");
     let web = TestWeb::builder()

@@ -131,11 +131,28 @@ fn a_crawl_that_began_without_a_sample_does_not_become_one() {
     for sample in [["--sample", "2"], ["--walk", "3"]] {
         let ran = cmd.run(&[&crawl[..], &sample, &["--recrawl"]].concat());
         assert_eq!(ran.code, 2, "{}", ran.stderr);
-        let words =
-            "this crawl did not begin as a sample\nhint: draw the sample into a new --output\n";
+        let words = "this crawl already fetched pages without a sample\nhint: draw the sample into a new --output\n";
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
         assert_eq!(files(&dir.file("c")), files_before);
     }
+    // Neither does a random walk become a draw, or a sample that was left before its draw.
+    let walk = [&[&*seed, "--output", "w", "--walk", "3"][..], &QUICK].concat();
+    assert_eq!(cmd.run(&walk).code, 0);
+    let drawn = [&[&*seed, "--output", "w", "--sample", "2"][..], &QUICK].concat();
+    let ran = cmd.run(&[&drawn[..], &["--recrawl"]].concat());
+    assert!(
+        ran.stderr.contains("drawn with different settings"),
+        "{}",
+        ran.stderr
+    );
+    let begun = ["--output", "l", "--sample", "2", "--max-pages", "1"];
+    assert_eq!(cmd.run(&[&[&*seed][..], &begun, &QUICK].concat()).code, 0);
+    let left = ["--output", "l", "--sample", "unlimited"];
+    let ran = cmd.run(&[&[&*seed][..], &left, &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let again = ["--output", "l", "--sample", "2", "--recrawl"];
+    let ran = cmd.run(&[&[&*seed][..], &again, &QUICK].concat());
+    assert!(ran.stderr.contains("without a sample"), "{}", ran.stderr);
     // A run that was killed before the draw began as a sample.
     let sample = [&[&*seed, "--output", "s", "--sample", "2"][..], &QUICK].concat();
     assert_eq!(

@@ -195,7 +195,7 @@ fn a_failed_search_gives_its_reason() {
     let refused = cmd.run(&["index", "c"]);
     expect_test::expect![[r#"
         2
-        error: can't build an index: the crawl in `c` has no archive, since it ran with --warc off
+        error: can't build an index: the crawl in `c` has no archive: it ran with --warc off
         hint: crawl again into another --output, with --index on or --warc on"#]]
     .assert_eq(&refused.refusal(&dir));
     let refused = cmd.run(&["index", "nowhere"]);

@@ -12,6 +12,7 @@ use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
 use super::lease_judge::LeaseDisposition;
+use super::retries::Attempt;
 use super::robots::{RobotsAvailability, RobotsJudgement};
 use super::sitemap_cross_submission;
 use crate::config::OffScopeMethod;
@@ -280,9 +281,9 @@ impl Coordinator {
     }
 
     /// Returns the previous visit of a URL; `None` in the first round. The visit has no validators
-    /// if the page must be fetched in full: because an attempt failed, because the page may be
-    /// rendered now but was not rendered then, or because links that were not read then are read
-    /// now.
+    /// if the page must be fetched in full: because the server refused a conditional request,
+    /// because the page may be rendered now but was not rendered then, or because links that were
+    /// not read then are read now.
     fn previous_visit(
         &self,
         lease: &Lease,
@@ -293,11 +294,12 @@ impl Coordinator {
             _ => {
                 let visit = self.frontier.visit(&lease.url)?;
                 let mut past = visit.as_ref().and_then(PreviousVisit::read).map(Box::new);
+                let is_refused = lease.attempt > 1 && self.hosts.refused_condition(&lease.url);
                 let needs_body = |past: &PreviousVisit| {
                     self.renders.needs_body(past) || past.has_left_links(unread_link_kinds)
                 };
                 if let Some(past) = &mut past
-                    && (lease.attempt > 1 || (lease.kind == UrlKind::Page && needs_body(past)))
+                    && (is_refused || (lease.kind == UrlKind::Page && needs_body(past)))
                 {
                     past.fetch_in_full();
                 }
@@ -331,7 +333,11 @@ impl Coordinator {
             self.wake_group(now, &host);
             return self.write_state(&host, out);
         }
-        let attempt = (lease.attempt, !context.validators().is_empty());
+        let attempt = Attempt {
+            url: &lease.url,
+            number: lease.attempt,
+            is_conditional: !context.validators().is_empty(),
+        };
         let is_retried = self.hosts.is_tried_again(attempt, &host, kind, &result);
         if is_retried || (context.is_head(&lease) && needs_get(&lease.url, &result)) {
             self.events.tried_again(&lease, &result);

@@ -5,7 +5,7 @@ pub(crate) mod random_walk;
 
 use crawl_archive::rows::PageSampleMembership;
 use crawl_frontier::{
-    Frontier, Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
+    Frontier, FrontierError, Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
@@ -15,6 +15,12 @@ use crate::config::Config;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_ROUND, META_SAMPLE, META_SAMPLED, META_WALK};
 
+/// The value of [`META_SAMPLED`] in a crawl that draws a sample.
+const DRAW: &[u8] = b"draw";
+/// The value of [`META_SAMPLED`] in a random walk.
+const WALK: &[u8] = b"walk";
+/// The value of [`META_SAMPLED`] once a run had no sample before one was drawn.
+const WITHOUT_SAMPLE: &[u8] = b"without";
 /// Why a page found by a walk has no inclusion probability.
 const WALKED: &str = "a walk: pages that it never saw may lead there";
 /// Why the target of a redirect has no inclusion probability.
@@ -47,7 +53,8 @@ impl SampleState {
     /// Opens the configured sample, with the state that earlier runs stored.
     ///
     /// # Errors
-    /// The store failed, the stored sample has another design, or earlier runs were no sample.
+    /// The store failed, the stored sample has another design, or an earlier run fetched pages
+    /// without a sample.
     pub(crate) fn open(
         config: &Config,
         frontier: &dyn Frontier,
@@ -59,19 +66,46 @@ impl SampleState {
             SampleMethod::Draw(design) => SampleState::Draw(CrawlSample::open(design, frontier)?),
             SampleMethod::Walk(design) => SampleState::Walk(RandomWalk::open(design, frontier)?),
         };
-        let keys = [META_SAMPLED, META_SAMPLE, META_WALK].map(|key| frontier.meta(key));
-        for value in keys {
-            if value?.is_some() {
-                return Ok(Some(state));
+        let (kind, begun, begun_other) = match method {
+            SampleMethod::Draw(_) => (DRAW, META_SAMPLE, META_WALK),
+            SampleMethod::Walk(_) => (WALK, META_WALK, META_SAMPLE),
+        };
+        let exists = |key| -> Result<bool, FrontierError> { Ok(frontier.meta(key)?.is_some()) };
+        match frontier.meta(META_SAMPLED)?.as_deref() {
+            Some(WITHOUT_SAMPLE) => Err(EngineError::FetchedWithoutSample),
+            Some(stored) if stored != kind => Err(EngineError::SampleDrawn),
+            Some(_) => Ok(Some(state)),
+            None if exists(begun_other)? => Err(EngineError::SampleDrawn),
+            None if !exists(begun)? && exists(META_ROUND)? => {
+                Err(EngineError::FetchedWithoutSample)
             }
+            None => Ok(Some(state)),
         }
-        if frontier.meta(META_ROUND)?.is_some() {
-            return Err(EngineError::BegunWithoutSample);
+    }
+
+    /// Records how the crawl is sampled, once nothing can refuse the run any more. A run without a
+    /// sample prevents a later draw or walk, because the probabilities of its pages are unknown. It
+    /// doesn't affect a sample that was already drawn.
+    pub(crate) fn note_method(
+        config: &Config,
+        frontier: &dyn Frontier,
+    ) -> Result<(), FrontierError> {
+        let stored = frontier.meta(META_SAMPLED)?;
+        let kind = match &config.sample {
+            Some(SampleMethod::Draw(_)) => DRAW,
+            Some(SampleMethod::Walk(_)) => WALK,
+            // Without this mark, no sample can join anyway.
+            None if stored.is_none() => return Ok(()),
+            None if frontier.meta(META_SAMPLE)?.is_some() => return Ok(()),
+            None => WITHOUT_SAMPLE,
+        };
+        if stored.as_deref() == Some(kind) {
+            return Ok(());
         }
         let mut transaction = frontier.begin()?;
-        transaction.keep_meta(META_SAMPLED, b"1");
+        transaction.keep_meta(META_SAMPLED, kind);
         transaction.commit()?;
-        Ok(Some(state))
+        Ok(())
     }
 
     /// Returns the random walk. `None` if the sample is drawn from a sampling frame.

@@ -203,6 +203,7 @@ fn frame(web: KnownWeb) -> MemoryFrontier {
         },
         |config| {
             let mut sampling = SampleState::open(config, &*frontier).unwrap()?;
+            SampleState::note_method(config, &*frontier).unwrap();
             // `is_to_draw` returns true only the first time. Call it here, so that the run ends
             // without a draw.
             assert!(sampling.is_to_draw());

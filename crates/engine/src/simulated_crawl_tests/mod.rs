@@ -380,6 +380,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     };
     let traps = SharedTrapDetector::new(&config.traps, None);
     let sampling = SampleState::open(&config, &*frontier).unwrap();
+    SampleState::note_method(&config, &*frontier).unwrap();
     let mut writer = Writer::new(shared, files, CrawlTotals::default(), visits, scope_seeds)
         .with_traps(traps.clone())
         .with_sampling(sampling.clone());

@@ -233,6 +233,7 @@ pub(crate) fn open_with(
     let marks = frontier.marks()?;
     excluded_rows_of_last_run::set_aside(dir, marks.get(EXCLUDED).copied().unwrap_or(0))?;
     let mut files = open_files(config, &marks)?;
+    SampleState::note_method(config, &*frontier)?;
     write_config(dir, &config.config_text)?;
     let last_end = last_end(dir);
     forget_waiting(dir)?;

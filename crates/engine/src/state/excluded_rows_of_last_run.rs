@@ -68,10 +68,18 @@ pub(crate) fn append(dir: &Path, file: &mut RowFileWriter) -> Result<u64, Engine
     Ok(file.len())
 }
 
-/// Removes the copied rows, once `excluded.jsonl` lists the URLs again.
+/// Removes the copied rows, once `excluded.jsonl` lists the URLs again. If a power cut brought them
+/// back after the round is over, the next round would commit them instead of the new rows.
 pub(crate) fn remove(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(LAST_RUN_ROWS);
-    remove_file(&path).map_err(EngineError::disk(&path))
+    let remove = || -> io::Result<()> {
+        if path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        remove_file(&path)?;
+        File::open(dir.join("state"))?.sync_all()
+    };
+    remove().map_err(EngineError::disk(&path))
 }
 
 /// Removes a file, if it is there.

@@ -1,6 +1,6 @@
 //! Writes the files that are derived from the settled URLs when a run ends.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher as _;
 use std::ops::ControlFlow;
 
@@ -54,8 +54,8 @@ pub(crate) fn write_derived(
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
     let earlier = match visits.round.number {
-        ..=1 => HashSet::new(),
-        _ => deferred_in_earlier_rounds(excluded)?,
+        ..=1 => HashMap::new(),
+        _ => last_committed_reasons(excluded)?,
     };
     let is_cut_short = matches!(ended, EndReason::Interrupted | EndReason::HandedOver);
     // Each worker lists the URLs of its own hosts, unless a worker that ended earlier has listed
@@ -73,8 +73,8 @@ pub(crate) fn write_derived(
             (excluded, &scope_seeds, when),
             |waiting| {
                 let exclusion = waiting.exclusion.filter(|_| is_own(waiting))?;
-                let hash = hash(waiting.url.as_str(), exclusion.reason.name());
-                (!earlier.contains(&hash)).then(|| exclusion.clone())
+                let earlier = earlier.get(&hash(waiting.url.as_str()));
+                (earlier != Some(&hash(exclusion.reason.name()))).then(|| exclusion.clone())
             },
             |visit| frontier.each_deferred(visit),
         )?;
@@ -165,23 +165,23 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
     }
 }
 
-/// Returns the hashes of the URLs and reasons in the committed rows. A URL that stays deferred gets
-/// no row in later rounds.
-fn deferred_in_earlier_rounds(file: &mut RowFileWriter) -> Result<HashSet<u64>, EngineError> {
+/// Returns the reason in the last committed row of each URL, both as hashes. A URL that stays
+/// deferred for that reason gets no row in later rounds.
+fn last_committed_reasons(file: &mut RowFileWriter) -> Result<HashMap<u64, u64>, EngineError> {
     file.sync()?;
-    let mut hashes = HashSet::new();
+    let mut reasons = HashMap::new();
     for row in RowReader::<ExcludedRow>::open(file.path(), None)? {
         match row {
-            Ok(row) => drop(hashes.insert(hash(&row.url, &row.reason))),
+            Ok(row) => drop(reasons.insert(hash(&row.url), hash(&row.reason))),
             Err(ReadError::Row { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(hashes)
+    Ok(reasons)
 }
 
-fn hash(url: &str, reason: &str) -> u64 {
-    FixedState::default().hash_one((url, reason))
+fn hash(text: &str) -> u64 {
+    FixedState::default().hash_one(text)
 }
 
 /// Writes a row for each URL for which `exclusion` returns an exclusion.
@@ -244,7 +244,7 @@ fn count_by_reason(
                 names.push(row.reason);
                 names.len() - 1
             });
-            reasons.insert(FixedState::default().hash_one(&row.url), number);
+            reasons.insert(hash(&row.url), number);
         }
     }
     for number in reasons.into_values() {

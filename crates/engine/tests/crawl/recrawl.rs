@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
@@ -775,6 +777,39 @@ fn a_page_whose_server_refuses_conditions_is_fetched_without_them() {
             assert_eq!(row.status, Some(expected), "{status}");
         }
     }
+}
+
+/// A server that asks for less gets no request for a whole page in place of a conditional one.
+#[test]
+fn a_conditional_request_stays_conditional_after_a_429() {
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let busy = Arc::clone(&is_busy);
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .handler(0, move |request| {
+            let answer = match &*request.path {
+                "/" if busy.swap(false, Ordering::Relaxed) => {
+                    HttpAnswer::of(429).header("retry-after", "0")
+                }
+                "/" if request.header("if-none-match").is_some() => HttpAnswer::of(304),
+                "/" => page("").header("etag", "\"1\""),
+                _ => HttpAnswer::of(404),
+            };
+            Some(answer.into())
+        })
+        .start();
+    let mut crawl = eager(&web);
+    crawl.run().unwrap();
+    web.take_log();
+    is_busy.store(true, Ordering::Relaxed);
+    again(&mut crawl);
+    let requests = web.take_log();
+    let requests = requests.iter().filter(|entry| entry.path == "/");
+    let conditions = requests.map(|entry| entry.header("if-none-match"));
+    assert_eq!(conditions.collect::<Vec<_>>(), [Some("\"1\""); 2]);
+    assert_eq!(row(&crawl, 2, &web.url(0, "/")).status, Some(304));
 }
 
 #[test]

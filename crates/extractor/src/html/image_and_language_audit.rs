@@ -2,10 +2,9 @@
 //! page declares its language.
 
 use super::decoded_page::DecodedPage;
-use super::element_name;
+use super::element_name::{self, ElementName};
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_dispatcher::walk;
-use super::tag_kinds::TagKinds;
 use super::tokenizer::{Tag, TextBetweenTags};
 use super::visible_text::{HiddenElement, is_hidden};
 use crate::reading_limits::ReadingLimits;
@@ -34,10 +33,11 @@ pub struct ImageAndLanguageAudit {
 }
 
 /// Counts the visible images of a page, and those without alternative text: without `alt`,
-/// `aria-label`, `aria-labelledby` and `title`, and not marked as decoration by their `role`. An
-/// empty `alt` marks a decoration too (HTML Standard 4.8.4.4.2). Images in `noscript` don't count,
-/// nor those that `hidden`, `aria-hidden` or a `style` hides, also around them. An image has a size if it has the
-/// attributes `width` and `height`, or a `style` that names both.
+/// `aria-label`, `aria-labelledby` and `title`, and not marked as decoration by their `role` or by
+/// `aria-hidden`. An empty `alt` marks a decoration too (HTML Standard 4.8.4.4.2). Images in
+/// `noscript` don't count, nor those that `hidden` or a `style` hides. These attributes also apply
+/// to everything within their element, unless its end tag may be omitted, such as that of `li`. An
+/// image has a size if it has the attributes `width` and `height`, or a `style` that names both.
 ///
 /// Never fails. Takes linear time.
 ///
@@ -66,6 +66,8 @@ struct ElementAuditor {
     audit: ImageAndLanguageAudit,
     /// The hidden element around the current tag.
     hidden: Option<HiddenElement>,
+    /// The element around the current tag that screen readers skip.
+    skipped: Option<HiddenElement>,
 }
 
 impl TagConsumer for ElementAuditor {
@@ -76,16 +78,27 @@ impl TagConsumer for ElementAuditor {
         if let Some(hidden) = &mut self.hidden {
             return hidden.start(tag);
         }
+        let is_skipped = match &mut self.skipped {
+            Some(skipped) => {
+                skipped.start(tag);
+                true
+            }
+            None if is_hidden_from_screen_readers(tag) => {
+                self.skipped = requires_end_tag(tag).then(|| HiddenElement::begun_by(tag));
+                true
+            }
+            None => false,
+        };
         match tag.name {
             element_name::HTML => {
                 let languages = ["lang", "xml:lang"].map(|name| tag.attributes.get(name));
                 let mut languages = languages.iter().flatten();
                 self.audit.has_language |= languages.any(|language| !language.trim().is_empty());
             }
-            name if name == element_name::NOSCRIPT || is_hidden_from_readers(tag) => {
+            name if name == element_name::NOSCRIPT || is_hidden(tag) => {
                 self.hidden = requires_end_tag(tag).then(|| HiddenElement::begun_by(tag));
             }
-            element_name::IMG => self.audit.image(tag),
+            element_name::IMG => self.audit.image(tag, is_skipped),
             _ => {}
         }
     }
@@ -93,6 +106,7 @@ impl TagConsumer for ElementAuditor {
     fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
         if at.shown && at.space == Namespace::Html {
             self.hidden = self.hidden.and_then(|hidden| hidden.end(tag));
+            self.skipped = self.skipped.and_then(|skipped| skipped.end(tag));
         }
     }
 
@@ -100,7 +114,8 @@ impl TagConsumer for ElementAuditor {
 }
 
 impl ImageAndLanguageAudit {
-    fn image(&mut self, tag: &Tag<'_>) {
+    /// Adds an image. `is_skipped` means that screen readers skip it.
+    fn image(&mut self, tag: &Tag<'_>, is_skipped: bool) {
         self.images += 1;
         let attributes = tag.attributes;
         let source = attributes.get("src").map(str::trim).unwrap_or_default();
@@ -117,7 +132,7 @@ impl ImageAndLanguageAudit {
         let is_decoration = attributes
             .get("role")
             .is_some_and(|role| matches!(role.trim(), "presentation" | "none"));
-        if is_named || is_decoration {
+        if is_named || is_decoration || is_skipped {
             return;
         }
         self.without_text += 1;
@@ -125,24 +140,46 @@ impl ImageAndLanguageAudit {
     }
 }
 
-/// Returns whether screen readers skip the element of a tag, and browsers reserve no space for it or
-/// show it as decoration.
-fn is_hidden_from_readers(tag: &Tag<'_>) -> bool {
-    let aria = tag.attributes.get("aria-hidden");
-    is_hidden(tag) || aria.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+/// Returns whether screen readers skip the element of a tag (WAI-ARIA 1.2 section 6.7.2).
+fn is_hidden_from_screen_readers(tag: &Tag<'_>) -> bool {
+    let hidden = tag.attributes.get("aria-hidden");
+    hidden.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
-/// Returns whether the element of a tag may contain images, and requires an end tag.
+/// Returns whether the element of a tag has content, and requires an end tag (HTML Standard
+/// 13.1.2.4).
 fn requires_end_tag(tag: &Tag<'_>) -> bool {
-    tag.kinds.is(TagKinds::CONTAINER)
-        || matches!(
-            tag.name,
-            element_name::A
-                | element_name::BUTTON
-                | element_name::FIGURE
-                | element_name::NOSCRIPT
-                | element_name::SPAN
-        )
+    use element_name as name;
+    const COLGROUP: ElementName = ElementName::of(b"colgroup");
+    let may_lack_end_tag = matches!(
+        tag.name,
+        name::HTML
+            | name::HEAD
+            | name::BODY
+            | name::LI
+            | name::DT
+            | name::DD
+            | name::P
+            | name::RB
+            | name::RT
+            | name::RTC
+            | name::RP
+            | name::OPTGROUP
+            | name::OPTION
+            | COLGROUP
+            | name::CAPTION
+            | name::THEAD
+            | name::TBODY
+            | name::TFOOT
+            | name::TR
+            | name::TD
+            | name::TH
+    );
+    let is_obsolete_void = matches!(
+        tag.name,
+        name::BASEFONT | name::BGSOUND | name::FRAME | name::IMAGE
+    );
+    !may_lack_end_tag && !is_obsolete_void && !name::is_void(tag.name)
 }
 
 /// Returns whether the value of a `style` attribute declares a property.
@@ -180,9 +217,7 @@ mod tests {
     fn hidden_images_need_no_text() {
         let sources = |page: &str| {
             let page = DecodedPage::decode(page.as_bytes(), Some("text/html"));
-            let audit = audit_elements(&page);
-            assert_eq!(audit.sources.len(), audit.images as usize);
-            audit.sources.join(" ")
+            audit_elements(&page).sources.join(" ")
         };
         for hidden in [
             "<img src=x hidden>",
@@ -191,6 +226,10 @@ mod tests {
             "<noscript><img src=x></noscript>",
             "<div hidden><p><div><img src=x></div><img src=x></div>",
             "<a href=/ aria-hidden=true><span><img src=x></span></a>",
+            "<picture aria-hidden=true><source srcset=x><img src=x></picture>",
+            "<label hidden><i><img src=x></i></label>",
+            "<b aria-hidden=true><b><img src=x></b><img src=x></b>",
+            "<my-teaser hidden><img src=x></my-teaser>",
             "<p hidden><span aria-hidden=TRUE><img src=x></span>",
         ] {
             assert_eq!(sources(&format!("{hidden}<img src=y>")), "y", "{hidden}");
@@ -200,6 +239,7 @@ mod tests {
             "<input type=hidden>",
             "<div aria-hidden=false>",
             "<br hidden><p hidden>",
+            "<hr aria-hidden=true><li aria-hidden=true>",
             "<div hidden></div>",
         ] {
             assert_eq!(sources(&format!("{shown}<img src=y>")), "y", "{shown}");
@@ -213,6 +253,10 @@ mod tests {
                     <img src=5.png style='max-width: 9px; line-height: 1; x: height'>";
         let texts = audit_elements(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
         assert_eq!(texts.unsized_sources, ["1.png", "4.png", "5.png"]);
+        let page = "<a aria-hidden=true><img src=1.png></a><img src=2.png aria-hidden=true>                    <div hidden><img src=3.png></div><noscript><img src=4.png></noscript>";
+        let texts = audit_elements(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
+        assert_eq!(texts.unsized_sources, ["1.png", "2.png"]);
+        assert_eq!((texts.images, texts.without_text), (2, 0));
     }
 
     #[test]

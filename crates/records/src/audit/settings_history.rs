@@ -28,8 +28,6 @@ pub(super) struct SettingsHistory {
     unknown_until: u64,
     /// The longest timeout of an exchange in any of the settings, in milliseconds.
     pub(super) timeout: u64,
-    /// Whether the last run kept an archive.
-    pub(super) archives: bool,
     /// The workers whose rows the directory contains.
     pub(super) workers: RecordedWorkers,
 }
@@ -120,7 +118,6 @@ impl SettingsHistory {
             recorded,
             starts: delays.starts().collect(),
             unknown_until: unknown_until.max().unwrap_or_default(),
-            archives: file.text("output", "warc") != Some("off"),
             workers: RecordedWorkers::of(&file),
         })
     }

@@ -63,7 +63,7 @@ impl BrokenLinkReport {
         let of_unreachable = match self.unreachable {
             0 => String::new(),
             all if all == self.pages.len() as u64 => {
-                ", on hosts that could not be reached".to_owned()
+                " (all on hosts that could not be reached)".to_owned()
             }
             some => format!(" ({} on hosts that could not be reached)", grouped(some)),
         };

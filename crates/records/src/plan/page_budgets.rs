@@ -74,26 +74,34 @@ impl PageBudgets {
         pages
     }
 
-    /// Returns how many pages of each host the sample contains, in order, and adds the seeds if the
-    /// crawl reads them to find the pages to draw from.
+    /// Returns how many pages of each host the sample contains, in order, and adds the pages that
+    /// the crawl reads to find the pages to draw from: seeds if the frame depth is 1, all known
+    /// pages if it is higher, because sitemaps list pages of depth 1.
     fn drawn(&self, hosts: &[KnownHost<'_>]) -> Vec<u64> {
+        let Some(sample) = &self.sample else {
+            return hosts.iter().map(|host| host.pages).collect();
+        };
         let known: u64 = hosts.iter().map(|host| host.pages).sum();
+        let to_draw = sample.pages as u64;
+        let mut known_before = 0;
         let pages = hosts.iter().map(|host| {
-            let Some(sample) = &self.sample else {
-                return host.pages;
-            };
-            let to_draw = sample.pages as u64;
             let drawn = match sample.by {
                 StratumRule::Host => to_draw,
-                // Every page is equally likely to be drawn.
+                // Every page is equally likely to be drawn. Rounding the sum over the hosts so far
+                // makes the shares add up to the sample.
                 StratumRule::Crawl if to_draw < known => {
-                    (host.pages as f64 * to_draw as f64 / known as f64).round() as u64
+                    let share =
+                        |pages: u64| (pages as f64 * to_draw as f64 / known as f64).round() as u64;
+                    let before = share(known_before);
+                    known_before += host.pages;
+                    share(known_before) - before
                 }
                 StratumRule::Crawl | StratumRule::Depth | StratumRule::Path => host.pages,
             };
             let read = match sample.frame_depth {
                 0 => 0,
-                _ => host.seeds,
+                1 => host.seeds,
+                _ => host.pages,
             };
             host.pages.min(drawn.saturating_add(read))
         });
@@ -175,8 +183,10 @@ mod tests {
         };
         assert_eq!(pages(StratumRule::Host, 1, &[60, 3]), [21, 3]);
         assert_eq!(pages(StratumRule::Host, 0, &[60, 3]), [20, 3]);
+        assert_eq!(pages(StratumRule::Host, 2, &[60, 3]), [60, 3]);
         assert_eq!(pages(StratumRule::Crawl, 0, &[60, 20]), [15, 5]);
         assert_eq!(pages(StratumRule::Crawl, 0, &[6, 2]), [6, 2]);
+        assert_eq!(pages(StratumRule::Crawl, 0, &[50, 50, 50]), [7, 6, 7]);
         assert_eq!(pages(StratumRule::Path, 0, &[60, 3]), [60, 3]);
     }
 

@@ -18,7 +18,7 @@ use crawl_scheduler::{
     PermitAdmissionResult, PollOutcome, RequestOutcome, RequestPurpose, RobotsState, Scheduler,
     SpentPermit, Tick,
 };
-use crawl_weburl::{HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 #[cfg(test)]
 pub(super) use self::operator_commands::MAX_DELAYS;
@@ -26,7 +26,7 @@ use self::residency::ResidentHosts;
 use super::host_budgets::HostBudgetTracker;
 use super::host_locks::HostLocks;
 use super::requests_in_flight::InFlightRequests;
-use super::retries::RetryDecider;
+use super::retries::{Attempt, RetryDecider};
 use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
@@ -319,16 +319,20 @@ impl Hosts {
         self.budgets.with_room_again(host).into_iter()
     }
 
-    /// Returns whether to retry a URL after an attempt. `attempt` is its number, from 1, and whether
-    /// the request was conditional.
+    /// Returns whether to retry a URL after an attempt.
     pub(super) fn is_tried_again(
         &mut self,
-        attempt: (u32, bool),
+        attempt: Attempt<'_>,
         host: &HostKey,
         kind: OutcomeKind,
         result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         self.retries.is_tried_again(attempt, host, kind, result)
+    }
+
+    /// Returns whether the server refused the conditional request of a URL that is retried.
+    pub(super) fn refused_condition(&self, url: &CanonicalUrl) -> bool {
+        self.retries.refused_condition(&url.host_key(), url)
     }
 
     /// Returns the durable form of a host's state, for the writer to store.
