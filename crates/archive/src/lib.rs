@@ -130,7 +130,7 @@ pub use row_files::{LastLogRows, LogSyncer, RowFileWriter, RowLogWriter, RowRead
 pub use row_removal::{RemovalSelection, RowRewriteCounts, RowRewriteDecision, rewrite_rows};
 pub use serialized_page_row::SerializedPageRow;
 pub use serialized_request_row::SerializedRequestRow;
-pub use state_digest_guard::StateDigestGuard;
+pub use state_digest_guard::DigestUpdateGuard;
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{

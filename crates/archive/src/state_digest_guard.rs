@@ -20,14 +20,14 @@ use crate::rows::FileDigestRow;
 /// it does nothing if a run has begun since. Errors are ignored, because the command itself did not
 /// fail: the list then stays as it was.
 #[derive(Debug)]
-pub struct StateDigestGuard {
+pub struct DigestUpdateGuard {
     /// `None` if there is no complete list, or it can't be read.
-    before: Option<FolderBefore>,
+    before: Option<FolderSnapshot>,
 }
 
 /// A folder before it was opened.
 #[derive(Debug)]
-struct FolderBefore {
+struct FolderSnapshot {
     dir: PathBuf,
     /// The path of the folder in `dir`, with a slash at the end.
     prefix: String,
@@ -39,7 +39,7 @@ struct FolderBefore {
     matching: BTreeSet<String>,
 }
 
-impl StateDigestGuard {
+impl DigestUpdateGuard {
     /// Compares the files in `folder` of the crawl in `dir` with the list of digests.
     /// `is_write_once` returns whether the file with this path is never changed after it was
     /// written. Only the length of such a file is compared.
@@ -48,15 +48,15 @@ impl StateDigestGuard {
         dir: &Path,
         folder: &str,
         is_write_once: fn(&str) -> bool,
-    ) -> StateDigestGuard {
-        let before = FolderBefore::read(dir, folder, is_write_once);
-        StateDigestGuard {
+    ) -> DigestUpdateGuard {
+        let before = FolderSnapshot::read(dir, folder, is_write_once);
+        DigestUpdateGuard {
             before: before.ok().flatten(),
         }
     }
 }
 
-impl Drop for StateDigestGuard {
+impl Drop for DigestUpdateGuard {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             let _ = before.update();
@@ -64,12 +64,12 @@ impl Drop for StateDigestGuard {
     }
 }
 
-impl FolderBefore {
+impl FolderSnapshot {
     fn read(
         dir: &Path,
         folder: &str,
         is_write_once: fn(&str) -> bool,
-    ) -> io::Result<Option<FolderBefore>> {
+    ) -> io::Result<Option<FolderSnapshot>> {
         let Some(list) = read_whole_list(dir)? else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ impl FolderBefore {
         let write_once = write_once.map(|row| row.file);
         let rewritable = rewritable.into_iter().zip(digests);
         let rewritable = rewritable.filter_map(matching_file);
-        Ok(Some(FolderBefore {
+        Ok(Some(FolderSnapshot {
             dir: dir.to_owned(),
             prefix,
             is_write_once,
@@ -136,7 +136,7 @@ fn files_below(dir: &Path, prefix: &str) -> io::Result<BTreeSet<String>> {
 mod tests {
     use std::fs;
 
-    use super::StateDigestGuard;
+    use super::DigestUpdateGuard;
     use crate::file_digest_list::{FileDigestList, FilesToRehash, sha256_of, write_digests};
 
     fn is_table(file: &str) -> bool {
@@ -156,7 +156,7 @@ mod tests {
         write_digests(dir, FilesToRehash::All).unwrap();
         let listed = || FileDigestList::read(dir).unwrap().unwrap();
         let unchanged = listed();
-        let open = || StateDigestGuard::before_opening(dir, "state", is_table);
+        let open = || DigestUpdateGuard::before_opening(dir, "state", is_table);
         drop(open());
         assert_eq!(listed(), unchanged);
 

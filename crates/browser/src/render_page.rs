@@ -85,7 +85,7 @@ pub(crate) async fn render(
 }
 
 /// A browser context, which has its own cookies and caches. Disposed of when dropped.
-struct Context<'a> {
+struct BrowserContext<'a> {
     connection: &'a DevtoolsConnection,
     id: String,
     is_open: bool,
@@ -94,7 +94,7 @@ struct Context<'a> {
 async fn new_context(
     running: &RunningBrowser,
     patience: Duration,
-) -> Result<Context<'_>, RenderError> {
+) -> Result<BrowserContext<'_>, RenderError> {
     let connection = &running.connection;
     let options = json!({"disposeOnDetach": true});
     let mut created = connection.send(None, "Target.createBrowserContext", options);
@@ -104,14 +104,14 @@ async fn new_context(
         return Err(RenderError::Timeout);
     };
     let id = text(&created.map_err(crashed)?["browserContextId"]).to_owned();
-    Ok(Context {
+    Ok(BrowserContext {
         connection,
         id,
         is_open: true,
     })
 }
 
-impl Context<'_> {
+impl BrowserContext<'_> {
     fn dispose(&mut self) -> PendingCommandReply {
         self.is_open = false;
         self.connection.forget(&self.id);
@@ -127,7 +127,7 @@ impl Context<'_> {
     }
 }
 
-impl Drop for Context<'_> {
+impl Drop for BrowserContext<'_> {
     fn drop(&mut self) {
         if self.is_open {
             drop(self.dispose());
@@ -137,7 +137,7 @@ impl Drop for Context<'_> {
 
 /// The role of a target, such as a page or a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum TargetRole {
     /// The page itself, or a frame or busy worker of the page.
     Page,
     /// A dedicated worker of the page that is not known to be busy.
@@ -177,7 +177,7 @@ struct Rendering<'a> {
     /// receive them in another order.
     arriving: Option<ArrivingAnswer>,
     stopwatch: PausableTimeout,
-    sessions: HashMap<String, Role>,
+    sessions: HashMap<String, TargetRole>,
     main_session: Option<String>,
     main_frame: Option<String>,
     is_navigated: bool,
@@ -362,7 +362,7 @@ impl<'a> Rendering<'a> {
     /// from then on.
     async fn wait_for_workers(&mut self) -> Result<(), RenderError> {
         let sessions = self.sessions.iter();
-        let workers = sessions.filter(|(_, role)| **role == Role::Worker);
+        let workers = sessions.filter(|(_, role)| **role == TargetRole::Worker);
         let workers: Vec<String> = workers.map(|(session, _)| session.clone()).collect();
         let task = |session: &String| {
             let options = json!({"expression": "0"});
@@ -375,7 +375,7 @@ impl<'a> Rendering<'a> {
             match timeout_at(deadline, self.ended(&mut reply)).await {
                 Ok(ended) => ended?,
                 Err(_) => {
-                    self.sessions.insert(session, Role::Page);
+                    self.sessions.insert(session, TargetRole::Page);
                 }
             }
         }
@@ -552,10 +552,10 @@ impl<'a> Rendering<'a> {
         let target = text(&info["targetId"]);
         let is_main = kind == "page" && self.main_frame.as_deref().is_none_or(|id| id == target);
         let role = match kind {
-            "page" if is_main => Role::Page,
-            "iframe" => Role::Page,
-            "worker" => Role::Worker,
-            _ => Role::Unwanted,
+            "page" if is_main => TargetRole::Page,
+            "iframe" => TargetRole::Page,
+            "worker" => TargetRole::Worker,
+            _ => TargetRole::Unwanted,
         };
         self.sessions.insert(session.to_owned(), role);
         // Intercept the requests of this session. The requests of a dedicated worker are reported
@@ -584,7 +584,7 @@ impl<'a> Rendering<'a> {
             _ => self.send(session, "Runtime.evaluate", json!({"expression": restrict})),
         }
         self.send(session, "Runtime.runIfWaitingForDebugger", json!({}));
-        if role == Role::Unwanted {
+        if role == TargetRole::Unwanted {
             drop(
                 self.connection
                     .send(None, "Target.closeTarget", json!({"targetId": target})),
@@ -619,7 +619,7 @@ impl<'a> Rendering<'a> {
             return;
         }
         let role = self.sessions.get(session);
-        let is_wanted = role.is_some_and(|role| *role != Role::Unwanted);
+        let is_wanted = role.is_some_and(|role| *role != TargetRole::Unwanted);
         let is_beyond_limit = self.passed_on >= self.config.max_requests;
         if !is_wanted || is_beyond_limit || self.is_time_over {
             self.withheld += u32::from(is_wanted && is_beyond_limit);

@@ -52,7 +52,7 @@ pub(crate) fn check_warc(
 ) -> Result<(), VerifyError> {
     let path = dir.join(FOLDER).join(name);
     let shown = format!("{FOLDER}/{name}");
-    let mut heads = match RecordHeads::open(&path) {
+    let mut heads = match RecordHeadReader::open(&path) {
         Err(error) if is_damage(&error) => {
             verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
@@ -61,7 +61,7 @@ pub(crate) fn check_warc(
     };
     let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
     verification.checked.warc_files += 1;
-    let mut under_way: Option<UnderWay> = None;
+    let mut under_way: Option<UnfinishedCapture> = None;
     for record in records {
         let record = match record {
             Ok(record) => record,
@@ -85,7 +85,7 @@ pub(crate) fn check_warc(
         let id = record.field("WARC-Record-ID").unwrap_or_default();
         match record.kind() {
             "response" | "revisit" => {
-                let next = UnderWay::of(&record, name, id);
+                let next = UnfinishedCapture::of(&record, name, id);
                 if next.is_none() {
                     wrong("the URL or the date is missing");
                 }
@@ -119,7 +119,11 @@ pub(crate) fn check_warc(
     }
 }
 
-fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(), VerifyError> {
+fn hand_over(
+    name: &str,
+    capture: &UnfinishedCapture,
+    cross: &mut CrossCheck,
+) -> Result<(), VerifyError> {
     let result = cross.capture(name, &capture.facts);
     result.map_err(VerifyError::Scratch)
 }
@@ -151,13 +155,13 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
 }
 
 /// A capture whose response or revisit record was read, but possibly not yet its metadata record.
-struct UnderWay {
+struct UnfinishedCapture {
     id: String,
     facts: CaptureRecordFields,
 }
 
-impl UnderWay {
-    fn of(record: &WarcRecord, name: &str, id: &str) -> Option<UnderWay> {
+impl UnfinishedCapture {
+    fn of(record: &WarcRecord, name: &str, id: &str) -> Option<UnfinishedCapture> {
         let http = record.http();
         let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
@@ -168,7 +172,7 @@ impl UnderWay {
         let body = http.as_ref().map(|http| http.body.len() as u64);
         let refers_to = |field: &str| record.field(&format!("WARC-Refers-To-{field}"));
         let date = refers_to("Date").and_then(Timestamp::parse);
-        Some(UnderWay {
+        Some(UnfinishedCapture {
             id: id.to_owned(),
             facts: CaptureRecordFields {
                 offset: record.offset,
@@ -233,15 +237,15 @@ fn is_usual_head(name: &str, head: [u8; 8]) -> bool {
 
 /// Reads the first bytes of records, with another file handle than the record reader, whose
 /// position must not change.
-struct RecordHeads {
+struct RecordHeadReader {
     file: BufReader<fs::File>,
     at: u64,
 }
 
-impl RecordHeads {
-    fn open(path: &Path) -> io::Result<RecordHeads> {
+impl RecordHeadReader {
+    fn open(path: &Path) -> io::Result<RecordHeadReader> {
         let file = BufReader::with_capacity(64 * 1024, open_regular(path)?);
-        Ok(RecordHeads { file, at: 0 })
+        Ok(RecordHeadReader { file, at: 0 })
     }
 
     fn at(&mut self, offset: u64) -> io::Result<[u8; 8]> {

@@ -128,12 +128,12 @@ fn name_records(
     Ok(())
 }
 
-type Problem = (String, Option<u64>, String);
+type RobotsDefect = (String, Option<u64>, String);
 
 /// Compares `robots.jsonl` with the rows computed from the archive.
-fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
+fn check_robots(data: &Path) -> Result<Vec<RobotsDefect>, VerifyError> {
     let path = data.join(ROBOTS);
-    let mut problems: Vec<Problem> = Vec::new();
+    let mut problems: Vec<RobotsDefect> = Vec::new();
     let Ok(file) = open_regular(&path) else {
         problems.push((ROBOTS.to_owned(), None, "missing".to_owned()));
         return Ok(problems);

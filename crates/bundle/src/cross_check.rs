@@ -316,7 +316,7 @@ impl CrossCheck {
         is_ended: bool,
         verification: &mut VerificationResult,
     ) -> io::Result<()> {
-        let mut groups = Groups {
+        let mut groups = GroupCheck {
             files: &self.files,
             is_ended,
             verification,
@@ -373,7 +373,7 @@ fn differ(one: &CrossCheckStatement, other: &CrossCheckStatement, at: usize) -> 
     one != 0 && other != 0 && one != other
 }
 
-struct Groups<'a> {
+struct GroupCheck<'a> {
     files: &'a [String],
     /// True if the last run has ended, so everything in the files is committed.
     is_ended: bool,
@@ -381,7 +381,7 @@ struct Groups<'a> {
     uncommitted: u64,
 }
 
-impl Groups<'_> {
+impl GroupCheck<'_> {
     /// Compares all statements about one subject.
     fn judge(&mut self, group: &[CrossCheckStatement]) {
         match group.first().map(|first| first.kind) {

@@ -28,7 +28,7 @@ const UNNAMED: &str = "statements";
 /// The length of an encoded statement in bytes.
 const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
-type Encoded = [u8; BYTES];
+type EncodedStatement = [u8; BYTES];
 
 /// What one line or record states about a subject, such as a capture. The key identifies the
 /// subject.
@@ -71,7 +71,7 @@ pub(crate) fn number(value: u64) -> u32 {
 }
 
 impl CrossCheckStatement {
-    fn encoded(&self) -> Encoded {
+    fn encoded(&self) -> EncodedStatement {
         let mut bytes = [0; BYTES];
         bytes[..16].copy_from_slice(&self.key.to_be_bytes());
         bytes[16] = self.kind;
@@ -83,7 +83,7 @@ impl CrossCheckStatement {
         bytes
     }
 
-    fn decoded(bytes: &Encoded) -> CrossCheckStatement {
+    fn decoded(bytes: &EncodedStatement) -> CrossCheckStatement {
         let mut facts = [0; FACTS];
         for (fact, bytes) in facts.iter_mut().zip(bytes[29..].chunks_exact(4)) {
             *fact = u32::from_be_bytes(part(bytes));
@@ -109,7 +109,7 @@ fn part<const N: usize>(bytes: &[u8]) -> [u8; N] {
 #[derive(Debug)]
 pub(crate) struct CrossCheckSorter {
     scratch: PathBuf,
-    held: Vec<Encoded>,
+    held: Vec<EncodedStatement>,
     max_held: usize,
     max_runs: usize,
     runs: Vec<File>,
@@ -185,8 +185,8 @@ impl CrossCheckSorter {
 /// Merges sorted files with the sorted statements in memory.
 fn merge(
     runs: Vec<File>,
-    held: impl IntoIterator<Item = Encoded>,
-    mut each: impl FnMut(&Encoded) -> io::Result<()>,
+    held: impl IntoIterator<Item = EncodedStatement>,
+    mut each: impl FnMut(&EncodedStatement) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut readers: Vec<_> = runs.into_iter().map(BufReader::new).collect();
     let mut held = held.into_iter();
@@ -207,7 +207,7 @@ fn merge(
     Ok(())
 }
 
-fn next(run: &mut BufReader<File>) -> io::Result<Option<Encoded>> {
+fn next(run: &mut BufReader<File>) -> io::Result<Option<EncodedStatement>> {
     let mut bytes = [0; BYTES];
     match run.read_exact(&mut bytes) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),

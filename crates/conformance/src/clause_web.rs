@@ -29,7 +29,7 @@ pub struct ServedWeb {
 }
 
 /// State shared by the handlers of a web.
-struct Memory {
+struct HandlerState {
     clause: Clause,
     token: String,
     authorities: OnceLock<Vec<String>>,
@@ -43,7 +43,7 @@ impl ServedWeb {
     /// # Errors
     /// If an address or port can't be bound, or there are too few file handles.
     pub fn start(clause: &Clause, token: &str) -> io::Result<ServedWeb> {
-        let memory = Arc::new(Memory {
+        let memory = Arc::new(HandlerState {
             clause: *clause,
             token: token.to_owned(),
             authorities: OnceLock::new(),
@@ -72,7 +72,7 @@ impl ServedWeb {
     }
 }
 
-impl Memory {
+impl HandlerState {
     fn reply(&self, request: &ReceivedRequest) -> ScriptedReply {
         let earlier = {
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,7 +23,7 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
 /// How much of an answer without an end a crawler may read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ReadLimit {
+pub(crate) enum EndlessBodyLimit {
     /// Maximum bytes that the server sends.
     Bytes(u64),
     /// Maximum time from the start of the request.
@@ -274,7 +274,7 @@ fn has_ended(trace: &CrawlTrace, entry: &LogEntry) -> bool {
 
 /// Checks that the crawler gave up an endless answer within `limit`, before the command was killed.
 /// The outcome is `NotShown` if the command was killed before the limit was reached.
-pub(crate) fn gives_up(trace: &CrawlTrace, path: &str, limit: ReadLimit) -> ClauseVerdict {
+pub(crate) fn gives_up(trace: &CrawlTrace, path: &str, limit: EndlessBodyLimit) -> ClauseVerdict {
     let requests = trace.requests_of(path);
     if requests.is_empty() {
         return ClauseVerdict::not_shown(&format!("{path} was not requested"));
@@ -286,10 +286,10 @@ pub(crate) fn gives_up(trace: &CrawlTrace, path: &str, limit: ReadLimit) -> Clau
             .unwrap_or(run_end)
             .saturating_sub(entry.start_us);
         let reason = match limit {
-            ReadLimit::Bytes(most) if entry.sent > most => {
+            EndlessBodyLimit::Bytes(most) if entry.sent > most => {
                 format!("read {} MiB of {path}", entry.sent >> 20)
             }
-            ReadLimit::Time(most) if took > micros(most + NOTICED_WITHIN) => {
+            EndlessBodyLimit::Time(most) if took > micros(most + NOTICED_WITHIN) => {
                 format!("read {path} for {} s", took / 1_000_000)
             }
             _ => continue,

@@ -92,7 +92,7 @@ impl CrawlerUnderTest<'_> {
             .any(|word| word.to_string_lossy().contains("{dir}"))
     }
 
-    fn start(&self, place: &Place<'_>, is_second: bool) -> Result<Started, CheckError> {
+    fn start(&self, place: &PlaceholderValues<'_>, is_second: bool) -> Result<Started, CheckError> {
         let again = if is_second { self.again } else { &[] };
         let mut words = self
             .words
@@ -126,14 +126,14 @@ impl CrawlerUnderTest<'_> {
 }
 
 /// The values of the placeholders in a command.
-struct Place<'a> {
+struct PlaceholderValues<'a> {
     url: String,
     host: String,
     dir: String,
     stderr: &'a Path,
 }
 
-impl Place<'_> {
+impl PlaceholderValues<'_> {
     fn filled(&self, word: &OsStr) -> OsString {
         match word.to_str() {
             Some(text) => text
@@ -228,7 +228,7 @@ fn judge(
     fs::create_dir(&dir).map_err(CheckError::Serve)?;
     let served = ServedWeb::start(clause, subject.token).map_err(CheckError::Serve)?;
     let stderr = folder.path().join("stderr");
-    let place = Place {
+    let place = PlaceholderValues {
         url: served.start_url(),
         host: served.authorities[0].clone(),
         dir: dir.display().to_string(),

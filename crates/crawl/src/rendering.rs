@@ -169,7 +169,7 @@ impl Renderer for SharedBrowser {
                 time: Some(page.time),
             };
             let rendered = browser
-                .render(input, Arc::new(PageResources(requests)))
+                .render(input, Arc::new(PageRequestForwarder(requests)))
                 .await;
             let rendered = rendered.map_err(|why| RenderFailure {
                 name: why.name(),
@@ -203,9 +203,9 @@ fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes,
 }
 
 /// Passes the requests of a rendered page to the crawl, which sends them.
-struct PageResources(ResourceRequestSender);
+struct PageRequestForwarder(ResourceRequestSender);
 
-impl PageRequestHandler for PageResources {
+impl PageRequestHandler for PageRequestForwarder {
     fn request(&self, wanted: InterceptedRequest) -> PageRequestFuture {
         if wanted.kind == RequestKind::Preflight {
             return Box::pin(async move { allowed_by_cors(&wanted.headers) });

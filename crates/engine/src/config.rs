@@ -96,7 +96,7 @@ pub struct Config {
     /// Whether to follow the targets of GET forms like links.
     pub forms: bool,
     /// Whether pages outside the scope are requested with GET or with HEAD.
-    pub off_scope_method: OffScopeMethod,
+    pub off_scope_method: OffScopeRequestMethod,
     /// Which parts of pages (such as images and style sheets) are fetched.
     pub resources: EmbeddedResourcePolicy,
     /// Maximum URLs from the sitemaps of one host per run. `None` is unlimited.
@@ -192,7 +192,7 @@ impl Config {
             sitemaps: true,
             feeds: true,
             forms: false,
-            off_scope_method: OffScopeMethod::Get,
+            off_scope_method: OffScopeRequestMethod::Get,
             resources: EmbeddedResourcePolicy::Off,
             max_sitemap_urls: Some(250_000),
             politeness: Politeness {
@@ -298,7 +298,7 @@ pub enum EmbeddedResourcePolicy {
 
 /// How to request pages that are outside the scope and whose links are not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OffScopeMethod {
+pub enum OffScopeRequestMethod {
     /// Fetch and keep these pages like pages in scope.
     #[default]
     Get,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
-use crawl_scheduler::{HostQueueStatus, Politeness, Tick};
+use crawl_scheduler::{HostWorkload, Politeness, Tick};
 use crawl_scope::BadScopePattern;
-use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, UrlCredentials};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, UrlWithCredentials};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
@@ -102,7 +102,7 @@ pub enum CommandRefusal {
     },
     /// The URL to add contains a user name or password, which would never be sent.
     #[error("the URL `{0}` contains a user name or password")]
-    Credentials(UrlCredentials),
+    Credentials(UrlWithCredentials),
     /// A pattern excludes the URL.
     #[error("out of scope: {url} ({rule})")]
     OutOfScope {
@@ -212,7 +212,7 @@ pub struct LiveCrawlState {
     /// The most recently settled pages, latest first.
     pub latest: Vec<RecentPage>,
     /// The hosts with the most pending URLs, largest number first.
-    pub hosts: Vec<HostQueueStatus>,
+    pub hosts: Vec<HostWorkload>,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
     /// When this state was recorded.

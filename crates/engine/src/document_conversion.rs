@@ -197,7 +197,7 @@ impl DocumentIndexingSettings {
                 let _ = child.kill();
             }
             let status = wait(&mut child);
-            let Answer { html, errors } = answer?;
+            let ReadingProcessOutput { html, errors } = answer?;
             if html.len() as u64 > max {
                 return Err(ConversionFailure::Output);
             }
@@ -212,9 +212,9 @@ impl DocumentIndexingSettings {
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
         gives_back: &AtomicBool,
-    ) -> Result<Answer, ConversionFailure> {
+    ) -> Result<ReadingProcessOutput, ConversionFailure> {
         let began = Instant::now();
-        let mut answer = Answer::default();
+        let mut answer = ReadingProcessOutput::default();
         let mut open = 2;
         while open > 0 {
             match end.recv_timeout(POLL_INTERVAL) {
@@ -237,7 +237,7 @@ impl DocumentIndexingSettings {
 
 /// The output of a reading process.
 #[derive(Debug, Default)]
-struct Answer {
+struct ReadingProcessOutput {
     html: Vec<u8>,
     errors: Vec<u8>,
 }

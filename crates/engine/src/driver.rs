@@ -43,7 +43,7 @@ use crate::messages::{
     Effect, Event, LoginCredentialsResult, PostedRules, lines_to_log, order_to_log,
 };
 use crate::page_reading::reader_pool::{ReaderPool, ReaderTask};
-use crate::render::EncodedResponse;
+use crate::render::UndecodedResponse;
 use crate::runtime_waker::RuntimeWaker;
 use crate::state::crawl_toml::write_config;
 use crate::state::replay_order_log::ReplayOrderLog;
@@ -423,7 +423,7 @@ impl Driver {
 
     /// Starts to render a page, given its number, its URL, the time it was fetched, and its
     /// response.
-    fn render(&mut self, page: (RenderId, String, Tick), answer: EncodedResponse) {
+    fn render(&mut self, page: (RenderId, String, Tick), answer: UndecodedResponse) {
         if let Some(render) = &self.config.render {
             let requests = requests_of(page.0, self.event_sender.clone());
             let renderer = Arc::clone(&render.renderer);

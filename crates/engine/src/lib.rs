@@ -56,7 +56,7 @@ mod write;
 
 pub use config::{
     Config, CrawlBudgets, CrawlImportTarget, EmbeddedResourcePolicy, ForbiddenRobotsPolicy,
-    HostBudget, HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeMethod,
+    HostBudget, HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeRequestMethod,
     RevisitIntervals, RunMode, ScopeRules, SharedCrawlSettings, SharedFrontierOpener,
     StudyDescription, TrapAvoidance,
 };

@@ -136,7 +136,7 @@ impl PageToRender {
     /// Decodes the answer for a page. If the page has no usable `Content-Type`, adds the type that
     /// its first bytes indicate. The page's clock starts at a whole millisecond, because rows have
     /// times in milliseconds, and a replay must start the clock at the same time.
-    pub(crate) fn of(url: String, fetched: Tick, answer: EncodedResponse) -> PageToRender {
+    pub(crate) fn of(url: String, fetched: Tick, answer: UndecodedResponse) -> PageToRender {
         let (status, mut headers, body) = answer.decode();
         // Browsers detect the type by other rules than the readers, or not at all because of
         // `X-Content-Type-Options`. So declare the type that the readers detect.
@@ -290,7 +290,7 @@ pub enum ResourceAnswer {
 
 /// The channel for the answer to the request for a resource. The crawl sends `None` if the request
 /// was refused or got no answer.
-pub(crate) type ResourceAnswerSender = oneshot::Sender<Option<EncodedResponse>>;
+pub(crate) type ResourceAnswerSender = oneshot::Sender<Option<UndecodedResponse>>;
 
 /// Passes the request for a resource to the crawl, together with the channel for the answer.
 pub(crate) type ResourceRequestHandler =
@@ -327,7 +327,7 @@ impl ResourceRequestSender {
 
 /// An answer as it was sent, with its content coding.
 #[derive(Clone, Debug)]
-pub(crate) struct EncodedResponse {
+pub(crate) struct UndecodedResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -337,9 +337,9 @@ pub(crate) struct EncodedResponse {
     pub(crate) is_private: bool,
 }
 
-impl EncodedResponse {
-    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> EncodedResponse {
-        EncodedResponse {
+impl UndecodedResponse {
+    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> UndecodedResponse {
+        UndecodedResponse {
             status: exchange.status,
             headers: exchange.headers.clone(),
             body: exchange.body.clone(),
@@ -376,10 +376,10 @@ impl EncodedResponse {
 
     /// Returns the answer with its body decoded, and without the header fields of its content
     /// coding.
-    pub(crate) fn without_coding(self) -> EncodedResponse {
+    pub(crate) fn without_coding(self) -> UndecodedResponse {
         let (is_own, is_private) = (self.is_own, self.is_private);
         let (status, headers, body) = self.decode();
-        EncodedResponse {
+        UndecodedResponse {
             status,
             headers,
             body,
@@ -428,7 +428,7 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{EncodedResponse, PageToRender, is_html};
+    use super::{PageToRender, UndecodedResponse, is_html};
     use crawl_scheduler::Tick;
     use http::HeaderMap;
     use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
@@ -465,7 +465,7 @@ mod tests {
             ),
         ] {
             let declared = declared.map(|value| (CONTENT_TYPE, HeaderValue::from_static(value)));
-            let answer = EncodedResponse {
+            let answer = UndecodedResponse {
                 status: 200,
                 headers: declared.into_iter().collect(),
                 body: body.into(),
@@ -487,7 +487,7 @@ mod tests {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/javascript"));
-        let answer = EncodedResponse {
+        let answer = UndecodedResponse {
             status: 200,
             headers,
             body: body.into(),

@@ -11,7 +11,7 @@ pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
     }
-    let mut scan = Scan { bytes, at: 0 };
+    let mut scan = CharsetPrescan { bytes, at: 0 };
     // An error means that the bytes ended within a tag or comment, which is then ignored.
     scan.run()
         .unwrap_or_default()
@@ -79,25 +79,25 @@ fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
 }
 
 /// The bytes ended within a tag or comment.
-struct Ended;
+struct UnexpectedEnd;
 
 /// The name and the value of an attribute, both in lower case.
 type Attribute = (Vec<u8>, Vec<u8>);
 
-struct Scan<'a> {
+struct CharsetPrescan<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Scan<'_> {
-    fn run(&mut self) -> Result<Option<&'static Encoding>, Ended> {
+impl CharsetPrescan<'_> {
+    fn run(&mut self) -> Result<Option<&'static Encoding>, UnexpectedEnd> {
         while self.at < self.bytes.len() {
             let rest = &self.bytes[self.at..];
             match rest {
                 [b'<', b'!', b'-', b'-', ..] => {
                     // The two dashes of `<!--` may also be the first two of `-->`, as in `<!-->`.
                     let end = rest[2..].windows(3).position(|window| window == b"-->");
-                    self.at += 2 + end.ok_or(Ended)? + 2;
+                    self.at += 2 + end.ok_or(UnexpectedEnd)? + 2;
                 }
                 [b'<', ..] if is_meta(rest) => {
                     self.at += 5;
@@ -118,7 +118,7 @@ impl Scan<'_> {
     }
 
     /// Reads the attributes of a `meta`, and returns the encoding that they name.
-    fn meta(&mut self) -> Result<Option<&'static Encoding>, Ended> {
+    fn meta(&mut self) -> Result<Option<&'static Encoding>, UnexpectedEnd> {
         let (mut pragma, mut needs_pragma) = (false, None);
         let mut charset: Option<Option<&'static Encoding>> = None;
         let (mut seen_equiv, mut seen_content, mut seen_charset) = (false, false, false);
@@ -150,7 +150,7 @@ impl Scan<'_> {
     }
 
     /// Reads the next attribute ("get an attribute"). `None` at the end of the tag.
-    fn attribute(&mut self) -> Result<Option<Attribute>, Ended> {
+    fn attribute(&mut self) -> Result<Option<Attribute>, UnexpectedEnd> {
         self.skip_while(|byte| is_space(byte) || byte == b'/')?;
         if self.peek()? == b'>' {
             return Ok(None);
@@ -175,7 +175,7 @@ impl Scan<'_> {
         Ok(Some((name, self.value()?)))
     }
 
-    fn value(&mut self) -> Result<Vec<u8>, Ended> {
+    fn value(&mut self) -> Result<Vec<u8>, UnexpectedEnd> {
         self.skip_while(is_space)?;
         let start = self.at;
         match self.peek()? {
@@ -192,17 +192,17 @@ impl Scan<'_> {
         }
     }
 
-    fn peek(&self) -> Result<u8, Ended> {
-        self.bytes.get(self.at).copied().ok_or(Ended)
+    fn peek(&self) -> Result<u8, UnexpectedEnd> {
+        self.bytes.get(self.at).copied().ok_or(UnexpectedEnd)
     }
 
-    fn skip_while(&mut self, is_skipped: impl Fn(u8) -> bool) -> Result<(), Ended> {
+    fn skip_while(&mut self, is_skipped: impl Fn(u8) -> bool) -> Result<(), UnexpectedEnd> {
         self.skip_to(|byte| !is_skipped(byte))
     }
 
-    fn skip_to(&mut self, is_end: impl Fn(u8) -> bool) -> Result<(), Ended> {
+    fn skip_to(&mut self, is_end: impl Fn(u8) -> bool) -> Result<(), UnexpectedEnd> {
         let end = self.bytes[self.at..].iter().position(|&byte| is_end(byte));
-        self.at += end.ok_or(Ended)?;
+        self.at += end.ok_or(UnexpectedEnd)?;
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ pub fn read_css(
         note(&mut oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
     let mut links = LinkCollector::default();
-    let mut lines = Lines::of(&text);
+    let mut lines = LineCounter::of(&text);
     let mut scan = CssUrlScanner::new(&text, CssContext::Sheet);
     while let Some(url) = scan.next() {
         match links.room(&url.url, LinkKind::Resource, limits) {
@@ -93,15 +93,15 @@ pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssUrl<'_>> {
 }
 
 /// Counts the lines before given positions, which must be in ascending order.
-struct Lines<'a> {
+struct LineCounter<'a> {
     text: &'a [u8],
     counted_to: usize,
     line: u64,
 }
 
-impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Lines<'a> {
-        Lines {
+impl<'a> LineCounter<'a> {
+    fn of(text: &'a str) -> LineCounter<'a> {
+        LineCounter {
             text: text.as_bytes(),
             counted_to: 0,
             line: 1,

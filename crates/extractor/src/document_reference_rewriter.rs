@@ -69,7 +69,7 @@ pub fn rewrite_html<'b>(
         meta_place,
     } = page_edits(&text, &mut rewriter);
     let declaration = page_declaration(body, &text);
-    if let Declaration::Meta(meta) = &declaration {
+    if let CharsetDeclaration::Meta(meta) = &declaration {
         let place = edits.partition_point(|edit| edit.range.start < meta_place);
         let range = meta_place..meta_place;
         edits.insert(
@@ -119,13 +119,15 @@ pub fn rewrite_css<'b>(
         return edited;
     }
     let mark = mark_of(encoding);
-    mark.unwrap_or_else(|| Declaration::Start(format!("@charset \"{}\";\n", encoding.name())))
-        .before(edited)
+    mark.unwrap_or_else(|| {
+        CharsetDeclaration::Start(format!("@charset \"{}\";\n", encoding.name()))
+    })
+    .before(edited)
 }
 
 /// A declaration of the charset, to be added to a file. The document may have left this to the
 /// `Content-Type` header, which a file doesn't have.
-enum Declaration {
+enum CharsetDeclaration {
     /// The document declares the charset itself, or needs no declaration.
     None,
     /// A byte order mark.
@@ -136,19 +138,19 @@ enum Declaration {
     Meta(String),
 }
 
-impl Declaration {
+impl CharsetDeclaration {
     /// Prepends the byte order mark or the text to a document. A `meta` is inserted elsewhere.
     fn before(self, document: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         let start = match &self {
-            Declaration::None | Declaration::Meta(_) => return document,
-            Declaration::Mark(mark) => mark,
-            Declaration::Start(start) => start.as_bytes(),
+            CharsetDeclaration::None | CharsetDeclaration::Meta(_) => return document,
+            CharsetDeclaration::Mark(mark) => mark,
+            CharsetDeclaration::Start(start) => start.as_bytes(),
         };
         Cow::Owned([start, &document].concat())
     }
 }
 
-fn page_declaration(body: &[u8], text: &DecodedPage<'_>) -> Declaration {
+fn page_declaration(body: &[u8], text: &DecodedPage<'_>) -> CharsetDeclaration {
     let encoding = text.charset.encoding;
     let without_header = charset::of_page(body, None, text.syntax());
     let is_declared = match without_header.source {
@@ -161,28 +163,28 @@ fn page_declaration(body: &[u8], text: &DecodedPage<'_>) -> Declaration {
     };
     let is_same = without_header.encoding == encoding || is_plain_ascii(body, encoding);
     if is_declared && is_same {
-        return Declaration::None;
+        return CharsetDeclaration::None;
     }
     let name = encoding.name();
     mark_of(encoding).unwrap_or_else(|| match text.syntax() {
-        MarkupSyntax::Html => Declaration::Meta(format!("<meta charset=\"{name}\">")),
+        MarkupSyntax::Html => CharsetDeclaration::Meta(format!("<meta charset=\"{name}\">")),
         // The document has an XML declaration already, and a second one is not allowed.
-        MarkupSyntax::Xml if body.starts_with(b"<?xml") => Declaration::None,
+        MarkupSyntax::Xml if body.starts_with(b"<?xml") => CharsetDeclaration::None,
         MarkupSyntax::Xml => {
-            Declaration::Start(format!("<?xml version=\"1.0\" encoding=\"{name}\"?>"))
+            CharsetDeclaration::Start(format!("<?xml version=\"1.0\" encoding=\"{name}\"?>"))
         }
     })
 }
 
 /// Returns the byte order mark of a Unicode charset.
-fn mark_of(encoding: &'static Encoding) -> Option<Declaration> {
+fn mark_of(encoding: &'static Encoding) -> Option<CharsetDeclaration> {
     let marks: [(_, &'static [u8]); 3] = [
         (UTF_8, b"\xef\xbb\xbf"),
         (UTF_16LE, b"\xff\xfe"),
         (UTF_16BE, b"\xfe\xff"),
     ];
     let mark = marks.into_iter().find(|(marked, _)| *marked == encoding);
-    mark.map(|(_, mark)| Declaration::Mark(mark))
+    mark.map(|(_, mark)| CharsetDeclaration::Mark(mark))
 }
 
 /// Returns whether all bytes of a document are plain ASCII, so that it is the same text in every

@@ -15,7 +15,7 @@ use crate::reading_limits::ReadingLimits;
 #[must_use]
 pub fn link_header(value: &str, limits: &ReadingLimits) -> Vec<Link> {
     let mut links = LinkCollector::default();
-    let mut parser = Parser { rest: value };
+    let mut parser = LinkHeaderParser { rest: value };
     while let Some(target) = parser.target() {
         let parameters = parser.parameters();
         let is_of_other_page = parameters
@@ -59,17 +59,17 @@ pub fn refresh_header(value: &str, limits: &ReadingLimits) -> Option<Link> {
 
 /// The relevant parameters of one link. If a name occurs more than once, its first value counts.
 #[derive(Default)]
-struct Parameters {
+struct LinkParameters {
     rel: Option<String>,
     anchor: Option<String>,
     media_type: Option<String>,
 }
 
-struct Parser<'a> {
+struct LinkHeaderParser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> LinkHeaderParser<'a> {
     /// Returns the next URL in angle brackets, and advances past it.
     fn target(&mut self) -> Option<&'a str> {
         loop {
@@ -84,8 +84,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn parameters(&mut self) -> Parameters {
-        let mut parameters = Parameters::default();
+    fn parameters(&mut self) -> LinkParameters {
+        let mut parameters = LinkParameters::default();
         loop {
             self.skip_blanks();
             let Some(rest) = self.rest.strip_prefix(';') else {

@@ -64,7 +64,7 @@ pub(crate) async fn collect(
     }
     let announced = framing.length.or_else(|| response.content_length());
     let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
-    let mut bytes_kept = Kept::new(limit, announced.unwrap_or(0));
+    let mut bytes_kept = BodyBuffer::new(limit, announced.unwrap_or(0));
     let mut room = None;
     let end = loop {
         if framing
@@ -166,16 +166,16 @@ pub(crate) fn not_within(total: Duration) -> String {
 }
 
 /// The bytes read so far: a single piece as it arrived, or several pieces joined.
-struct Kept {
+struct BodyBuffer {
     limit: usize,
     announced: u64,
     first: Bytes,
     rest: BytesMut,
 }
 
-impl Kept {
-    fn new(limit: usize, announced: u64) -> Kept {
-        Kept {
+impl BodyBuffer {
+    fn new(limit: usize, announced: u64) -> BodyBuffer {
+        BodyBuffer {
             limit,
             announced,
             first: Bytes::new(),

@@ -38,11 +38,11 @@ use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
 use crate::http2::{is_unprocessed, requires_http1};
-use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveRequestGuard};
+use crate::keep_alive_limit::{KeptConnectionLimiter, KeptConnectionSlot};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time, is_on_kept_connection};
-use crate::resolver::{CheckedResolver, FixedResolver};
+use crate::resolver::{CheckedResolver, OverrideResolver};
 use crate::signature_demands::{HostSignatureDemands, SignatureDemandResult, demanded};
 use crate::tls_settings::tls_settings;
 use crate::worker_lease_deadline::{SendDeadlineSource, until_over};
@@ -65,7 +65,7 @@ pub struct Fetcher {
     /// The hosts that closed a kept connection instead of answering.
     closing_hosts: HostSet,
     headers: HeaderMap,
-    kept: KeepAliveLimiter,
+    kept: KeptConnectionLimiter,
     /// The trusted certificates, and sessions that all clients can resume.
     tls: ClientConfig,
     client: Clients,
@@ -168,7 +168,7 @@ impl Fetcher {
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
-            kept: KeepAliveLimiter::new(config.max_kept_connections, config.keep_alive),
+            kept: KeptConnectionLimiter::new(config.max_kept_connections, config.keep_alive),
             client: Clients::new(&config, &tls, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,
@@ -506,7 +506,7 @@ impl Fetcher {
         &self,
         url: &CanonicalUrl,
         request: reqwest::Request,
-        kept: Option<&KeepAliveRequestGuard<'_>>,
+        kept: Option<&KeptConnectionSlot<'_>>,
     ) -> reqwest::Result<Response> {
         let result = self.client(url, kept).execute(request).await;
         if let Err(error) = &result
@@ -535,7 +535,7 @@ impl Fetcher {
         judged.err().map(|why| refusal(why.to_string()))
     }
 
-    fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveRequestGuard<'_>>) -> &Client {
+    fn client(&self, url: &CanonicalUrl, kept: Option<&KeptConnectionSlot<'_>>) -> &Client {
         let kind = match kept {
             _ if self.http1_only.contains(url) => ClientKind::Http1,
             Some(_) => ClientKind::Keeping,
@@ -743,8 +743,8 @@ impl std::fmt::Debug for Fetcher {
 }
 
 /// Creates a resolver that returns an override's addresses for the override's name.
-fn fixed(known: &ResolveOverride, names: &CheckedResolver) -> FixedResolver {
-    FixedResolver {
+fn fixed(known: &ResolveOverride, names: &CheckedResolver) -> OverrideResolver {
+    OverrideResolver {
         host: known.host.clone(),
         sockets: known.sockets(),
         others: names.clone(),

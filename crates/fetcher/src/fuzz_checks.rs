@@ -72,14 +72,14 @@ pub fn http_responses(data: &[u8]) {
 }
 
 /// A connection to a server that sends everything as soon as it gets a byte of a request.
-struct Server {
+struct ScriptedConnection {
     answer: Bytes,
     piece: usize,
     is_asked: bool,
     reader: Option<Waker>,
 }
 
-impl Read for Server {
+impl Read for ScriptedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl Read for Server {
     }
 }
 
-impl Write for Server {
+impl Write for ScriptedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -122,7 +122,7 @@ fn read(answer: &[u8], piece: usize, limit: u64) -> Option<(Exchange, Option<Fai
     thread_local! {
         static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().unwrap();
     }
-    let server = Server {
+    let server = ScriptedConnection {
         answer: Bytes::copy_from_slice(answer),
         piece,
         is_asked: false,
@@ -131,7 +131,10 @@ fn read(answer: &[u8], piece: usize, limit: u64) -> Option<(Exchange, Option<Fai
     RUNTIME.with(|runtime| runtime.block_on(exchange(server, limit)))
 }
 
-async fn exchange(server: Server, limit: u64) -> Option<(Exchange, Option<FailureKind>)> {
+async fn exchange(
+    server: ScriptedConnection,
+    limit: u64,
+) -> Option<(Exchange, Option<FailureKind>)> {
     let mut client = http1::Builder::new();
     client
         .title_case_headers(true)

@@ -14,7 +14,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Decides which hosts' connections may be kept alive.
 #[derive(Debug)]
-pub(crate) struct KeepAliveLimiter {
+pub(crate) struct KeptConnectionLimiter {
     max: u32,
     /// After this time without use, a connection is surely closed.
     closed_after: Duration,
@@ -23,7 +23,7 @@ pub(crate) struct KeepAliveLimiter {
 
 #[derive(Debug)]
 struct State {
-    hosts: HashMap<HostKey, OfHost, RandomState>,
+    hosts: HashMap<HostKey, HostConnections, RandomState>,
     /// Number of connections of all hosts.
     connections: u32,
     looked: Instant,
@@ -31,7 +31,7 @@ struct State {
 
 /// The connections of a host.
 #[derive(Debug)]
-struct OfHost {
+struct HostConnections {
     /// The highest number of connections that were in use at the same time so far. Up to this many
     /// may be open and idle now.
     made: u32,
@@ -41,15 +41,15 @@ struct OfHost {
 
 /// A request over a connection that is kept alive afterwards. Dropping this value ends the request.
 #[derive(Debug)]
-pub(crate) struct KeepAliveRequestGuard<'a> {
-    of: &'a KeepAliveLimiter,
+pub(crate) struct KeptConnectionSlot<'a> {
+    of: &'a KeptConnectionLimiter,
     host: HostKey,
 }
 
-impl KeepAliveLimiter {
+impl KeptConnectionLimiter {
     /// Creates a limit of `max` connections, each kept idle for up to `keep_alive`.
-    pub(crate) fn new(max: u32, keep_alive: Duration) -> KeepAliveLimiter {
-        KeepAliveLimiter {
+    pub(crate) fn new(max: u32, keep_alive: Duration) -> KeptConnectionLimiter {
+        KeptConnectionLimiter {
             max,
             // The client looks for expired idle connections only once per `keep_alive`, so a
             // connection may stay open twice as long.
@@ -64,7 +64,7 @@ impl KeepAliveLimiter {
 
     /// Begins a request over a connection that is kept alive afterwards. Returns `None` if the
     /// limit of such connections is reached.
-    pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeepAliveRequestGuard<'_>> {
+    pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeptConnectionSlot<'_>> {
         let mut state = self.state();
         if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {
             state.drop_closed(now, self.closed_after);
@@ -87,7 +87,7 @@ impl KeepAliveLimiter {
             }
             Entry::Vacant(_) if !has_room => return None,
             Entry::Vacant(entry) => {
-                entry.insert(OfHost {
+                entry.insert(HostConnections {
                     made: 1,
                     in_use: 1,
                     used_last: now,
@@ -95,7 +95,7 @@ impl KeepAliveLimiter {
                 *connections += 1;
             }
         }
-        Some(KeepAliveRequestGuard { of: self, host })
+        Some(KeptConnectionSlot { of: self, host })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -106,15 +106,16 @@ impl KeepAliveLimiter {
 
 impl State {
     fn drop_closed(&mut self, now: Instant, closed_after: Duration) {
-        let is_open =
-            |of_host: &OfHost| of_host.in_use > 0 || of_host.used_last + closed_after > now;
+        let is_open = |of_host: &HostConnections| {
+            of_host.in_use > 0 || of_host.used_last + closed_after > now
+        };
         self.hosts.retain(|_, of_host| is_open(of_host));
         self.connections = self.hosts.values().map(|of_host| of_host.made).sum();
         self.looked = now;
     }
 }
 
-impl Drop for KeepAliveRequestGuard<'_> {
+impl Drop for KeptConnectionSlot<'_> {
     fn drop(&mut self) {
         if let Some(of_host) = self.of.state().hosts.get_mut(&self.host) {
             of_host.in_use -= 1;
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn kept_connections_are_limited() {
-        let connections = KeepAliveLimiter::new(3, Duration::from_secs(5));
+        let connections = KeptConnectionLimiter::new(3, Duration::from_secs(5));
         let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
         let start = Instant::now();
         let begin = |host: &HostKey, second| {

@@ -72,7 +72,7 @@ pub(crate) struct NameServerResolver {
     rate: Option<f64>,
     one_try: Duration,
     /// The resolver. `None` if the system has no name server; then the system resolves every name.
-    resolver: OnceLock<Option<NameServers>>,
+    resolver: OnceLock<Option<RateLimitedResolver>>,
     /// The hosts file. Empty if `servers` are given.
     hosts: OnceLock<Hosts>,
 }
@@ -100,7 +100,7 @@ impl NameServerResolver {
         // Create the resolver on first use, when an async runtime is certain to exist.
         let resolver = self
             .resolver
-            .get_or_init(|| NameServers::new(&self.servers, self.rate, self.one_try));
+            .get_or_init(|| RateLimitedResolver::new(&self.servers, self.rate, self.one_try));
         let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
             true => Hosts::from_system().unwrap_or_default(),
             false => Hosts::default(),
@@ -145,16 +145,20 @@ fn is_global(name: &str) -> bool {
 }
 
 /// The name servers, with a limit on look-ups per second.
-struct NameServers {
+struct RateLimitedResolver {
     resolver: TokioResolver,
     began: Instant,
     /// The rate limit. `None` means no limit.
     rate: Option<Mutex<MaxRateLimiter>>,
 }
 
-impl NameServers {
+impl RateLimitedResolver {
     /// Creates the resolver. `None` if there are no name servers or the resolver can't be built.
-    fn new(servers: &[SocketAddr], rate: Option<f64>, one_try: Duration) -> Option<NameServers> {
+    fn new(
+        servers: &[SocketAddr],
+        rate: Option<f64>,
+        one_try: Duration,
+    ) -> Option<RateLimitedResolver> {
         let (config, mut options) = if servers.is_empty() {
             match read_system_conf() {
                 Ok(system) => system,
@@ -187,7 +191,7 @@ impl NameServers {
         let mut builder = TokioResolver::builder_with_config(config, provider);
         *builder.options_mut() = options;
         match builder.build() {
-            Ok(resolver) => Some(NameServers {
+            Ok(resolver) => Some(RateLimitedResolver {
                 resolver,
                 began: Instant::now(),
                 rate: rate.map(|rate| Mutex::new(MaxRateLimiter::new(Some(rate)))),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{RateLimit, Tick};
+use crawl_scheduler::{PaceFromRateLimit, Tick};
 use http::HeaderMap;
 
 /// Maximum fields of the same name to read. Further fields are ignored.
@@ -19,7 +19,7 @@ const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
 /// The remaining quota and when it resets.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct RemainingQuota {
     left: Option<u64>,
     /// Seconds until the reset.
     reset: Option<u64>,
@@ -39,12 +39,12 @@ struct Window {
 /// 100;w=60` (-03). `X-RateLimit-Reset` is the number of seconds from now on some servers, and a
 /// time since the epoch on others; the size of the number shows which.
 #[must_use]
-pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
+pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<PaceFromRateLimit> {
     let is_of_these = |name: &str| name.starts_with("ratelimit") || name.starts_with("x-rate");
     if !headers.keys().any(|name| is_of_these(name.as_str())) {
         return None;
     }
-    let mut limits = Limits::default();
+    let mut limits = RateLimitBuilder::default();
     for text in fields(headers, "ratelimit") {
         limits.current(text, now);
     }
@@ -56,7 +56,7 @@ pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
             let name = format!("{family}-{name}");
             fields(headers, &name).find_map(|text| number(text.split([',', ';']).next()?))
         };
-        limits.window(Window {
+        limits.window(RemainingQuota {
             left: first("remaining"),
             reset: first("reset").map(|reset| seconds_to(reset, now)),
         });
@@ -69,17 +69,17 @@ pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
 
 /// The limits from the fields read so far.
 #[derive(Default)]
-struct Limits {
+struct RateLimitBuilder {
     is_set: bool,
     gap: Duration,
     lasts: Duration,
     wait: Duration,
 }
 
-impl Limits {
+impl RateLimitBuilder {
     /// Reads `RateLimit`: list items with parameters `r` and `t`, or a dictionary in the old form.
     fn current(&mut self, text: &str, now: Tick) {
-        let mut old = Window::default();
+        let mut old = RemainingQuota::default();
         for item in split(text, ',').take(MAX_ITEMS) {
             let mut parts = split(item, ';');
             let name = parts.next().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Limits {
                 }
                 continue;
             }
-            let mut window = Window::default();
+            let mut window = RemainingQuota::default();
             for (key, value) in parts.filter_map(|part| part.split_once('=')) {
                 match key.trim() {
                     "r" => window.left = number(value),
@@ -130,8 +130,8 @@ impl Limits {
         }
     }
 
-    fn window(&mut self, window: Window) {
-        let Window { left, reset } = window;
+    fn window(&mut self, window: RemainingQuota) {
+        let RemainingQuota { left, reset } = window;
         match (left, reset) {
             (Some(0), Some(reset)) => {
                 self.is_set = true;
@@ -156,8 +156,8 @@ impl Limits {
         }
     }
 
-    fn answer(self) -> Option<RateLimit> {
-        self.is_set.then(|| RateLimit {
+    fn answer(self) -> Option<PaceFromRateLimit> {
+        self.is_set.then(|| PaceFromRateLimit {
             gap: (!self.gap.is_zero()).then_some(self.gap),
             lasts: self.lasts,
             wait: (!self.wait.is_zero()).then_some(self.wait),
@@ -228,7 +228,7 @@ mod tests {
     /// 2026-09-21 14:13:20 UTC.
     const NOW: Tick = Tick::from_micros(1_790_000_000_000_000);
 
-    fn read(lines: &str) -> Option<RateLimit> {
+    fn read(lines: &str) -> Option<PaceFromRateLimit> {
         let mut headers = HeaderMap::new();
         for line in lines.lines() {
             let (name, value) = line.split_once(": ").unwrap();
@@ -242,7 +242,7 @@ mod tests {
     /// is how many seconds the gap applies.
     fn check(lines: &str, gap: u64, lasts: u64, wait: u64) {
         let some = |millis: u64| (millis > 0).then(|| Duration::from_millis(millis));
-        let expected = RateLimit {
+        let expected = PaceFromRateLimit {
             gap: some(gap),
             lasts: Duration::from_secs(lasts),
             wait: some(wait),

@@ -52,11 +52,11 @@ pub(crate) struct CheckedResolver {
 }
 
 /// The cache entry of a name. Empty while the name is looked up for the first time.
-type Entry = Arc<OnceCell<Known>>;
+type Entry = Arc<OnceCell<CachedAddresses>>;
 
 /// The cached answer for a name.
 #[derive(Debug)]
-struct Known {
+struct CachedAddresses {
     addresses: Result<Vec<IpAddr>, NameLookupError>,
     holds: Duration,
 }
@@ -133,7 +133,7 @@ impl CheckedResolver {
         let look_up = async {
             let (answer, slower) = self.source.look_up(name).await;
             answered = Some(slower);
-            Known::of(answer)
+            CachedAddresses::of(answer)
         };
         let known = entry.get_or_init(|| look_up).await;
         if let Some(slower) = answered {
@@ -168,7 +168,7 @@ impl CheckedResolver {
             tracing::debug!(name = %key, "too many look-ups: one address family is given up");
             return;
         };
-        let whole = Known::of(rest.await);
+        let whole = CachedAddresses::of(rest.await);
         // A public address is recorded even if nothing ever connects to it.
         for address in whole.addresses.iter().flatten() {
             self.rules.note_address(&key, *address);
@@ -208,8 +208,8 @@ impl CheckedResolver {
     }
 }
 
-impl Known {
-    fn of(found: ResolvedAddresses) -> Known {
+impl CachedAddresses {
+    fn of(found: ResolvedAddresses) -> CachedAddresses {
         let holds = match (&found.addresses, found.ttl) {
             (Ok(_), ttl) => ttl
                 .unwrap_or_default()
@@ -226,7 +226,7 @@ impl Known {
             }
             once
         });
-        Known { addresses, holds }
+        CachedAddresses { addresses, holds }
     }
 }
 
@@ -243,13 +243,13 @@ impl Resolve for CheckedResolver {
 /// The resolver of a client for an override. Resolves the override's host to fixed addresses, and
 /// other names, such as that of a proxy, as usual.
 #[derive(Clone)]
-pub(crate) struct FixedResolver {
+pub(crate) struct OverrideResolver {
     pub(crate) host: String,
     pub(crate) sockets: Vec<SocketAddr>,
     pub(crate) others: CheckedResolver,
 }
 
-impl Resolve for FixedResolver {
+impl Resolve for OverrideResolver {
     fn resolve(&self, name: Name) -> Resolving {
         if without_trailing_dot(name.as_str()) != self.host {
             return self.others.resolve(name);

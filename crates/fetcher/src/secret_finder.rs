@@ -41,9 +41,9 @@ pub struct Secrets {
 pub(crate) struct LearnedSecrets(Arc<RwLock<LearnedFinders>>);
 
 /// Learned secrets, the newest last. Readers hold the lock only to clone the list.
-type LearnedFinders = Arc<[Arc<Learned>]>;
+type LearnedFinders = Arc<[Arc<LearnedSecret>]>;
 
-struct Learned {
+struct LearnedSecret {
     finder: memmem::Finder<'static>,
     kind: SecretKind,
 }
@@ -75,14 +75,14 @@ impl LearnedSecrets {
             return;
         }
         let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |learned: &Learned| learned.finder.needle() == value;
+        let is_same = |learned: &LearnedSecret| learned.finder.needle() == value;
         let same = held.iter().find(|learned| is_same(learned));
         if same.is_some_and(|same| same.kind == kind || same.kind == SecretKind::Credential) {
             return;
         }
         let of_kind = held.iter().filter(|learned| learned.kind == kind).count();
         let mut excess = (of_kind + 1).saturating_sub(kind.limit());
-        let new = Arc::new(Learned {
+        let new = Arc::new(LearnedSecret {
             finder: memmem::Finder::new(value).into_owned(),
             kind,
         });
@@ -202,7 +202,7 @@ impl Secrets {
             let matches = secret.find_iter(encoded);
             all.extend(matches.map(|at| at..at + length));
             for decoded in decodings.iter().flatten() {
-                let mut place = EncodedPlace::default();
+                let mut place = EncodedOffsets::default();
                 let matches = secret.find_iter(decoded);
                 all.extend(matches.map(|at| {
                     let start = place.advance(encoded, at);
@@ -242,12 +242,12 @@ fn decoded(text: &[u8], is_form: bool) -> Option<Vec<u8>> {
 
 /// A place in a text, and the same place in the decoded text.
 #[derive(Default)]
-struct EncodedPlace {
+struct EncodedOffsets {
     encoded: usize,
     decoded: usize,
 }
 
-impl EncodedPlace {
+impl EncodedOffsets {
     /// Advances to a place of the decoded text that is not before this one. Returns the place in
     /// `text`, which is the encoded text.
     fn advance(&mut self, text: &[u8], decoded: usize) -> usize {

@@ -66,7 +66,7 @@ pub(crate) fn normalized(text: &str, budget: &RuleWorkBudget) -> String {
 
 /// Returns the HTML of an element, including its own tags.
 pub(crate) fn html_of(element: ElementRef<'_>, budget: &RuleWorkBudget) -> String {
-    let mut out = BoundedWriter {
+    let mut out = BudgetedWriter {
         out: Vec::new(),
         budget,
     };
@@ -118,12 +118,12 @@ impl SpacedTextBuilder {
     }
 }
 
-struct BoundedWriter<'a> {
+struct BudgetedWriter<'a> {
     out: Vec<u8>,
     budget: &'a RuleWorkBudget,
 }
 
-impl Write for BoundedWriter<'_> {
+impl Write for BudgetedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let granted = self.budget.bytes(bytes.len());
         self.out.extend_from_slice(&bytes[..granted]);

@@ -29,7 +29,7 @@ pub(crate) fn rules(
         return Vec::new();
     };
     let budget = RuleWorkBudget::new(tree.cut);
-    let page = Page {
+    let page = RuleEvaluator {
         root,
         base: base_of(root, url, &budget),
         json_ld: OnceCell::new(),
@@ -51,7 +51,7 @@ fn base_of(root: ElementRef<'_>, url: Url, budget: &RuleWorkBudget) -> Url {
     href.and_then(|href| url.join(href).ok()).unwrap_or(url)
 }
 
-struct Page<'a> {
+struct RuleEvaluator<'a> {
     root: ElementRef<'a>,
     base: Url,
     /// The JSON-LD of the page, read when a field first needs it.
@@ -66,7 +66,7 @@ struct FieldProblems {
     failed: BTreeMap<String, String>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> RuleEvaluator<'a> {
     fn rule(&self, rule: &CompiledRule) -> ExtractedFields {
         let mut problems = FieldProblems::default();
         let fields = self.fields(&rule.fields, self.root, "", &mut problems);

@@ -72,7 +72,7 @@ pub enum GatherError {
     /// writes.
     #[error(
         "{count} rows of pages.jsonl settle a URL that another row settled already: {}",
-        ListOf(first)
+        CommaSeparated(first)
     )]
     SettledTwice {
         /// The number of rows that repeat a URL.
@@ -120,9 +120,9 @@ impl fmt::Display for TwiceSettledUrl {
     }
 }
 
-struct ListOf<'a>(&'a [TwiceSettledUrl]);
+struct CommaSeparated<'a>(&'a [TwiceSettledUrl]);
 
-impl fmt::Display for ListOf<'_> {
+impl fmt::Display for CommaSeparated<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, twice) in self.0.iter().enumerate() {
             let between = if at == 0 { "" } else { ", " };

@@ -114,7 +114,7 @@ pub(crate) fn gathered_config(workers: &[WorkerDirectory], goes_on: bool) -> Str
         config.remove(WORKER.0);
     }
     let configs: Vec<&Table> = workers.iter().map(|worker| &worker.config).collect();
-    let times = Times::of(&configs);
+    let times = StartTimes::of(&configs);
     if let Value::Table(notes) = config
         .entry(NOTES)
         .or_insert_with(|| Value::Table(Table::new()))
@@ -144,15 +144,15 @@ pub(crate) fn gathered_config(workers: &[WorkerDirectory], goes_on: bool) -> Str
 
 /// The times in `crawl.toml` that an audit of the crawl uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Times {
+struct StartTimes {
     started: Option<Timestamp>,
     last_started: Option<Timestamp>,
 }
 
-impl Times {
+impl StartTimes {
     /// Combines the times of several workers: the earliest start and the latest restart. The first
     /// start of a worker doesn't count as a restart.
-    fn of(configs: &[&Table]) -> Times {
+    fn of(configs: &[&Table]) -> StartTimes {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs
             .iter()
@@ -163,7 +163,7 @@ impl Times {
             let first = moment(config, "started")?;
             Some(last).filter(|last| *last > first)
         });
-        Times {
+        StartTimes {
             started,
             last_started: restarts.max().or(started),
         }
@@ -174,7 +174,7 @@ impl Times {
 mod tests {
     use toml::Table;
 
-    use super::{RELOADED, Times, differing_key};
+    use super::{RELOADED, StartTimes, differing_key};
 
     fn table(text: &str) -> Table {
         text.parse().unwrap()
@@ -223,7 +223,7 @@ mod tests {
         };
         let check = |configs: &[Table], expected: [&str; 2]| {
             let configs: Vec<&Table> = configs.iter().collect();
-            let times = Times::of(&configs);
+            let times = StartTimes::of(&configs);
             let times = [times.started, times.last_started];
             let times = times.map(|time| time.unwrap().rfc3339_millis()[11..19].to_owned());
             assert_eq!(times, expected);

@@ -278,7 +278,7 @@ pub fn verify(
             },
             _ => None,
         };
-        let signed = Signed {
+        let signed = SignedMessage {
             message,
             input,
             signature,
@@ -307,13 +307,13 @@ fn unread(fault: SignatureFault) -> SignatureVerdict {
 }
 
 /// A request with one of its signatures.
-struct Signed<'a> {
+struct SignedMessage<'a> {
     message: &'a SignableMessage,
     input: &'a InnerList,
     signature: Option<&'a [u8]>,
 }
 
-impl Signed<'_> {
+impl SignedMessage<'_> {
     fn judge(
         &self,
         label: &str,

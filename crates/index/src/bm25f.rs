@@ -179,7 +179,7 @@ impl Weight for Bm25fWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut ranked = self.ranked(segment)?;
         ranked.iter_mut().for_each(|(_, score)| *score *= boost);
-        Ok(Box::new(Ranked { ranked, at: 0 }))
+        Ok(Box::new(Bm25fScorer { ranked, at: 0 }))
     }
 
     fn explain(&self, _segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
@@ -191,7 +191,7 @@ impl Weight for Bm25fWeight {
 
 /// A value for each page of a segment, such as the weighted count of a word. Unlike a plain vector,
 /// it can be emptied without visiting all pages.
-struct PageValues<T> {
+struct PageAccumulators<T> {
     of: Vec<T>,
     /// The pages whose value in `of` may differ from the default, possibly with repetitions.
     pages: Vec<DocId>,
@@ -200,7 +200,7 @@ struct PageValues<T> {
 /// The result for one page: its score, the total rarity of the query's words on it, and the number
 /// of the query's distinctive words on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Tally {
+struct PageScore {
     score: f32,
     rarity: f32,
     distinctive: usize,
@@ -224,11 +224,11 @@ impl Bm25fWeight {
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
         let terms = &self.terms;
         let pages = segment.max_doc();
-        let mut tallies: PageValues<Tally> = PageValues::new(pages);
-        let mut word_counts: PageValues<f32> = PageValues::new(pages);
-        let mut field_counts: PageValues<f32> = PageValues::new(pages);
-        let mut text_counts: PageValues<f32> = PageValues::new(pages);
-        let mut sums: PageValues<f32> = PageValues::new(pages);
+        let mut tallies: PageAccumulators<PageScore> = PageAccumulators::new(pages);
+        let mut word_counts: PageAccumulators<f32> = PageAccumulators::new(pages);
+        let mut field_counts: PageAccumulators<f32> = PageAccumulators::new(pages);
+        let mut text_counts: PageAccumulators<f32> = PageAccumulators::new(pages);
+        let mut sums: PageAccumulators<f32> = PageAccumulators::new(pages);
         let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
         let all_idf: f32 = terms.words.iter().map(|word| word.idf).sum();
         let alone = terms.text_alone;
@@ -394,8 +394,8 @@ fn count_in(
     word: &ScoredQueryWord,
     place: Field,
     segment: &SegmentReader,
-    counts: &mut PageValues<f32>,
-    sums: &mut PageValues<f32>,
+    counts: &mut PageAccumulators<f32>,
+    sums: &mut PageAccumulators<f32>,
 ) -> tantivy::Result<()> {
     let index = segment.inverted_index(place)?;
     let each_page = |form: &str, count: &mut dyn FnMut(DocId, f32)| -> tantivy::Result<()> {
@@ -450,9 +450,9 @@ impl Lengths {
     }
 }
 
-impl<T: Clone + Default + PartialEq> PageValues<T> {
-    fn new(pages: DocId) -> PageValues<T> {
-        PageValues {
+impl<T: Clone + Default + PartialEq> PageAccumulators<T> {
+    fn new(pages: DocId) -> PageAccumulators<T> {
+        PageAccumulators {
             of: vec![T::default(); pages as usize],
             pages: Vec::new(),
         }
@@ -479,12 +479,12 @@ impl<T: Clone + Default + PartialEq> PageValues<T> {
 }
 
 /// Pages with their scores, ordered by page number.
-struct Ranked {
+struct Bm25fScorer {
     ranked: Vec<(DocId, Score)>,
     at: usize,
 }
 
-impl DocSet for Ranked {
+impl DocSet for Bm25fScorer {
     fn advance(&mut self) -> DocId {
         self.at += 1;
         self.doc()
@@ -507,7 +507,7 @@ impl DocSet for Ranked {
     }
 }
 
-impl Scorer for Ranked {
+impl Scorer for Bm25fScorer {
     fn score(&mut self) -> Score {
         self.ranked.get(self.at).map_or(0.0, |(_, score)| *score)
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::page_versions::{VersionInUrl, VersionedPage, family, unversioned};
+use crate::page_versions::{VersionCandidate, VersionInUrl, family, unversioned};
 use crate::summing_sorter::{MAX_SORT_BYTES, SortedCounts, SummingSorter, unnamed_file};
 use crawl_index_entry::{IndexedPage, url_key};
 
@@ -92,7 +92,7 @@ impl CrossPageFactsCollector {
     pub(crate) fn page(&mut self, page: &IndexedPage) -> io::Result<()> {
         self.links.add(&fact(url_key(&page.url), HERE, &[]), 1)?;
         self.texts.add(&text_key(page), 1)?;
-        let versioned = VersionedPage::of(page).to_bytes();
+        let versioned = VersionCandidate::of(page).to_bytes();
         let of_family = [&family(page).to_be_bytes(), &versioned[..]].concat();
         self.versions.add(&of_family, 1)?;
         // If a page repeats a link, count each target only once, and each pair of target and text
@@ -268,7 +268,7 @@ fn is_other_version(a: &str, b: &str) -> bool {
 /// Records which version of each page is the newest, and which folders contain versions.
 fn newest_versions(mut pages: SortedCounts, facts: &mut SummingSorter) -> io::Result<()> {
     let mut family = None;
-    let mut members: Vec<VersionedPage> = Vec::new();
+    let mut members: Vec<VersionCandidate> = Vec::new();
     loop {
         let next = pages.next_key()?;
         let next = next.as_ref().map(|(key, _)| of_page(key));
@@ -281,13 +281,16 @@ fn newest_versions(mut pages: SortedCounts, facts: &mut SummingSorter) -> io::Re
         };
         family = Some(number);
         if members.len() < MAX_VERSIONS {
-            members.extend(VersionedPage::from_bytes(page));
+            members.extend(VersionCandidate::from_bytes(page));
         }
     }
 }
 
-fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSorter) -> io::Result<()> {
-    members.sort_unstable_by(VersionedPage::by_preference);
+fn add_version_facts(
+    members: &mut [VersionCandidate],
+    facts: &mut SummingSorter,
+) -> io::Result<()> {
+    members.sort_unstable_by(VersionCandidate::by_preference);
     let Some((newest, others)) = members.split_first() else {
         return Ok(());
     };

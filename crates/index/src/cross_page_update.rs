@@ -158,16 +158,16 @@ type LatestEntries = HashMap<u64, LatestEntry, RandomState>;
 struct LatestEntry {
     /// The position of the entry among all pending entries, from 0.
     number: u32,
-    /// The [`TextMark`] of the page that the entry adds. `None` if the page names another URL as
+    /// The [`ShortTextHash`] of the page that the entry adds. `None` if the page names another URL as
     /// canonical, or if the entry removes the page.
-    text: Option<TextMark>,
+    text: Option<ShortTextHash>,
 }
 
 /// A short hash of a page's title and text. There is one for each pending page, so it has only 32
 /// bits. Equal hashes of different texts can only affect a guess.
-type TextMark = NonZeroU32;
+type ShortTextHash = NonZeroU32;
 
-fn text_mark(page: &IndexedPage) -> TextMark {
+fn text_mark(page: &IndexedPage) -> ShortTextHash {
     NonZeroU32::new(page.text_hash() as u32).unwrap_or(NonZeroU32::MIN)
 }
 
@@ -302,7 +302,7 @@ impl AllPagesInput<'_> {
         });
         let keys: HashSet<u64> = pages.iter().map(|(url, ..)| url_key(url)).collect();
         let mut moves = Vec::with_capacity(pages.len());
-        let mut pages_moved_to: HashMap<TextMark, usize> = HashMap::new();
+        let mut pages_moved_to: HashMap<ShortTextHash, usize> = HashMap::new();
         for (url, why, text) in pages {
             // The reason of a redirect or canonical URL ends with the target.
             let target = match why.split_once(": ") {
@@ -338,7 +338,11 @@ impl AllPagesInput<'_> {
 
     /// Returns the mark of the text that the index will contain under a URL. `None` if it will not
     /// contain the page, or if the page names another URL as canonical.
-    fn text_at(&self, url: &str, latest: &LatestEntries) -> Result<Option<TextMark>, IndexError> {
+    fn text_at(
+        &self,
+        url: &str,
+        latest: &LatestEntries,
+    ) -> Result<Option<ShortTextHash>, IndexError> {
         if let Some(latest) = latest.get(&url_key(url)) {
             return Ok(latest.text);
         }

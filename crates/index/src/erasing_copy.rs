@@ -33,7 +33,7 @@ pub fn copy_pages(
     answers: &AnswerLookUp<'_>,
 ) -> Result<(), IndexError> {
     check_checksums(from)?;
-    let pages = EditedPages {
+    let pages = EditedPageSource {
         from: IndexSearcher::open(from)?,
         edit,
     };
@@ -48,12 +48,12 @@ pub fn copy_pages(
 }
 
 /// The pages of an index that `edit` keeps, as entries for another index.
-struct EditedPages<'a> {
+struct EditedPageSource<'a> {
     from: IndexSearcher,
     edit: &'a PageEdit<'a>,
 }
 
-impl PendingEntrySource for EditedPages<'_> {
+impl PendingEntrySource for EditedPageSource<'_> {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         let flow = Cell::new(ControlFlow::Continue(()));
         self.from.each_page_and_duplicate(|mut page| {

@@ -165,12 +165,12 @@ fn hits(text: &str, stemmer: Stemmer, wanted: &MarkedWords) -> Vec<(Range<usize>
 
 /// The rank of a part of a text, as three counts compared in order: the distinct query terms in it,
 /// the pairs of adjacent terms, and the query words, at most six.
-type Worth = (usize, usize, usize);
+type ExcerptRank = (usize, usize, usize);
 
 /// Returns the start and end of the part with the most distinct terms. Ties are broken by the most
 /// adjacent terms, then by the most words, then by the earliest start.
 fn best(text: &str, hits: &[(Range<usize>, usize)], max_chars: usize) -> Option<(usize, usize)> {
-    let mut best: Option<(Worth, (usize, usize))> = None;
+    let mut best: Option<(ExcerptRank, (usize, usize))> = None;
     let mut last = 0;
     for (first, hit) in hits.iter().enumerate() {
         last = last.max(first);

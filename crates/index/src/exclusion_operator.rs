@@ -4,7 +4,7 @@
 use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
 
-use crate::query::{Query, QueryTerm, TermMatchMode};
+use crate::query::{Query, QueryTerm, QueryTermKind};
 use crate::query_plan::QueryPlanner;
 use crate::stored_page_reader::stored;
 use crawl_index_entry::IndexedPage;
@@ -21,7 +21,7 @@ pub(crate) fn with_resolved_minus(
     searcher: &Searcher,
 ) -> tantivy::Result<Query> {
     let is_sign =
-        |term: &QueryTerm| term.is_not && !term.in_title && term.how == TermMatchMode::Words;
+        |term: &QueryTerm| term.is_not && !term.in_title && term.how == QueryTermKind::Words;
     let is_only_exclusions = query.terms.iter().all(|term| term.is_not) && query.sites.is_empty();
     for term in query.terms.iter_mut().filter(|term| is_sign(term)) {
         let written = format!("-{}", term.text);

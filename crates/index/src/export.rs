@@ -37,7 +37,7 @@ use crawl_index_entry::IndexedPage;
 
 /// The counts of an export: what was written and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JsonExportReport {
+pub struct DocumentExportReport {
     /// The number of pages that were written.
     pub pages: u64,
     /// The number of documents or list entries that were written for these pages. A page may have
@@ -62,7 +62,7 @@ pub struct SearchEngineJsonExporter<W> {
     out: W,
     now: i64,
     write: WritePage<W>,
-    done: JsonExportReport,
+    done: DocumentExportReport,
 }
 
 impl<W: Write> SearchEngineJsonExporter<W> {
@@ -71,7 +71,7 @@ impl<W: Write> SearchEngineJsonExporter<W> {
             out,
             now,
             write,
-            done: JsonExportReport::default(),
+            done: DocumentExportReport::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl<W: Write> SearchEngineJsonExporter<W> {
     ///
     /// # Errors
     /// If the output fails.
-    pub fn finish(mut self) -> Result<(W, JsonExportReport), ExportError> {
+    pub fn finish(mut self) -> Result<(W, DocumentExportReport), ExportError> {
         self.out.flush().map_err(ExportError::Stream)?;
         Ok((self.out, self.done))
     }

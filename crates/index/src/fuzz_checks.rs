@@ -7,7 +7,7 @@
 #[path = "../../fuzz/src/run_without_fuzzer.rs"]
 mod run_without_fuzzer;
 
-use crate::query::{MAX_QUERY_BYTES, MAX_TERMS, Query, QueryTerm, TermMatchMode};
+use crate::query::{MAX_QUERY_BYTES, MAX_TERMS, Query, QueryTerm, QueryTermKind};
 use crate::words::{Stemmer, WordRelation, words};
 
 /// Checks a query and the words of its text. Writing the parsed terms as a query again must yield a
@@ -39,9 +39,9 @@ fn written(term: &QueryTerm) -> String {
     let not = if term.is_not { "-" } else { "" };
     let title = if term.in_title { "title:" } else { "" };
     match term.how {
-        TermMatchMode::Words => format!("{not}{title}{}", term.text),
-        TermMatchMode::Phrase => format!("{not}{title}\"{}\"", term.text),
-        TermMatchMode::Prefix => format!("{not}{title}{}*", term.text),
+        QueryTermKind::Words => format!("{not}{title}{}", term.text),
+        QueryTermKind::Phrase => format!("{not}{title}\"{}\"", term.text),
+        QueryTermKind::Prefix => format!("{not}{title}{}*", term.text),
     }
 }
 

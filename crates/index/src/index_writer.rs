@@ -20,7 +20,7 @@ use crate::page_tokenizer::{LanguagePrefixTokenizer, TOKENIZER, TokenizerDeadlin
 use crate::schema::{IndexFields, check_format, schema, write_format};
 use crate::stored_page_reader::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
-use crate::url_deletion::UrlDeletion;
+use crate::url_deletion::UrlDeletionQuery;
 use crawl_index_entry::BytesInTransitLimit;
 use crawl_index_entry::IndexedPage;
 
@@ -149,7 +149,7 @@ impl IndexWriter {
 
     /// Removes the page with this URL, if there is one.
     pub fn drop_url(&mut self, url: &str) {
-        let deletion = UrlDeletion::new(self.fields.url, url);
+        let deletion = UrlDeletionQuery::new(self.fields.url, url);
         self.inner
             .delete_query(Box::new(deletion))
             .expect("invariant: the query needs nothing of the index");

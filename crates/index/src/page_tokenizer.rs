@@ -81,9 +81,9 @@ impl Tokenizer for LanguagePrefixTokenizer {
         let source = match marked.and_then(|text| text.split_once(MARK)) {
             Some((language, text)) => {
                 let language = Some(language).filter(|language| !language.is_empty());
-                Source::Words(Box::new(WordIterator::new(text, Stemmer::of(language))))
+                TokenSource::Words(Box::new(WordIterator::new(text, Stemmer::of(language))))
             }
-            None => Source::Whole(text),
+            None => TokenSource::Whole(text),
         };
         PageTokenStream {
             source,
@@ -95,7 +95,7 @@ impl Tokenizer for LanguagePrefixTokenizer {
     }
 }
 
-enum Source<'t> {
+enum TokenSource<'t> {
     Words(Box<WordIterator<'t>>),
     Whole(&'t str),
     End,
@@ -103,7 +103,7 @@ enum Source<'t> {
 
 /// The tokens of one text.
 pub(crate) struct PageTokenStream<'t> {
-    source: Source<'t>,
+    source: TokenSource<'t>,
     stop: &'t TokenizerDeadline,
     /// Number of words of this text so far.
     words: u32,
@@ -116,7 +116,7 @@ pub(crate) struct PageTokenStream<'t> {
 impl PageTokenStream<'_> {
     /// Advances to the next word, and returns whether there is one.
     fn next_word(&mut self) -> bool {
-        let Source::Words(words) = &mut self.source else {
+        let TokenSource::Words(words) = &mut self.source else {
             return false;
         };
         if self.words.is_multiple_of(WORDS_BETWEEN_CHECKS) && self.stop.cuts() {
@@ -145,21 +145,21 @@ impl TokenStream for PageTokenStream<'_> {
             return true;
         }
         match self.source {
-            Source::Words(_) => {
+            TokenSource::Words(_) => {
                 let has_word = self.next_word();
                 if !has_word {
-                    self.source = Source::End;
+                    self.source = TokenSource::End;
                 }
                 has_word
             }
-            Source::Whole(text) => {
-                self.source = Source::End;
+            TokenSource::Whole(text) => {
+                self.source = TokenSource::End;
                 text.clone_into(&mut self.token.text);
                 self.token.position = 0;
                 (self.token.offset_from, self.token.offset_to) = (0, text.len());
                 true
             }
-            Source::End => false,
+            TokenSource::End => false,
         }
     }
 

@@ -54,12 +54,12 @@ pub(crate) struct VersionInUrl<'u> {
     /// The URL up to and including the version, without a slash at the end:
     /// `http://a.example/docs/14`.
     pub(crate) folder: &'u str,
-    rank: Rank,
+    rank: VersionRank,
 }
 
 /// The rank of a version among all versions of a page. The greatest rank is preferred.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum VersionRank {
     Unreleased(Reverse<usize>),
     /// The version's numbers, and true if it is not a pre-release.
     Numbered([u32; MAX_NUMBERS], bool),
@@ -79,7 +79,7 @@ impl VersionInUrl<'_> {
             && at + label.len() < end
         {
             let behind = &url[at + label.len() + 1..end];
-            if let Some(rank) = Rank::of(label, !behind.is_empty()) {
+            if let Some(rank) = VersionRank::of(label, !behind.is_empty()) {
                 let folder = &url[..at + label.len()];
                 return Some(VersionInUrl {
                     label,
@@ -93,17 +93,17 @@ impl VersionInUrl<'_> {
     }
 }
 
-impl Rank {
+impl VersionRank {
     /// Returns the rank of a folder name as a version; `None` if it isn't one. A single number
     /// counts only if the path continues after the folder (`has_more`).
-    fn of(label: &str, has_more: bool) -> Option<Rank> {
+    fn of(label: &str, has_more: bool) -> Option<VersionRank> {
         let lower = label.to_ascii_lowercase();
         let place = |names: &[&str]| names.iter().position(|name| *name == lower).map(Reverse);
         if let Some(place) = place(&RELEASED) {
-            return Some(Rank::Released(place));
+            return Some(VersionRank::Released(place));
         }
         if let Some(place) = place(&UNRELEASED) {
-            return Some(Rank::Unreleased(place));
+            return Some(VersionRank::Unreleased(place));
         }
         let number = lower.strip_prefix("version-").unwrap_or(&lower);
         let number = number.strip_prefix("release-").unwrap_or(number);
@@ -118,7 +118,7 @@ impl Rank {
 }
 
 /// Parses a version number such as `1.2`, `3.11rc1` or `2.x`.
-fn numbered(text: &str) -> Option<Rank> {
+fn numbered(text: &str) -> Option<VersionRank> {
     let mut numbers = [0; MAX_NUMBERS];
     let mut rest = text;
     for (n, number) in numbers.iter_mut().enumerate() {
@@ -140,25 +140,25 @@ fn numbered(text: &str) -> Option<Rank> {
         }
     }
     if rest.is_empty() {
-        return Some(Rank::Numbered(numbers, true));
+        return Some(VersionRank::Numbered(numbers, true));
     }
     let ending = rest.trim_start_matches(['-', '.', '_']);
     let name = ending.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is_before = PRERELEASES.contains(&name);
-    is_before.then_some(Rank::Numbered(numbers, false))
+    is_before.then_some(VersionRank::Numbered(numbers, false))
 }
 
 /// The URL of a page and hashes of its text, to find out whether it is a version of another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VersionedPage {
+pub(crate) struct VersionCandidate {
     pub(crate) url: String,
     /// The smallest hashes of the page's rows (groups of consecutive words), sorted.
     pub(crate) sketch: Vec<u32>,
 }
 
-impl VersionedPage {
-    pub(crate) fn of(page: &IndexedPage) -> VersionedPage {
-        VersionedPage {
+impl VersionCandidate {
+    pub(crate) fn of(page: &IndexedPage) -> VersionCandidate {
+        VersionCandidate {
             url: page.url.clone(),
             sketch: sketch(&page.text),
         }
@@ -172,11 +172,11 @@ impl VersionedPage {
         bytes
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<VersionedPage> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<VersionCandidate> {
         let (hashes, rest) = bytes.split_first()?;
         let (hashes, url) = rest.split_at_checked(usize::from(*hashes) * size_of::<u32>())?;
         let hashes = hashes.as_chunks().0.iter();
-        Some(VersionedPage {
+        Some(VersionCandidate {
             url: String::from_utf8_lossy(url).into_owned(),
             sketch: hashes.map(|hash| u32::from_be_bytes(*hash)).collect(),
         })
@@ -184,8 +184,8 @@ impl VersionedPage {
 
     /// Orders pages by version, preferred first. Among pages of the same version the shorter URL
     /// comes first.
-    pub(crate) fn by_preference(&self, other: &VersionedPage) -> Ordering {
-        let rank = |url| VersionInUrl::of(url).map_or(Rank::Unnamed, |version| version.rank);
+    pub(crate) fn by_preference(&self, other: &VersionCandidate) -> Ordering {
+        let rank = |url| VersionInUrl::of(url).map_or(VersionRank::Unnamed, |version| version.rank);
         let by_rank = rank(&other.url).cmp(&rank(&self.url));
         let by_length = self.url.len().cmp(&other.url.len());
         by_rank
@@ -195,7 +195,7 @@ impl VersionedPage {
 
     /// Returns whether the text of this page is similar to the text of `other`.
     #[expect(clippy::cast_precision_loss, reason = "a sketch has few hashes")]
-    pub(crate) fn is_like(&self, other: &VersionedPage) -> bool {
+    pub(crate) fn is_like(&self, other: &VersionCandidate) -> bool {
         // The smallest hashes of both pages together are a fair sample of all their rows.
         let mut both = [&self.sketch[..], &other.sketch].concat();
         both.sort_unstable();
@@ -218,7 +218,7 @@ pub(crate) fn is_versioned_folder(folder: &str) -> bool {
 
 /// Orders version names by rank, preferred first.
 pub(crate) fn newer_label_first(a: &str, b: &str) -> Ordering {
-    let rank = |label| Rank::of(label, true);
+    let rank = |label| VersionRank::of(label, true);
     rank(b).cmp(&rank(a)).then_with(|| a.cmp(b))
 }
 
@@ -239,7 +239,7 @@ pub(crate) fn family(page: &IndexedPage) -> u64 {
     let title = page.title.to_lowercase();
     for word in title.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '_') {
         let word = word.trim_matches('.');
-        let is_version = word.is_empty() || Rank::of(word, true).is_some();
+        let is_version = word.is_empty() || VersionRank::of(word, true).is_some();
         if !is_version && !word.bytes().all(|byte| byte.is_ascii_digit()) {
             key.push_str(word);
             key.push(' ');
@@ -274,7 +274,7 @@ fn sketch(text: &str) -> Vec<u32> {
 mod tests {
     use expect_test::expect;
 
-    use super::{VersionInUrl, VersionedPage, family};
+    use super::{VersionCandidate, VersionInUrl, family};
     use crawl_index_entry::IndexedPage;
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_newest_release_is_preferred() {
-        let page = |path: &str| VersionedPage {
+        let page = |path: &str| VersionCandidate {
             url: format!("http://a.example{path}/a"),
             sketch: Vec::new(),
         };
@@ -321,7 +321,7 @@ mod tests {
             "/3.12",
         ];
         let mut pages = names.map(page);
-        pages.sort_by(VersionedPage::by_preference);
+        pages.sort_by(VersionCandidate::by_preference);
         let order: Vec<&str> = pages.iter().map(|page| &page.url[16..]).collect();
         expect!["/a /stable/a /latest/a /3.12/a /3.12rc1/a /3.11/a /v3.10/a /3.9/a /dev/a /main/a"]
             .assert_eq(&order.join(" "));
@@ -336,7 +336,7 @@ mod tests {
             ..IndexedPage::default()
         };
         let is_version = |a: &IndexedPage, b: &IndexedPage| {
-            family(a) == family(b) && VersionedPage::of(a).is_like(&VersionedPage::of(b))
+            family(a) == family(b) && VersionCandidate::of(a).is_like(&VersionCandidate::of(b))
         };
         let text = "CREATE INDEX builds an index on columns of a table and locks out writes to it";
         let old = page("/14/create.html", "Docs: 14: CREATE INDEX", text);

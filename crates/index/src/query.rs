@@ -32,14 +32,14 @@ pub(crate) struct Query {
 pub(crate) struct QueryTerm {
     /// The term as typed, without its operators.
     pub(crate) text: String,
-    pub(crate) how: TermMatchMode,
+    pub(crate) how: QueryTermKind,
     pub(crate) is_not: bool,
     pub(crate) in_title: bool,
 }
 
 /// How the text of a term is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TermMatchMode {
+pub(crate) enum QueryTermKind {
     Words,
     Phrase,
     Prefix,
@@ -142,18 +142,18 @@ fn url_without_query(text: &str) -> Option<CanonicalUrl> {
     canonicalize(None, &text.replace('?', "%3F").replace('#', "%23")).ok()
 }
 
-fn term(text: &str) -> (TermMatchMode, &str, &str) {
+fn term(text: &str) -> (QueryTermKind, &str, &str) {
     if let Some((phrase, rest)) = quoted(text) {
-        return (TermMatchMode::Phrase, phrase, rest);
+        return (QueryTermKind::Phrase, phrase, rest);
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
         // A word that ends in an asterisk is a prefix. If the rest has no letters or digits, it is
         // an operator, such as `**`.
         Some(stem) if stem.contains(char::is_alphanumeric) => {
-            (TermMatchMode::Prefix, stem.trim_end_matches('*'), rest)
+            (QueryTermKind::Prefix, stem.trim_end_matches('*'), rest)
         }
-        _ => (TermMatchMode::Words, word, rest),
+        _ => (QueryTermKind::Words, word, rest),
     }
 }
 

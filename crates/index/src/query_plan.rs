@@ -19,7 +19,7 @@ use self::suggestion::MaybeCorrectedTerm;
 use crate::bm25f::{MIN_SITE, SameStemTerms};
 use crate::lexicon::Lexicon;
 use crate::page_tokenizer::STEM;
-use crate::query::{Query, QueryTerm, TermMatchMode};
+use crate::query::{Query, QueryTerm, QueryTermKind};
 use crate::schema::IndexFields;
 use crate::synonyms_and_pins::SearchRules;
 use crate::words::{Stemmer, Word, WordRelation, words};
@@ -164,7 +164,7 @@ impl QueryPlanner<'_> {
         let (mut words, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
-            if term.how == TermMatchMode::Phrase {
+            if term.how == QueryTermKind::Phrase {
                 // In this case, the words of the phrase are looked up and marked one by one below,
                 // so discard the marks of the phrase.
                 let mut apart = MarkedWords::default();
@@ -193,9 +193,9 @@ impl QueryPlanner<'_> {
                 continue;
             }
             let prefix_mode = match term.how {
-                TermMatchMode::Prefix => PrefixMatchMode::Always,
-                TermMatchMode::Words if is_last && !term.is_not => PrefixMatchMode::Maybe,
-                TermMatchMode::Words | TermMatchMode::Phrase => PrefixMatchMode::Never,
+                QueryTermKind::Prefix => PrefixMatchMode::Always,
+                QueryTermKind::Words if is_last && !term.is_not => PrefixMatchMode::Maybe,
+                QueryTermKind::Words | QueryTermKind::Phrase => PrefixMatchMode::Never,
             };
             let term_words = self.planned_words(term, prefix_mode)?;
             suggested.push(MaybeCorrectedTerm::by(term, &term_words));

@@ -66,7 +66,7 @@ impl RankedRetrieval<'_> {
         let is_about_changes = self.is_about_changes;
         let ranked =
             TopDocs::with_limit(max_candidates).tweak_score(move |segment: &SegmentReader| {
-                let prior = Prior::of(segment, is_about_changes);
+                let prior = PriorColumns::of(segment, is_about_changes);
                 move |document: DocId, score: Score| prior.weighed(document, score)
             });
         let (total, ranked) = self.scored(&*lookup, &(Count, ranked))?;
@@ -238,15 +238,15 @@ impl RankedRetrieval<'_> {
 }
 
 /// The columns from which a page's prior is computed: how likely it answers any query.
-struct Prior {
+struct PriorColumns {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
     is_about_changes: bool,
 }
 
-impl Prior {
-    fn of(segment: &SegmentReader, is_about_changes: bool) -> Prior {
-        Prior {
+impl PriorColumns {
+    fn of(segment: &SegmentReader, is_about_changes: bool) -> PriorColumns {
+        PriorColumns {
             linked: segment.fast_fields().u64("linked").ok(),
             worth: segment.fast_fields().u64("worth").ok(),
             is_about_changes,
@@ -270,7 +270,7 @@ struct AllMatches(bool);
 
 struct SegmentMatches {
     segment: SegmentOrdinal,
-    prior: Prior,
+    prior: PriorColumns,
     found: Vec<(Score, DocAddress)>,
 }
 
@@ -285,7 +285,7 @@ impl Collector for AllMatches {
     ) -> tantivy::Result<SegmentMatches> {
         Ok(SegmentMatches {
             segment,
-            prior: Prior::of(reader, self.0),
+            prior: PriorColumns::of(reader, self.0),
             found: Vec::new(),
         })
     }

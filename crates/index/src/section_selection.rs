@@ -48,7 +48,7 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The rank of a section, as three counts compared in order: the distinct query terms in it, the
 /// distinct terms in its heading, and the query words in it, at most six.
-type Worth = (usize, usize, usize);
+type SectionRank = (usize, usize, usize);
 
 /// Returns the sections of a page that match a query best, best first. Also returns whether results
 /// should link to the best section instead of the page, because its heading matches terms that the
@@ -60,7 +60,7 @@ pub(crate) fn sections(
     in_title: &[usize],
 ) -> (Vec<ResultSection>, bool) {
     // Skip the text before the second heading. It belongs to the page itself, not to a section.
-    let mut candidates: Vec<(Worth, usize, bool)> = Vec::new();
+    let mut candidates: Vec<(SectionRank, usize, bool)> = Vec::new();
     for n in 1..page.headings.len() {
         let heading = &page.headings[n];
         let end = page.headings.get(n + 1);

@@ -154,11 +154,11 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
             .nth(words)
             .is_none()
     };
-    match (ErrorMessageMatch::of(title), ErrorMessageMatch::of(heading)) {
-        (ErrorMessageMatch::Full, _) | (_, ErrorMessageMatch::Full) => has_at_most(MAX_WORDS),
+    match (Soft404TitleMatch::of(title), Soft404TitleMatch::of(heading)) {
+        (Soft404TitleMatch::Full, _) | (_, Soft404TitleMatch::Full) => has_at_most(MAX_WORDS),
         // The status code may be part of a name: the title "Peugeot 404" above the heading "404".
-        (ErrorMessageMatch::NumberInName, _) => false,
-        (ErrorMessageMatch::Number, _) | (_, ErrorMessageMatch::Number) => {
+        (Soft404TitleMatch::NumberInName, _) => false,
+        (Soft404TitleMatch::Number, _) | (_, Soft404TitleMatch::Number) => {
             has_at_most(MAX_WORDS_BESIDE_NUMBER)
                 || has_at_most(MAX_WORDS) && has_phrase(&normalized(text))
         }
@@ -168,7 +168,7 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
 
 /// How clearly a title or heading is an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ErrorMessageMatch {
+enum Soft404TitleMatch {
     /// The text contains a whole message, such as "404 Not Found".
     Full,
     /// The text, or a part of it between punctuation, is only the status code.
@@ -178,21 +178,21 @@ enum ErrorMessageMatch {
     None,
 }
 
-impl ErrorMessageMatch {
-    fn of(name: &str) -> ErrorMessageMatch {
+impl Soft404TitleMatch {
+    fn of(name: &str) -> Soft404TitleMatch {
         let name = normalized(&name[..name.floor_char_boundary(MAX_NAME_BYTES)]);
-        let mut message = ErrorMessageMatch::None;
+        let mut message = Soft404TitleMatch::None;
         for part in parts(&name) {
             let has_number = has_number(part);
             if is_of_message(part) {
                 if has_phrase(part) || has_number && part.trim() != NUMBER {
-                    return ErrorMessageMatch::Full;
+                    return Soft404TitleMatch::Full;
                 }
-                if has_number && message == ErrorMessageMatch::None {
-                    message = ErrorMessageMatch::Number;
+                if has_number && message == Soft404TitleMatch::None {
+                    message = Soft404TitleMatch::Number;
                 }
             } else if has_number {
-                message = ErrorMessageMatch::NumberInName;
+                message = Soft404TitleMatch::NumberInName;
             }
         }
         message

@@ -22,7 +22,7 @@ pub struct SearchRules {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SearchRulesToml {
     #[serde(default)]
     synonyms: Vec<Vec<String>>,
     #[serde(default)]
@@ -45,7 +45,7 @@ impl SearchRules {
     /// not one word, a pin without queries or without a full URL, a query without words or with two
     /// pins, or more than 10,000 words or queries.
     pub fn parse(text: &str) -> Result<SearchRules, String> {
-        let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+        let written: SearchRulesToml = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut rules = SearchRules::default();
         let synonyms: usize = written.synonyms.iter().map(Vec::len).sum();
         let queries: usize = written.pins.iter().map(|pin| pin.queries.len()).sum();

@@ -28,19 +28,19 @@ const BESIDE: &str = ".new";
 pub(crate) struct IndexDirectory {
     files: MmapDirectory,
     path: PathBuf,
-    ahead: ReadsAhead,
+    ahead: ReadAheadExtensions,
 }
 
 /// The extensions of files that are read piece by piece instead of mapped into memory. A map would
 /// stay in memory after a file was read from start to end.
-type ReadsAhead = &'static [&'static str];
+type ReadAheadExtensions = &'static [&'static str];
 
 /// No read-ahead: searches use random access, so all files are mapped into memory.
-const NONE: ReadsAhead = &[];
+const NONE: ReadAheadExtensions = &[];
 /// Files of postings and positions, which merges read from start to end.
-const POSTINGS: ReadsAhead = &["idx", "pos"];
+const POSTINGS: ReadAheadExtensions = &["idx", "pos"];
 /// The file of stored pages, which is read from start to end to visit all pages.
-const PAGES: ReadsAhead = &["store"];
+const PAGES: ReadAheadExtensions = &["store"];
 
 impl IndexDirectory {
     pub(crate) fn open(path: &Path) -> tantivy::Result<IndexDirectory> {

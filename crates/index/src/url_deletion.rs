@@ -13,21 +13,21 @@ use tantivy::{DocId, Score, SegmentReader, Term};
 /// take more than 1 KiB per deletion, mostly for a table that only scoring needs, so this query
 /// keeps only the term.
 #[derive(Clone, Debug)]
-pub(crate) struct UrlDeletion(Term);
+pub(crate) struct UrlDeletionQuery(Term);
 
-impl UrlDeletion {
-    pub(crate) fn new(field: Field, url: &str) -> UrlDeletion {
-        UrlDeletion(Term::from_field_text(field, url))
+impl UrlDeletionQuery {
+    pub(crate) fn new(field: Field, url: &str) -> UrlDeletionQuery {
+        UrlDeletionQuery(Term::from_field_text(field, url))
     }
 }
 
-impl Query for UrlDeletion {
+impl Query for UrlDeletionQuery {
     fn weight(&self, _scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Weight for UrlDeletion {
+impl Weight for UrlDeletionQuery {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let words = segment.inverted_index(self.0.field())?;
         Ok(
@@ -50,12 +50,12 @@ impl Weight for UrlDeletion {
 mod tests {
     use tantivy::query::{EnableScoring, Query as _};
 
-    use super::UrlDeletion;
+    use super::UrlDeletionQuery;
     use crate::schema::schema;
 
     #[test]
     fn a_deletion_takes_little_memory_and_is_explained() {
-        assert!(size_of::<UrlDeletion>() <= 32);
+        assert!(size_of::<UrlDeletionQuery>() <= 32);
         let (schema, fields) = schema();
         let index = tantivy::Index::create_in_ram(schema.clone());
         let mut writer = index.writer_with_num_threads(1, 15_000_000).unwrap();
@@ -66,7 +66,7 @@ mod tests {
         }
         writer.commit().unwrap();
         let searcher = index.reader().unwrap().searcher();
-        let deletion = UrlDeletion::new(fields.url, "http://b.example/");
+        let deletion = UrlDeletionQuery::new(fields.url, "http://b.example/");
         let weight = deletion.weight(EnableScoring::disabled_from_schema(&schema));
         let weight = weight.unwrap();
         let segment = searcher.segment_reader(0);

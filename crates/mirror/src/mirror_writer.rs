@@ -73,7 +73,7 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
     let folder = AtomicFolder::create(out, is_mirror)?;
     let mut unreadable = left_out.unreadable;
     let mut report = loop {
-        let mut writer = Writer {
+        let mut writer = MirrorWriter {
             dir,
             folder: folder.beside(),
             files: &files,
@@ -84,7 +84,7 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
             CurrentRow::Page { row, .. } => writer.page(&row),
             CurrentRow::Redirect(_) => Ok(()),
         })?;
-        let Writer { report, failed, .. } = writer;
+        let MirrorWriter { report, failed, .. } = writer;
         if failed.is_empty() {
             break report;
         }
@@ -141,7 +141,7 @@ fn write_mark(folder: &Path, files: u64) -> Result<(), MirrorError> {
 }
 
 /// Writes the files of all pages and resources, in one pass over the rows.
-struct Writer<'a> {
+struct MirrorWriter<'a> {
     dir: &'a Path,
     folder: &'a Path,
     files: &'a MirrorFileMap,
@@ -150,7 +150,7 @@ struct Writer<'a> {
     failed: Vec<String>,
 }
 
-impl Writer<'_> {
+impl MirrorWriter<'_> {
     fn page(&mut self, row: &PageRow) -> Result<(), MirrorError> {
         let Ok(url) = canonicalize(None, &row.url) else {
             return Ok(());

@@ -46,9 +46,9 @@ mod robots;
 pub mod usage_statements;
 
 pub use page_directives::{CitedDirective, CitedDirectiveValue, DirectiveSource, PageDirectives};
-pub use product_token::{BadProductToken, ProductToken, RobotsProfile};
+pub use product_token::{ProductToken, ProductTokenError, RobotsProfile};
 pub use robots::{
-    AgentRules, CleanParam, CleanedUrl, DecidingRule, MAX_ROBOTS_BYTES, MatchingUserAgentLine,
-    RequestPath, RequestPathError, RequestRate, Robots, RobotsAccess, RobotsOddity,
+    AgentRules, CleanParamLine, CleanedUrl, DecidingRule, MAX_ROBOTS_BYTES, MatchingUserAgentLine,
+    RequestPath, RequestPathError, RequestRateLine, Robots, RobotsAccess, RobotsOddity,
     RobotsOddityKind, RobotsStatus, RuleVerdict, SitemapLine, VisitHours, VisitTimeLine,
 };

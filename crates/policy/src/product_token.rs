@@ -16,17 +16,17 @@ pub struct ProductToken(
 /// An invalid product token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` isn't a product token: use one or more letters, digits, `_` and `-`")]
-pub struct BadProductToken(pub String);
+pub struct ProductTokenError(pub String);
 
 impl ProductToken {
     /// Creates a product token from `name`.
     ///
     /// # Errors
-    /// Fails with [`BadProductToken`] if `name` is empty or contains anything but letters, digits,
+    /// Fails with [`ProductTokenError`] if `name` is empty or contains anything but letters, digits,
     /// `_` and `-`.
-    pub fn new(name: &str) -> Result<ProductToken, BadProductToken> {
+    pub fn new(name: &str) -> Result<ProductToken, ProductTokenError> {
         if name.is_empty() || !name.bytes().all(is_token_byte) {
-            return Err(BadProductToken(name.to_owned()));
+            return Err(ProductTokenError(name.to_owned()));
         }
         Ok(ProductToken(name.to_owned()))
     }

@@ -25,7 +25,7 @@ pub use agent_rules::AgentRules;
 pub use clean_params::CleanedUrl;
 pub use http_status::RobotsStatus;
 pub use line_parser::MAX_ROBOTS_BYTES;
-pub use non_rule_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTimeLine};
+pub use non_rule_lines::{CleanParamLine, RequestRateLine, SitemapLine, VisitHours, VisitTimeLine};
 pub use oddity::{RobotsOddity, RobotsOddityKind};
 pub use request_path::{RequestPath, RequestPathError};
 pub use verdict::{DecidingRule, MatchingUserAgentLine, RobotsAccess, RuleVerdict};

@@ -22,11 +22,11 @@ pub struct ArchivedPageLocator {
     dir: PathBuf,
     /// The names of the archive's files.
     files: Vec<String>,
-    by_url: HashMap<u64, Place>,
+    by_url: HashMap<u64, ArchivedPageLocation>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ArchivedPageLocation {
     /// Index in `files` of the file that holds the body; `None` if the body is not archived.
     file: Option<u32>,
     offset: u64,
@@ -34,12 +34,12 @@ struct Place {
     /// The distance in bytes from the body's record to the record with the page's DOM, and the size
     /// of the DOM in bytes. `None` if the page was not rendered.
     dom: Option<(u64, u64)>,
-    seen: PageHistory,
+    seen: ArchivedPageDetails,
 }
 
 /// The history of a page over all rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageHistory {
+pub struct ArchivedPageDetails {
     /// When the page was last found changed. `None` if it has not changed since the crawl found it.
     pub changed_at: Option<Timestamp>,
     /// When the current body was fetched.
@@ -111,7 +111,7 @@ impl ArchivedPageLocator {
 
     /// Returns the history of a page; `None` if the URL's last row isn't a page.
     #[must_use]
-    pub fn seen(&self, url: &str) -> Option<PageHistory> {
+    pub fn seen(&self, url: &str) -> Option<ArchivedPageDetails> {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
@@ -140,7 +140,7 @@ impl ArchivedPageLocator {
     fn add(&mut self, row: &PageRow, changed_at: Option<Timestamp>) {
         let warc = row.warc.as_ref().filter(|_| row.may_show_body());
         let file = warc.map(|warc| self.file_number(&warc.file));
-        let place = Place {
+        let place = ArchivedPageLocation {
             file,
             offset: warc.map_or(0, |warc| warc.offset),
             bytes: row.bytes,
@@ -148,7 +148,7 @@ impl ArchivedPageLocator {
                 .render
                 .as_ref()
                 .and_then(|render| render.dom_after.zip(render.dom_bytes)),
-            seen: PageHistory {
+            seen: ArchivedPageDetails {
                 changed_at,
                 fetched_at: row.fetched_at,
                 refuses_ai_input: refuses_ai_input(row),

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
-use crawl_archive::{StateDigestGuard, Timestamp};
+use crawl_archive::{DigestUpdateGuard, Timestamp};
 use crawl_frontier::{
     DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError, KnownState,
     KnownUrlDetails, LastVisit, NotFetchedReason, Reason, is_write_once,
@@ -312,13 +312,13 @@ pub fn explain(
 }
 
 /// The stored state of a URL, its last visit, and the draw of the crawl's sample.
-type Stored = (
+type StoredUrlState = (
     Option<KnownUrlDetails>,
     Option<LastVisit>,
     Option<SampleDrawResult>,
 );
 
-fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
+fn known(dir: &Path, url: &CanonicalUrl) -> Result<StoredUrlState, StateAvailability> {
     let state = dir.join("state");
     // Don't open an empty directory, because opening would create a frontier in it.
     let entries = state.read_dir().ok().and_then(|mut entries| entries.next());
@@ -327,7 +327,7 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
     }
     crawl_archive::check_entries(dir).map_err(|why| StateAvailability::Broken(why.to_string()))?;
     // Declared before the frontier, so that it is dropped after the frontier.
-    let _digests = StateDigestGuard::before_opening(dir, "state", is_write_once);
+    let _digests = DigestUpdateGuard::before_opening(dir, "state", is_write_once);
     let frontier =
         FjallFrontier::open(&state, &FjallFrontierOptions::default()).map_err(|why| match why {
             DiskOpenError::InUse { .. } => StateAvailability::InUse,

@@ -64,7 +64,7 @@ mod site_report;
 mod test_crawl_builder;
 
 pub use archived_pages::{
-    ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived, read_as_sent,
+    ArchivedPageBody, ArchivedPageDetails, ArchivedPageLocator, read_archived, read_as_sent,
 };
 pub use audit::{
     AuditReport, Breach, CitedRow, RequestsInFlightLimits, audit, conduct_page, signed_message,

@@ -170,10 +170,10 @@ pub fn plan(
     let sizes = earlier.map(MeasuredPageSizes::read).transpose()?;
     let sizes = sizes.unwrap_or_default();
     let known_pages = sizes.known_pages(dir)?;
-    let Requests {
+    let HostDelaysAndAddresses {
         mut gaps,
         addresses,
-    } = Requests::read(dir)?;
+    } = HostDelaysAndAddresses::read(dir)?;
     let mut rules = rules(dir)?;
     let report = report(dir)?;
     let planned = report.hosts.iter().filter(|host| host.coverage.is_some());
@@ -373,7 +373,7 @@ fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64
 
 /// Facts about hosts from the requests of a planning run.
 #[derive(Default)]
-struct Requests {
+struct HostDelaysAndAddresses {
     /// For each host, its last delay of a kind in [`LASTING_GAPS`] in milliseconds, and the rule
     /// that required the delay.
     gaps: HashMap<String, (u64, String)>,
@@ -381,9 +381,9 @@ struct Requests {
     addresses: HashMap<String, IpAddr>,
 }
 
-impl Requests {
-    fn read(dir: &Path) -> Result<Requests, RecordsError> {
-        let mut hosts = Requests::default();
+impl HostDelaysAndAddresses {
+    fn read(dir: &Path) -> Result<HostDelaysAndAddresses, RecordsError> {
+        let mut hosts = HostDelaysAndAddresses::default();
         for row in requests(dir)? {
             match row {
                 Ok(row) => hosts.note(row),

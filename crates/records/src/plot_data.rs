@@ -166,7 +166,7 @@ pub(crate) struct PlotData {
 /// # Errors
 /// File system errors.
 pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, RecordsError> {
-    let mut reader = Reader::new(dir, report);
+    let mut reader = PlotDataCollector::new(dir, report);
     for row in requests(dir)? {
         if let Some(row) = sound(row)? {
             reader.request(&row);
@@ -182,7 +182,7 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
             reader.excluded(&row);
         }
     }
-    let Reader {
+    let PlotDataCollector {
         mut figures,
         origins,
         folders,
@@ -201,7 +201,7 @@ fn sound<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     }
 }
 
-struct Reader {
+struct PlotDataCollector {
     figures: PlotData,
     /// The index in `figures.hosts` of each host key.
     hosts: HashMap<String, usize>,
@@ -212,8 +212,8 @@ struct Reader {
     rules: usize,
 }
 
-impl Reader {
-    fn new(dir: &Path, report: &CrawlReport) -> Reader {
+impl PlotDataCollector {
+    fn new(dir: &Path, report: &CrawlReport) -> PlotDataCollector {
         let (asked, _) = report.hosts_asked();
         let shown = asked.iter().take(MAX_HOST_SECTIONS);
         let hosts: HashMap<_, _> = shown
@@ -235,7 +235,7 @@ impl Reader {
             requests: vec![0; bins],
             ..HostPlotData::default()
         };
-        Reader {
+        PlotDataCollector {
             figures: PlotData {
                 manners: PolitenessSettings::read(dir),
                 time,

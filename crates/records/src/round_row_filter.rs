@@ -77,19 +77,19 @@ pub struct RoundRowFilter {
     last_round: u32,
     /// The data that selects rows if the crawl has several rounds. `None` if all rows up to
     /// `last_round` are kept, because each URL has one visit or all visits are wanted.
-    several: Option<SeveralRounds>,
+    several: Option<SelectedRoundRows>,
 }
 
 #[derive(Debug)]
-struct SeveralRounds {
+struct SelectedRoundRows {
     pages: LastRowLineSet,
     excluded: LastRowLineSet,
     /// The visited URLs, sorted by key.
-    urls: Vec<VisitedUrl>,
+    urls: Vec<UrlVisitRounds>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct VisitedUrl {
+struct UrlVisitRounds {
     key: u64,
     /// The round of the URL's last visit.
     visited: u32,
@@ -121,7 +121,7 @@ impl RoundRowFilter {
             RoundSelection::Last | RoundSelection::All => u32::MAX,
         };
         let has_several = newest > 1;
-        let several = has_several.then(|| SeveralRounds::read(dir, last_round));
+        let several = has_several.then(|| SelectedRoundRows::read(dir, last_round));
         let several = several.transpose()?;
         Ok(RoundRowFilter {
             last_round,
@@ -173,8 +173,8 @@ impl RoundRowFilter {
     }
 }
 
-impl SeveralRounds {
-    fn read(dir: &Path, last_round: u32) -> Result<SeveralRounds, RecordsError> {
+impl SelectedRoundRows {
+    fn read(dir: &Path, last_round: u32) -> Result<SelectedRoundRows, RecordsError> {
         let (mut lines, mut visits) = (Vec::new(), Vec::new());
         each(pages(dir)?, |line, row: PageRow| {
             if row.round <= last_round {
@@ -192,14 +192,14 @@ impl SeveralRounds {
             }
         })?;
         visits.sort_unstable();
-        let mut urls: Vec<VisitedUrl> = Vec::new();
+        let mut urls: Vec<UrlVisitRounds> = Vec::new();
         for (key, round, reads) in visits {
             match urls.last_mut().filter(|last| last.key == key) {
                 Some(last) => {
                     last.visited = round;
                     last.read = if reads { round } else { last.read };
                 }
-                None => urls.push(VisitedUrl {
+                None => urls.push(UrlVisitRounds {
                     key,
                     visited: round,
                     read: round,
@@ -207,14 +207,14 @@ impl SeveralRounds {
             }
         }
         urls.shrink_to_fit();
-        Ok(SeveralRounds {
+        Ok(SelectedRoundRows {
             pages,
             excluded: LastRowLineSet::of(lines),
             urls,
         })
     }
 
-    fn url(&self, url: &str) -> Option<&VisitedUrl> {
+    fn url(&self, url: &str) -> Option<&UrlVisitRounds> {
         let key = key(url);
         let place = self.urls.binary_search_by_key(&key, |url| url.key).ok()?;
         self.urls.get(place)

@@ -169,7 +169,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
     let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
     result.source = match ArchivedPageReader::open(dir)? {
         Some(archived) => {
-            let mut search = Search {
+            let mut search = SiteFaultSearch {
                 redirects: redirects(dir, &latest, &archived)?,
                 replacement_rules: LinkReplacementRules::read(dir)?,
                 latest: &latest,
@@ -285,7 +285,7 @@ fn redirects(
 }
 
 /// A search of the archived pages for faults.
-struct Search<'a> {
+struct SiteFaultSearch<'a> {
     redirects: HashMap<String, Redirect>,
     replacement_rules: LinkReplacementRules,
     latest: &'a LatestRows,
@@ -296,7 +296,7 @@ struct Search<'a> {
     unchecked: Vec<UncheckedLink>,
 }
 
-impl Search<'_> {
+impl SiteFaultSearch<'_> {
     /// Searches all current pages in scope. Adds to `result` which HTML pages were read, and how
     /// many pages were not read or not completely.
     fn read_pages(

@@ -41,7 +41,7 @@ pub(crate) fn of_links(
         [] => &FaultKind::ALL[..],
         ref kinds => kinds,
     };
-    let is_searched = |check: &&LinkCheck| check.kinds.iter().any(|kind| kinds.contains(kind));
+    let is_searched = |check: &&LinkFaultCheck| check.kinds.iter().any(|kind| kinds.contains(kind));
     for check in LINK_CHECKS.iter().filter(is_searched) {
         let links_to = FaultsByTarget::of(faults, check.kinds);
         let is_redirect = check.kinds.contains(&FaultKind::Redirect);
@@ -77,7 +77,7 @@ pub(crate) fn of_links(
 }
 
 /// A check of links, for faults of some kinds.
-struct LinkCheck {
+struct LinkFaultCheck {
     id: &'static str,
     title: &'static str,
     kinds: &'static [FaultKind],
@@ -89,8 +89,8 @@ struct LinkCheck {
     columns: [&'static str; 3],
 }
 
-const LINK_CHECKS: &[LinkCheck] = &[
-    LinkCheck {
+const LINK_CHECKS: &[LinkFaultCheck] = &[
+    LinkFaultCheck {
         id: "broken-links",
         title: "Broken links",
         kinds: &[FaultKind::Broken, FaultKind::Unreachable],
@@ -99,7 +99,7 @@ const LINK_CHECKS: &[LinkCheck] = &[
         target: ["broken address", "broken addresses"],
         columns: ["broken link", "answer", "pages to fix"],
     },
-    LinkCheck {
+    LinkFaultCheck {
         id: "redirects",
         title: "Redirects to update",
         kinds: &[FaultKind::Redirect],
@@ -108,7 +108,7 @@ const LINK_CHECKS: &[LinkCheck] = &[
         target: ["moved address", "moved addresses"],
         columns: ["old address", "new address", "pages to fix"],
     },
-    LinkCheck {
+    LinkFaultCheck {
         id: "anchors",
         title: "Links to missing anchors",
         kinds: &[FaultKind::Fragment, FaultKind::TextFragment],
@@ -117,7 +117,7 @@ const LINK_CHECKS: &[LinkCheck] = &[
         target: ["missing anchor", "missing anchors"],
         columns: ["link", "problem", "pages to fix"],
     },
-    LinkCheck {
+    LinkFaultCheck {
         id: "insecure",
         title: "Insecure resources",
         kinds: &[FaultKind::Mixed],
@@ -162,12 +162,12 @@ impl<'f> FaultsByTarget<'f> {
         }
     }
 
-    fn counted(&self, check: &LinkCheck) -> String {
+    fn counted(&self, check: &LinkFaultCheck) -> String {
         let [one, more] = check.target;
         counted(self.targets.len() as u64, one, more)
     }
 
-    fn summary(&self, check: &LinkCheck) -> String {
+    fn summary(&self, check: &LinkFaultCheck) -> String {
         let pages = counted(self.linked_from, "page", "pages");
         match self.linked_from {
             0 => self.counted(check),
@@ -177,7 +177,7 @@ impl<'f> FaultsByTarget<'f> {
 
     /// Renders the targets with the pages to fix. `graded` is the number of pages that were
     /// checked.
-    fn table(&self, check: &LinkCheck, graded: u64, origin: &SiteOrigin) -> Markup {
+    fn table(&self, check: &LinkFaultCheck, graded: u64, origin: &SiteOrigin) -> Markup {
         let rows = self.targets.iter().take(MAX_ROWS);
         let rows = rows.map(|((to, why), faults)| {
             vec![

@@ -207,9 +207,9 @@ impl SiteReport {
 pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
-    let mut site = Site {
+    let mut site = SiteReportCollector {
         replacement_rules: Some(LinkReplacementRules::read(dir)?),
-        ..Site::default()
+        ..SiteReportCollector::default()
     };
     let mut report = SiteReport {
         format: 1,
@@ -227,11 +227,11 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
 }
 
 #[derive(Default)]
-struct Site {
+struct SiteReportCollector {
     replacement_rules: Option<LinkReplacementRules>,
     /// Indexes of HTML pages, by URL.
     ids: HashMap<String, usize>,
-    found: Vec<FoundPage>,
+    found: Vec<SitePage>,
     redirects: HashMap<String, String>,
     /// Number of links to the first URL of each redirect chain.
     redirect_links: HashMap<String, u64>,
@@ -239,7 +239,7 @@ struct Site {
 }
 
 #[derive(Default)]
-struct FoundPage {
+struct SitePage {
     url: String,
     links: Vec<u32>,
     is_linked: bool,
@@ -247,7 +247,7 @@ struct FoundPage {
     is_seed: bool,
 }
 
-impl Site {
+impl SiteReportCollector {
     /// Reads the rows of the crawl: HTML pages, other files, redirects, and URLs that robots.txt
     /// excludes.
     fn know_urls(
@@ -285,10 +285,10 @@ impl Site {
             slow.push((row.ms, row.url.clone()));
             large.push((row.bytes, row.url.clone()));
             self.ids.insert(row.url.clone(), self.found.len());
-            self.found.push(FoundPage {
+            self.found.push(SitePage {
                 is_seed: row.via.is_none() && row.depth == 0 || seeds.contains(&row.url),
                 url: row.url,
-                ..FoundPage::default()
+                ..SitePage::default()
             });
         }
         for seed in &seeds {

@@ -18,19 +18,19 @@ pub const NOT_DRAWN: &str = "not drawn";
 #[derive(Clone, Debug)]
 pub struct SamplingFrame {
     design: SampleDesign,
-    strata: BTreeMap<String, Drawn>,
+    strata: BTreeMap<String, StratumSample>,
 }
 
 /// The current sample of a stratum.
 #[derive(Clone, Debug, Default)]
-struct Drawn {
+struct StratumSample {
     /// The number of URLs in the stratum, drawn or not.
     of: u64,
     /// The lowest ranks. The highest rank is at the top of the heap.
     ranks: BinaryHeap<u64>,
 }
 
-impl Drawn {
+impl StratumSample {
     /// Keeps a rank if it is among the `pages` lowest ones, and returns whether it was kept.
     fn keep(&mut self, rank: u64, pages: usize) -> bool {
         if self.ranks.len() < pages {
@@ -72,7 +72,7 @@ impl SamplingFrame {
     #[must_use]
     pub fn draw(self) -> SampleDrawResult {
         let SampleDesign { pages, by, .. } = self.design;
-        let mut strata: BTreeMap<String, Drawn> = BTreeMap::new();
+        let mut strata: BTreeMap<String, StratumSample> = BTreeMap::new();
         for (name, drawn) in self.strata {
             // If all URLs of a stratum were drawn, all of its ranks are known, so it can be merged
             // with other such strata.

@@ -6,7 +6,7 @@ use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
-use crate::pace_from_robots::HostPace;
+use crate::pace_from_robots::RobotsGaps;
 use crate::permit::{HostRequestSlot, RequestPurpose};
 use crate::tick::Tick;
 
@@ -23,7 +23,7 @@ pub(crate) struct ScheduledHost {
     pub(crate) slots: Vec<HostRequestSlot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace set by the robots.txt files of the host's origins. `None` for most hosts.
-    pub(crate) pace: Option<Box<HostPace>>,
+    pub(crate) pace: Option<Box<RobotsGaps>>,
     /// Waits that the host requested, and its failures. `None` for most hosts.
     pub(crate) backoff: Option<Box<Backoff>>,
     /// Smoothed response time in microseconds; 0 if unknown.
@@ -163,7 +163,7 @@ impl ScheduledHost {
 
     /// Recomputes the pace after an origin was added or an origin's pace changed.
     pub(crate) fn learn_pace(&mut self) {
-        let mut pace = HostPace::default();
+        let mut pace = RobotsGaps::default();
         self.has_visit_times = false;
         for asked in self.origins.iter().filter_map(|entry| entry.pace.as_ref()) {
             pace.join(&asked.pace);

@@ -78,7 +78,7 @@ mod tick;
 pub use daily_hours::DailyHours;
 pub use host_snapshots::{EvictedHost, RelinquishedHost, SnapshotCompleteness, stored_address};
 pub use hosts_summary::{HostsSummary, PauseReason, PausedHost, WaitingHost};
-pub use operator_commands::HostQueueStatus;
+pub use operator_commands::HostWorkload;
 pub use origin::RobotsState;
 pub use pace_from_robots::{PaceFromRobots, RobotsRequestRate};
 pub use permit::{
@@ -87,7 +87,7 @@ pub use permit::{
 pub use politeness_overrides::{PolitenessOverride, PolitenessOverrides};
 pub use politeness_settings::Politeness;
 pub use rate_limits::MaxRateLimiter;
-pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
+pub use request_outcome::{HostWait, OutcomeKind, PaceFromRateLimit, RequestOutcome};
 pub use scheduler::Scheduler;
 pub use snapshot_format::HostSnapshot;
 pub use tick::Tick;

@@ -14,7 +14,7 @@ use crate::tick::Tick;
 
 /// The pending work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostQueueStatus {
+pub struct HostWorkload {
     /// The host that has this work.
     pub host: HostKey,
     /// Pending URLs without a permit.
@@ -173,7 +173,7 @@ impl Scheduler {
     /// Returns the hosts with the most pending URLs, at most `most` hosts, busiest first. Visits
     /// all hosts in memory.
     #[must_use]
-    pub fn busiest(&self, now: Tick, most: usize) -> Vec<HostQueueStatus> {
+    pub fn busiest(&self, now: Tick, most: usize) -> Vec<HostWorkload> {
         let now = self.now.max(now);
         let mut busiest = BinaryHeap::with_capacity(most.saturating_add(1));
         for host in self.hosts.iter() {
@@ -192,7 +192,7 @@ impl Scheduler {
             .collect()
     }
 
-    fn work_of(&self, host: &ScheduledHost, now: Tick) -> HostQueueStatus {
+    fn work_of(&self, host: &ScheduledHost, now: Tick) -> HostWorkload {
         let limits = self.limits_of(host);
         let retries = host.origins.iter().map(|entry| entry.status().retry_at);
         let next_at = match host.is_parked {
@@ -200,7 +200,7 @@ impl Scheduler {
             false if host.has_work() => host.opens_at(limits, now).map(|at| at.max(now)),
             false => retries.flatten().min(),
         };
-        HostQueueStatus {
+        HostWorkload {
             host: host.key.clone(),
             waiting: host.waiting(),
             next_at,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_weburl::Origin;
 
-use crate::pace_from_robots::{OriginPace, PaceFromRobots};
+use crate::pace_from_robots::{OriginRobotsPace, PaceFromRobots};
 use crate::tick::Tick;
 
 /// Maximum age of a robots.txt copy in use (RFC 9309 section 2.4).
@@ -40,7 +40,7 @@ pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
     /// The pace that the origin's robots.txt last set. Stays in force until new rules are known.
-    pub(crate) pace: Option<Box<OriginPace>>,
+    pub(crate) pace: Option<Box<OriginRobotsPace>>,
     /// Number of pending URLs, as last set by the caller.
     waiting: u64,
     /// Number of page permits issued since `waiting` was set, without permits given back. Each of
@@ -124,7 +124,7 @@ impl OriginEntry {
             RobotsState::Unknown => State::Unknown,
             RobotsState::Unreachable { retry_at } => State::Unreachable { retry_at },
             RobotsState::InForce { pace, until } => {
-                self.pace = OriginPace::of(&pace);
+                self.pace = OriginRobotsPace::of(&pace);
                 State::InForce { until }
             }
         };
@@ -132,7 +132,7 @@ impl OriginEntry {
 
     /// Applies the pace of a robots.txt, but not its rules.
     pub(crate) fn heed(&mut self, pace: &PaceFromRobots) {
-        self.pace = OriginPace::of(pace);
+        self.pace = OriginRobotsPace::of(pace);
     }
 
     /// Makes the origin due again, because an unreachable robots.txt may be fetched again or visit

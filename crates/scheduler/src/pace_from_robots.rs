@@ -49,7 +49,7 @@ impl RobotsRequestRate {
 
 /// The pace of a host, combined from all its origins.
 #[derive(Default)]
-pub(crate) struct HostPace {
+pub(crate) struct RobotsGaps {
     /// The longest crawl delay, in microseconds; 0 for none.
     pub(crate) crawl_delay: u64,
     /// The longest gap of a request rate without hours, in microseconds; 0 for none.
@@ -59,8 +59,8 @@ pub(crate) struct HostPace {
 }
 
 /// The pace of one origin.
-pub(crate) struct OriginPace {
-    pub(crate) pace: HostPace,
+pub(crate) struct OriginRobotsPace {
+    pub(crate) pace: RobotsGaps,
     pub(crate) visits: Vec<DailyHours>,
     /// No page before this time, which is the beginning of the next visit time. Zero or in the past
     /// if pages may be fetched now.
@@ -69,13 +69,13 @@ pub(crate) struct OriginPace {
     pub(crate) closed: bool,
 }
 
-impl HostPace {
+impl RobotsGaps {
     pub(crate) fn is_empty(&self) -> bool {
         self.crawl_delay == 0 && self.rate == 0 && self.rates.is_empty()
     }
 
     /// Adds another origin's pace, keeping the stricter value of each rule.
-    pub(crate) fn join(&mut self, other: &HostPace) {
+    pub(crate) fn join(&mut self, other: &RobotsGaps) {
         self.crawl_delay = self.crawl_delay.max(other.crawl_delay);
         self.rate = self.rate.max(other.rate);
         for rate in &other.rates {
@@ -92,13 +92,13 @@ impl HostPace {
     }
 }
 
-impl OriginPace {
+impl OriginRobotsPace {
     /// Converts the pace that a robots.txt sets to its stored form. Returns `None` if the file sets
     /// no pace.
-    pub(crate) fn of(asked: &PaceFromRobots) -> Option<Box<OriginPace>> {
-        let mut pace = HostPace {
+    pub(crate) fn of(asked: &PaceFromRobots) -> Option<Box<OriginRobotsPace>> {
+        let mut pace = RobotsGaps {
             crawl_delay: asked.crawl_delay.map_or(0, micros),
-            ..HostPace::default()
+            ..RobotsGaps::default()
         };
         for rate in &asked.request_rates {
             pace.add(micros(rate.gap()), rate.during);
@@ -113,7 +113,7 @@ impl OriginPace {
         if pace.is_empty() && visits.is_empty() {
             return None;
         }
-        Some(Box::new(OriginPace {
+        Some(Box::new(OriginRobotsPace {
             pace,
             visits,
             opens_at: Tick::ZERO,

@@ -17,7 +17,7 @@ pub struct RequestOutcome {
     /// How the request ended.
     pub kind: OutcomeKind,
     /// The pace set by the answer's rate-limit fields, if it has any.
-    pub rate_limit: Option<RateLimit>,
+    pub rate_limit: Option<PaceFromRateLimit>,
     /// A stable number for the URL, so that repeated failures of the same URL count once. `None`
     /// counts as a URL not seen before.
     pub url: Option<u64>,
@@ -44,7 +44,7 @@ impl RequestOutcome {
 /// Retry-After in the same answer takes precedence over `wait`
 /// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RateLimit {
+pub struct PaceFromRateLimit {
     /// The shortest gap that complies with every quota and policy of the answer. `None` if they
     /// require no gap.
     pub gap: Option<Duration>,

@@ -11,7 +11,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_postgres::types::ToSql;
 
 use crate::connection::{DatabaseResult, DatabaseServerConfig, DatabaseSession};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// The buckets owned by one process of a worker.
 ///
@@ -28,7 +28,7 @@ pub(crate) struct BucketOwnership {
     pub(crate) number: i32,
     /// The duration of a lease after each heartbeat.
     pub(crate) term: Duration,
-    held: Mutex<Held>,
+    held: Mutex<OwnershipState>,
     /// The owned buckets, which change only while no transaction is open. The map has a separate
     /// lock from `held`, because it is read for each link.
     buckets: RwLock<HashMap<i32, OwnedBucket>>,
@@ -55,7 +55,7 @@ pub(crate) struct WorkerProcessIdentity {
     pub(crate) number: i32,
 }
 
-struct Held {
+struct OwnershipState {
     until: Instant,
     /// Why the buckets are lost: another worker owns them, or may own them. `None` if they are not
     /// lost.
@@ -77,7 +77,7 @@ impl BucketOwnership {
             owner: life.owner,
             number: life.number,
             term,
-            held: Mutex::new(Held {
+            held: Mutex::new(OwnershipState {
                 until: sent_at + term,
                 lost: None,
             }),
@@ -180,8 +180,8 @@ impl BucketOwnership {
         // the lease.
         let (name, renewed) = tokio::join!(
             biased;
-            session.execute(Sql::RenewName, &names),
-            session.query(Sql::RenewBuckets, &leases),
+            session.execute(SqlStatement::RenewName, &names),
+            session.query(SqlStatement::RenewBuckets, &leases),
         );
         let (name, renewed) = (name?, renewed?);
         let renewed: HashSet<i32> = renewed
@@ -211,7 +211,7 @@ impl BucketOwnership {
         Ok(())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, OwnershipState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

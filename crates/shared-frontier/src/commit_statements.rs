@@ -12,7 +12,7 @@ use crate::connection::{DatabaseResult, DatabaseSession, StatementParameterList}
 use crate::row_codec::{
     BucketToReopen, LinkFromWorkerKey, UrlKey, flags_of, is_settled, place_of, state_columns,
 };
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// The prefix that marks the names of values for the whole crawl, not for one worker.
 pub(crate) const CRAWL_META: &str = "crawl ";
@@ -29,8 +29,8 @@ pub(crate) struct TransactionColumns {
     fence: FenceColumns,
     records: RecordColumns,
     origins: OriginColumns,
-    robots: StoredBytesColumns,
-    hosts: StoredBytesColumns,
+    robots: BlobColumns,
+    hosts: BlobColumns,
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
@@ -95,7 +95,7 @@ struct OriginColumns {
 
 /// The bytes stored for origins (robots.txt copies) or for hosts (their states).
 #[derive(Default)]
-struct StoredBytesColumns {
+struct BlobColumns {
     b: Vec<i32>,
     number: Vec<i64>,
     name: Vec<String>,
@@ -374,8 +374,8 @@ impl TransactionColumns {
     ) -> DatabaseResult<()> {
         let none = LinkColumns::default();
         let links = self.ahead.get(&group).unwrap_or(&none);
-        session.prepared(Sql::PutMeta).await?;
-        session.prepared(Sql::PutLinks).await?;
+        session.prepared(SqlStatement::PutMeta).await?;
+        session.prepared(SqlStatement::PutLinks).await?;
         // Values of the whole crawl, such as redirects, are sent before the links. So a worker that
         // reads a link can already read the redirect that led to it.
         let (kept, linked) = tokio::join!(
@@ -390,7 +390,7 @@ impl TransactionColumns {
     async fn put_crawl_meta(&self, session: &DatabaseSession, crawl: i32) -> DatabaseResult<()> {
         let meta = &self.crawl_meta;
         let params: [&(dyn ToSql + Sync); 4] = [&crawl, &"", &meta.name, &meta.value];
-        put(session, Sql::PutMeta, meta.name.len(), &params).await
+        put(session, SqlStatement::PutMeta, meta.name.len(), &params).await
     }
 
     /// Sends all statements of the commit without waiting in between, and then waits for the
@@ -406,7 +406,7 @@ impl TransactionColumns {
         let (to_reopen, over) = (&self.to_reopen, &self.looked_through);
         let [pending, deferred, fetched, failed, excluded] = &fence.states;
         let (crawl, worker, owner) = (&owned.crawl, &owned.worker, &owned.owner);
-        let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
+        let put = async |sql: SqlStatement, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
         // A statement is sent when its future is first polled, and `biased` polls the futures in
@@ -414,25 +414,25 @@ impl TransactionColumns {
         let answers = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
-            put(Sql::CountCommit, 1, vec![
+            put(SqlStatement::CountCommit, 1, vec![
                 crawl, worker, owner, &self.number, &self.pages, &self.bytes,
             ]),
-            put(Sql::Fence, fence.b.len(), vec![
+            put(SqlStatement::Fence, fence.b.len(), vec![
                 crawl, owner, &fence.b, &fence.epoch, &fence.seq, pending, deferred, fetched,
                 failed, excluded,
             ]),
             self.put_rows(session, owned.crawl),
             links.put(session, owned.crawl, owner),
-            put(Sql::TakeLinks, taken.b.len(), vec![
+            put(SqlStatement::TakeLinks, taken.b.len(), vec![
                 crawl, &taken.b, &taken.sender, &taken.number,
             ]),
-            put(Sql::MoveBucketsToReopen, to_reopen.worker.len(), vec![
+            put(SqlStatement::MoveBucketsToReopen, to_reopen.worker.len(), vec![
                 crawl, &to_reopen.last.b, &to_reopen.worker, &to_reopen.last.origin,
                 &to_reopen.last.fingerprint,
             ]),
-            put(Sql::EndBucketsToReopen, over.worker.len(), vec![crawl, &over.last.b, &over.worker]),
-            put(Sql::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
-            put(Sql::PutMeta, self.meta.name.len(), vec![
+            put(SqlStatement::EndBucketsToReopen, over.worker.len(), vec![crawl, &over.last.b, &over.worker]),
+            put(SqlStatement::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
+            put(SqlStatement::PutMeta, self.meta.name.len(), vec![
                 crawl, worker, &self.meta.name, &self.meta.value,
             ]),
             self.put_crawl_meta(session, owned.crawl),
@@ -451,36 +451,36 @@ impl TransactionColumns {
     async fn put_rows(&self, session: &DatabaseSession, crawl: i32) -> DatabaseResult<()> {
         let (records, visits) = (&self.records, &self.visits);
         let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);
-        let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
+        let put = async |sql: SqlStatement, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
         let crawl = &crawl;
         let answers = tokio::join!(
             biased;
-            put(Sql::PutOrigins, self.origins.b.len(), vec![
+            put(SqlStatement::PutOrigins, self.origins.b.len(), vec![
                 crawl, &self.origins.b, &self.origins.number, &self.origins.pending,
                 &self.origins.name,
             ]),
-            put(Sql::PutRecords, records.b.len(), vec![
+            put(SqlStatement::PutRecords, records.b.len(), vec![
                 crawl, &records.b, &records.origin, &records.fingerprint, &records.place,
                 &records.seq, &records.distance, &records.attempt, &records.line,
                 &records.settled_by, &records.state, &records.priority, &records.redirects,
                 &records.flags, &records.code, &records.path, &records.via, &records.note,
             ]),
-            put(Sql::DropRobots, no_robots.b.len(), vec![
+            put(SqlStatement::DropRobots, no_robots.b.len(), vec![
                 crawl, &no_robots.b, &no_robots.number,
             ]),
-            put(Sql::PutRobots, self.robots.b.len(), vec![
+            put(SqlStatement::PutRobots, self.robots.b.len(), vec![
                 crawl, &self.robots.b, &self.robots.number, &self.robots.name, &self.robots.bytes,
             ]),
-            put(Sql::PutHosts, self.hosts.b.len(), vec![
+            put(SqlStatement::PutHosts, self.hosts.b.len(), vec![
                 crawl, &self.hosts.b, &self.hosts.number, &self.wakes, &self.hosts.name,
                 &self.hosts.bytes,
             ]),
-            put(Sql::DropVisits, dropped.b.len(), vec![
+            put(SqlStatement::DropVisits, dropped.b.len(), vec![
                 crawl, &dropped.b, &dropped.origin, &dropped.fingerprint,
             ]),
-            put(Sql::PutVisits, visits.b.len(), vec![
+            put(SqlStatement::PutVisits, visits.b.len(), vec![
                 crawl, &visits.b, &visits.origin, &visits.fingerprint, &visits.made_at,
                 &visits.due, &visits.distance, &visits.priority, &visits.redirects,
                 &visits.flags, &visits.is_settled, &visits.via, &visits.kept,
@@ -515,7 +515,7 @@ impl TransactionColumns {
 
 async fn put(
     session: &DatabaseSession,
-    sql: Sql,
+    sql: SqlStatement,
     rows: usize,
     params: StatementParameterList<'_>,
 ) -> DatabaseResult<()> {
@@ -543,7 +543,7 @@ impl LinkColumns {
             &self.via,
             &self.note,
         ];
-        put(session, Sql::PutLinks, self.b.len(), &params).await
+        put(session, SqlStatement::PutLinks, self.b.len(), &params).await
     }
 }
 
@@ -555,7 +555,7 @@ impl UrlKeyColumns {
     }
 }
 
-impl StoredBytesColumns {
+impl BlobColumns {
     fn push(&mut self, b: i32, number: i64, name: &str, bytes: Vec<u8>) {
         self.b.push(b);
         self.number.push(number);

@@ -20,7 +20,7 @@ use crate::connection_string::ConnectionString;
 use crate::database_message_limits::MakeGuardedConnect;
 use crate::database_password::{PasswordSources, password};
 use crate::error::SharedCrawlError;
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 use crate::tls::connector;
 
 /// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection
@@ -283,7 +283,7 @@ impl DatabaseSession {
         let session = DatabaseSession::open_lazily(config).await?;
         // Send all statements without waiting in between, so that they share one round trip.
         let client = &session.client;
-        let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
+        let statements = SqlStatement::TEXTS.iter().map(|text| client.prepare(text));
         let prepared = try_join_all(statements).await?;
         for (statement, prepared) in session.statements.iter().zip(prepared) {
             // `set` can't fail, because no other caller has this session yet.
@@ -297,7 +297,10 @@ impl DatabaseSession {
         config: &DatabaseServerConfig,
     ) -> DatabaseResult<Arc<DatabaseSession>> {
         let client = connect_for_rows(config).await?;
-        let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
+        let statements = SqlStatement::TEXTS
+            .iter()
+            .map(|_| OnceCell::new())
+            .collect();
         Ok(Arc::new(DatabaseSession { client, statements }))
     }
 
@@ -307,7 +310,7 @@ impl DatabaseSession {
 
     pub(crate) async fn query(
         &self,
-        sql: Sql,
+        sql: SqlStatement,
         params: StatementParameterList<'_>,
     ) -> DatabaseResult<Vec<Row>> {
         self.client.query(self.prepared(sql).await?, params).await
@@ -315,7 +318,7 @@ impl DatabaseSession {
 
     pub(crate) async fn execute(
         &self,
-        sql: Sql,
+        sql: SqlStatement,
         params: StatementParameterList<'_>,
     ) -> DatabaseResult<u64> {
         self.client.execute(self.prepared(sql).await?, params).await
@@ -324,9 +327,9 @@ impl DatabaseSession {
     /// Returns a prepared statement, and prepares it if necessary. A caller that sends several
     /// statements at once must prepare all of them beforehand. Otherwise they may be sent in
     /// another order.
-    pub(crate) async fn prepared(&self, sql: Sql) -> DatabaseResult<&Statement> {
+    pub(crate) async fn prepared(&self, sql: SqlStatement) -> DatabaseResult<&Statement> {
         let at = sql as usize;
-        let prepare = || self.client.prepare(Sql::TEXTS[at]);
+        let prepare = || self.client.prepare(SqlStatement::TEXTS[at]);
         self.statements[at].get_or_try_init(prepare).await
     }
 }

@@ -20,7 +20,7 @@ use crate::connection::{
 };
 use crate::database_server_groups::ServerGroups;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey, place_of};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// Reads from and commits to the tables of one crawl, over connections to its server groups.
 pub(crate) struct CrawlDatabaseClient {
@@ -60,7 +60,7 @@ impl CrawlDatabaseClient {
     /// retries until the worker's leases expire.
     pub(crate) fn read(
         &self,
-        sql: Sql,
+        sql: SqlStatement,
         params: Vec<StatementParameter>,
     ) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
@@ -104,7 +104,7 @@ impl CrawlDatabaseClient {
     pub(crate) fn read_in(
         &self,
         group: i32,
-        sql: Sql,
+        sql: SqlStatement,
         params: impl FnOnce(i32) -> Vec<StatementParameter>,
     ) -> Result<Vec<Row>, FrontierError> {
         match self.groups.other(group) {
@@ -116,7 +116,7 @@ impl CrawlDatabaseClient {
     fn query(
         &self,
         session: Arc<DatabaseSession>,
-        sql: Sql,
+        sql: SqlStatement,
         params: Arc<Vec<StatementParameter>>,
     ) -> Result<Vec<Row>, Option<tokio_postgres::Error>> {
         self.thread.try_run(async move {
@@ -209,7 +209,7 @@ impl CrawlDatabaseClient {
         let (session, owned) = (Arc::clone(session), Arc::clone(&self.owned));
         self.thread.try_run(async move {
             let params: [&(dyn ToSql + Sync); 3] = [&owned.crawl, &owned.worker, &owned.owner];
-            let rows = session.query(Sql::Commits, &params).await?;
+            let rows = session.query(SqlStatement::Commits, &params).await?;
             rows.first().map(|row| row.try_get(0)).transpose()
         })
     }
@@ -234,7 +234,7 @@ impl CrawlDatabaseClient {
         let origins: Vec<i64> = keys.iter().map(|key| key.origin).collect();
         let fingerprints: Vec<i64> = keys.iter().map(|key| key.fingerprint).collect();
         let of = |crawl: i32| params![crawl, b, origins, fingerprints];
-        for row in self.read_in(group, Sql::Records, of)? {
+        for row in self.read_in(group, SqlStatement::Records, of)? {
             let mut reader = ColumnReader::new(&row);
             let at: Option<i64> = reader.next();
             let place = at.and_then(|at| records.get_mut((at - 1) as usize));
@@ -275,9 +275,9 @@ impl CrawlDatabaseClient {
         let (session, owned) = (self.writing_session()?, Arc::clone(&self.owned));
         let ended = self.thread.run(async move {
             let buckets: [&(dyn ToSql + Sync); 2] = [&owned.crawl, &owned.owner];
-            session.execute(Sql::EndBuckets, &buckets).await?;
+            session.execute(SqlStatement::EndBuckets, &buckets).await?;
             let name: [&(dyn ToSql + Sync); 3] = [&owned.crawl, &owned.worker, &owned.owner];
-            session.execute(Sql::EndName, &name).await
+            session.execute(SqlStatement::EndName, &name).await
         });
         let _ = self.owned.lose("this worker released them");
         ended.map(drop)
@@ -330,7 +330,7 @@ impl QueueReader for CrawlDatabaseClient {
             seq,
             limit as i64
         ];
-        let rows = self.read(Sql::Queue, params)?;
+        let rows = self.read(SqlStatement::Queue, params)?;
         let mut part = QueueReadResult::default();
         for row in &rows {
             let entry = ColumnReader::new(row).queued(queue.origin);

@@ -15,7 +15,7 @@ use crate::connection::{
     DatabaseServerConfig, DatabaseSession, DatabaseThread, PendingDatabaseResult,
     RECONNECT_INTERVAL, StatementParameter, is_cut,
 };
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// Maximum number of server groups of a crawl. A worker's number is a multiple of this maximum plus
 /// the number of the worker's group, so workers' numbers are unique over all groups.
@@ -154,7 +154,7 @@ pub(crate) struct OtherServerGroup {
 }
 
 /// A request in flight, and the connection that it was sent over.
-pub(crate) type PendingSessionResult<T> = PendingDatabaseResult<(Arc<DatabaseSession>, T)>;
+pub(crate) type PendingGroupResult<T> = PendingDatabaseResult<(Arc<DatabaseSession>, T)>;
 
 impl OtherServerGroup {
     pub(crate) fn new(
@@ -181,7 +181,7 @@ impl OtherServerGroup {
     /// the statement again over a new connection, so the statement may take effect twice.
     pub(crate) fn read(
         &self,
-        sql: Sql,
+        sql: SqlStatement,
         params: Vec<StatementParameter>,
     ) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
@@ -191,8 +191,8 @@ impl OtherServerGroup {
     /// Waits for the rows of a request. If the connection was closed, sends the request once more.
     pub(crate) fn wait(
         &self,
-        request: PendingSessionResult<Vec<Row>>,
-        sql: Sql,
+        request: PendingGroupResult<Vec<Row>>,
+        sql: SqlStatement,
         params: &Arc<Vec<StatementParameter>>,
     ) -> Result<Vec<Row>, FrontierError> {
         let mut rows = self.answer(request);
@@ -205,9 +205,9 @@ impl OtherServerGroup {
     /// Sends a request without waiting for the reply.
     pub(crate) fn query(
         &self,
-        sql: Sql,
+        sql: SqlStatement,
         params: &Arc<Vec<StatementParameter>>,
-    ) -> PendingSessionResult<Vec<Row>> {
+    ) -> PendingGroupResult<Vec<Row>> {
         let (session, config) = (self.current(), self.config.clone());
         let params = Arc::clone(params);
         self.thread.spawn(async move {
@@ -223,7 +223,7 @@ impl OtherServerGroup {
         &self,
         batch: &Arc<TransactionColumns>,
         owned: &Arc<BucketOwnership>,
-    ) -> PendingSessionResult<()> {
+    ) -> PendingGroupResult<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
         let (group, crawl) = (self.number, self.crawl);
@@ -237,7 +237,7 @@ impl OtherServerGroup {
     /// Waits for a reply. Drops the connection if it was closed.
     fn answer<T>(
         &self,
-        request: PendingSessionResult<T>,
+        request: PendingGroupResult<T>,
     ) -> Result<T, Option<tokio_postgres::Error>> {
         let answer = request.answer();
         let (session, answer) = match answer {

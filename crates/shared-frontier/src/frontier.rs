@@ -27,7 +27,7 @@ use crate::connection::params;
 use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::recent_urls::RecentUrls;
 use crate::row_codec::{ColumnReader, url_at};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// The number of URLs read at a time when all pending or all deferred URLs are listed.
 const PAGE_ROWS: usize = 1_000;
@@ -141,7 +141,7 @@ impl SharedFrontier {
         let tables = &self.tables;
         let key = tables.keys.url(url, tables.fingerprint(url));
         let params = params![tables.owned.crawl, key.b, key.origin, key.fingerprint];
-        let rows = tables.read(Sql::Visit, params)?;
+        let rows = tables.read(SqlStatement::Visit, params)?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
@@ -151,7 +151,7 @@ impl SharedFrontier {
     }
 
     /// Reads rows of the buckets that this worker owns.
-    fn read_owned(&self, sql: Sql) -> Result<Vec<Row>, FrontierError> {
+    fn read_owned(&self, sql: SqlStatement) -> Result<Vec<Row>, FrontierError> {
         let owned = &self.tables.owned;
         self.tables.read(sql, params![owned.crawl, owned.buckets()])
     }
@@ -264,7 +264,7 @@ impl Frontier for SharedFrontier {
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.buckets(), i64::from(after)];
-        let rows = self.tables.read(Sql::NextDue, params)?;
+        let rows = self.tables.read(SqlStatement::NextDue, params)?;
         let due = rows.first().and_then(|row| ColumnReader::new(row).next());
         let due: Option<i64> = due.ok_or_else(|| self.tables.corrupt("visit"))?;
         Ok(due.and_then(|due| due.try_into().ok()))
@@ -274,7 +274,7 @@ impl Frontier for SharedFrontier {
         let (keys, owned) = (self.tables.keys, &self.tables.owned);
         let b = keys.bucket(&origin.site());
         let params = params![owned.crawl, b, keys.number(origin.as_str())];
-        let rows = self.tables.read(Sql::Robots, params)?;
+        let rows = self.tables.read(SqlStatement::Robots, params)?;
         Ok(rows.first().and_then(|row| ColumnReader::new(row).next()?))
     }
 
@@ -285,7 +285,7 @@ impl Frontier for SharedFrontier {
             keys.bucket(&host.site()),
             keys.number(host.as_str())
         ];
-        let rows = self.tables.read(Sql::Host, params)?;
+        let rows = self.tables.read(SqlStatement::Host, params)?;
         let host_state = |row| {
             let mut reader = ColumnReader::new(row);
             let wake: i64 = reader.next()?;
@@ -296,7 +296,7 @@ impl Frontier for SharedFrontier {
 
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError> {
         let mut hosts = Vec::new();
-        for row in self.read_owned(Sql::Hosts)? {
+        for row in self.read_owned(SqlStatement::Hosts)? {
             let mut reader = ColumnReader::new(&row);
             let host = reader
                 .next()
@@ -314,7 +314,7 @@ impl Frontier for SharedFrontier {
     fn marks(&self) -> Result<BTreeMap<String, u64>, FrontierError> {
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.worker.clone()];
-        let rows = self.tables.read(Sql::Marks, params)?;
+        let rows = self.tables.read(SqlStatement::Marks, params)?;
         let mark = |row| {
             let mut reader = ColumnReader::new(row);
             let file = reader.next()?;
@@ -332,7 +332,7 @@ impl Frontier for SharedFrontier {
             false => owned.worker.clone(),
         };
         let params = params![owned.crawl, worker, name.to_owned()];
-        let rows = self.tables.read(Sql::Meta, params)?;
+        let rows = self.tables.read(SqlStatement::Meta, params)?;
         Ok(rows.first().and_then(|row| ColumnReader::new(row).next()))
     }
 
@@ -347,7 +347,7 @@ impl Frontier for SharedFrontier {
             let buckets = owned.buckets();
             let limit = PAGE_ROWS as i64;
             let params = params![owned.crawl, buckets, b, origin, fingerprint, limit];
-            let rows = self.tables.read(Sql::Deferred, params)?;
+            let rows = self.tables.read(SqlStatement::Deferred, params)?;
             for row in &rows {
                 let mut reader = ColumnReader::new(row);
                 let key = reader.url_key();

@@ -55,12 +55,12 @@ pub fn shared_rows(data: &[u8]) {
 }
 
 /// A row as sent by a server: the type and the bytes of each column, with `None` for NULL.
-struct SentRow<'d>(Vec<(Type, Option<&'d [u8]>)>);
+struct FuzzedRow<'d>(Vec<(Type, Option<&'d [u8]>)>);
 
-impl<'d> SentRow<'d> {
+impl<'d> FuzzedRow<'d> {
     /// Takes the columns of a row from the front of `data`. The first byte of a column is its
     /// length. A length beyond the end of `data` makes the column NULL.
-    fn take(data: &mut &'d [u8], types: &[Type]) -> SentRow<'d> {
+    fn take(data: &mut &'d [u8], types: &[Type]) -> FuzzedRow<'d> {
         let column = |kind: &Type| {
             let Some((length, rest)) = data.split_first() else {
                 return (kind.clone(), None);
@@ -72,11 +72,11 @@ impl<'d> SentRow<'d> {
             }
             (kind.clone(), value.map(|(value, _)| value))
         };
-        SentRow(types.iter().map(column).collect())
+        FuzzedRow(types.iter().map(column).collect())
     }
 }
 
-impl RowColumnAccess for SentRow<'_> {
+impl RowColumnAccess for FuzzedRow<'_> {
     fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T> {
         let (kind, value) = self.0.get(at)?;
         let is_of_type = T::accepts(kind);
@@ -87,7 +87,7 @@ impl RowColumnAccess for SentRow<'_> {
 }
 
 fn record(mut data: &[u8]) {
-    let row = SentRow::take(&mut data, &RECORD);
+    let row = FuzzedRow::take(&mut data, &RECORD);
     if let Some(record) = ColumnReader::new(&row).record() {
         is_written(&row, 0, &record);
     }
@@ -95,7 +95,7 @@ fn record(mut data: &[u8]) {
 
 /// Checks that the columns from `start` on are the columns that this program would write for the
 /// record. A URL in the row may be spelled differently.
-fn is_written(row: &SentRow<'_>, start: usize, record: &UrlRecord) {
+fn is_written(row: &FuzzedRow<'_>, start: usize, record: &UrlRecord) {
     let UrlRecord { state, place, via } = record;
     let columns = state_columns(state);
     let at = |column: usize| start + column;
@@ -118,14 +118,19 @@ fn is_written(row: &SentRow<'_>, start: usize, record: &UrlRecord) {
     assert!(columns.note.is_none() || columns.note == note);
 }
 
-fn place_is_written(row: &SentRow<'_>, distance: usize, priority: usize, place: &PendingUrlFields) {
+fn place_is_written(
+    row: &FuzzedRow<'_>,
+    distance: usize,
+    priority: usize,
+    place: &PendingUrlFields,
+) {
     assert_eq!(row.column(distance), Some(place.depth as i32));
     assert_eq!(row.column(priority), Some(i16::from(place.priority)));
     assert_eq!(row.column(priority + 1), Some(i16::from(place.redirects)));
     assert_eq!(row.column(priority + 2), Some(flags_of(place)));
 }
 
-fn via_is_written(row: &SentRow<'_>, at: usize, via: Option<&CanonicalUrl>) {
+fn via_is_written(row: &FuzzedRow<'_>, at: usize, via: Option<&CanonicalUrl>) {
     let sent: Option<&str> = row.column(at).unwrap();
     let sent = sent.map(|sent| canonicalize(None, sent).unwrap());
     assert_eq!(sent.as_ref(), via);
@@ -137,7 +142,7 @@ fn queued(mut data: &[u8]) {
     let types = [&[Type::TEXT], &RECORD[..]].concat();
     let mut entries = Vec::new();
     for _ in 0..2 {
-        let row = SentRow::take(&mut data, &types);
+        let row = FuzzedRow::take(&mut data, &types);
         let Some((rank, queued)) = ColumnReader::new(&row).queued(&origin) else {
             return;
         };
@@ -157,7 +162,7 @@ fn queued(mut data: &[u8]) {
 fn link(mut data: &[u8]) {
     let key = [Type::INT4, Type::TEXT, Type::INT8, Type::INT2];
     let rest = [Type::INT2, Type::INT4, Type::TEXT, Type::TEXT, Type::TEXT];
-    let row = SentRow::take(&mut data, &[&key[..], &PLACE, &rest].concat());
+    let row = FuzzedRow::take(&mut data, &[&key[..], &PLACE, &rest].concat());
     let Some((key, admission)) = ColumnReader::new(&row).link() else {
         return;
     };
@@ -180,7 +185,7 @@ fn visit(mut data: &[u8]) {
         Type::TEXT,
         Type::TEXT,
     ];
-    let row = SentRow::take(&mut data, &[&key[..], &PLACE, &rest].concat());
+    let row = FuzzedRow::take(&mut data, &[&key[..], &PLACE, &rest].concat());
     let Some((_, stored, state)) = ColumnReader::new(&row).visit() else {
         return;
     };
@@ -202,7 +207,7 @@ fn totals(mut data: &[u8]) {
     let types = [&[Type::INT4, Type::INT8][..], &[const { Type::INT8 }; 6]].concat();
     let mut all = Vec::new();
     while !data.is_empty() {
-        let row = SentRow::take(&mut data, &types);
+        let row = FuzzedRow::take(&mut data, &types);
         if let Some((_, _, totals)) = ColumnReader::new(&row).bucket() {
             all.push(totals);
         }
@@ -220,7 +225,7 @@ fn foreign_links(mut data: &[u8]) {
         Type::TEXT_ARRAY,
         Type::INT8_ARRAY,
     ];
-    let row = SentRow::take(&mut data, &types);
+    let row = FuzzedRow::take(&mut data, &types);
     if let Some(links) = ColumnReader::new(&row).foreign_links() {
         let bytes: usize = row
             .0
@@ -279,7 +284,7 @@ mod tests {
     use tokio_postgres::types::Type;
 
     use super::run_without_fuzzer::run_without_fuzzer;
-    use super::{ColumnReader, RECORD, SentRow, sum};
+    use super::{ColumnReader, FuzzedRow, RECORD, sum};
 
     #[test]
     fn anything_that_a_server_sends_is_read() {
@@ -295,7 +300,7 @@ mod tests {
             data.push(2);
             data.extend(number.to_be_bytes());
         }
-        ColumnReader::new(&SentRow::take(&mut &data[..], &RECORD))
+        ColumnReader::new(&FuzzedRow::take(&mut &data[..], &RECORD))
             .record()
             .is_some()
     }
@@ -327,7 +332,7 @@ mod tests {
         };
         for (claimed, elements) in [(1, Some(vec![7])), (2, None), (i32::MAX, None), (-1, None)] {
             let sent = array(claimed);
-            let row = SentRow(vec![(Type::INT4_ARRAY, Some(&sent))]);
+            let row = FuzzedRow(vec![(Type::INT4_ARRAY, Some(&sent))]);
             assert_eq!(
                 ColumnReader::new(&row).array::<i32>(),
                 elements,

@@ -25,7 +25,7 @@ pub struct LostWorkerCounts {
 }
 
 /// The outcome of an attempt to reopen a worker's URLs.
-enum Outcome {
+enum LostWorkerOutcome {
     Nothing,
     Alive,
     /// Buckets are being moved between server groups, or were moved during the attempt.
@@ -80,10 +80,10 @@ pub fn reopen(
     };
     for _ in 0..MAX_TRIES {
         match reopen_in(&groups, home, worker)? {
-            Outcome::Lost(lost) => return Ok(lost),
-            Outcome::Moves => std::thread::sleep(PAUSE),
-            Outcome::Nothing => return Err(no_such_worker(home.thread.address.clone())),
-            Outcome::Alive => {
+            LostWorkerOutcome::Lost(lost) => return Ok(lost),
+            LostWorkerOutcome::Moves => std::thread::sleep(PAUSE),
+            LostWorkerOutcome::Nothing => return Err(no_such_worker(home.thread.address.clone())),
+            LostWorkerOutcome::Alive => {
                 return Err(SharedCrawlError::WorkerAlive {
                     worker: worker.to_owned(),
                     crawl: crawl.to_owned(),
@@ -100,13 +100,13 @@ fn reopen_in(
     groups: &[LostWorkerServerGroup],
     home: &LostWorkerServerGroup,
     worker: &str,
-) -> Result<Outcome, SharedCrawlError> {
+) -> Result<LostWorkerOutcome, SharedCrawlError> {
     if groups.len() == 1 {
         return Ok(home.give_up(worker, None)?);
     }
     // From here on the worker can't commit, so it can't settle any more URLs.
     let Some(number) = home.end_life(worker)? else {
-        return Ok(Outcome::Alive);
+        return Ok(LostWorkerOutcome::Alive);
     };
     let maps = || {
         groups
@@ -118,18 +118,18 @@ fn reopen_in(
     let other_groups = || groups.iter().filter(|group| group.group != home.group);
     for other in other_groups() {
         if !other.note(number)? {
-            return Ok(Outcome::Moves);
+            return Ok(LostWorkerOutcome::Moves);
         }
     }
     // If a bucket was moved from one group to another while the groups listed their buckets, both
     // groups may have missed the bucket.
     if maps()? != before {
-        return Ok(Outcome::Moves);
+        return Ok(LostWorkerOutcome::Moves);
     }
     let at = groups.iter().position(|group| group.group == home.group);
     let map = at.and_then(|at| before.get(at).copied());
     let mut outcome = home.give_up(worker, map)?;
-    if let Outcome::Lost(lost) = &mut outcome {
+    if let LostWorkerOutcome::Lost(lost) = &mut outcome {
         for other in other_groups() {
             lost.buckets_to_reopen += other.buckets_to_reopen()?;
         }
@@ -210,9 +210,9 @@ impl LostWorkerServerGroup {
         })
     }
 
-    /// Declares a worker's settled URLs lost. Returns [`Outcome::Moves`] if `map` is given and the
+    /// Declares a worker's settled URLs lost. Returns [`LostWorkerOutcome::Moves`] if `map` is given and the
     /// map of buckets has a newer version.
-    fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
+    fn give_up(&self, worker: &str, map: Option<i64>) -> Result<LostWorkerOutcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
             let client = connect(&config).await?;
@@ -221,7 +221,7 @@ impl LostWorkerServerGroup {
             // order.
             let outcome = match lock_map(&client, crawl, map).await? {
                 true => give_up(&client, crawl, &worker).await?,
-                false => Outcome::Moves,
+                false => LostWorkerOutcome::Moves,
             };
             client.batch_execute("COMMIT").await?;
             Ok(outcome)
@@ -265,14 +265,14 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> DatabaseResu
 
 /// Declares a worker's settled URLs lost, within a transaction. A concurrent commit of the worker
 /// either takes effect before this transaction or fails.
-async fn give_up(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<Outcome> {
+async fn give_up(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<LostWorkerOutcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";
     let Some(row) = client.query_opt(text, &[&crawl, &worker]).await? else {
-        return Ok(Outcome::Nothing);
+        return Ok(LostWorkerOutcome::Nothing);
     };
     if row.try_get(1)? {
-        return Ok(Outcome::Alive);
+        return Ok(LostWorkerOutcome::Alive);
     }
     let count = |at: usize| {
         row.try_get(at)
@@ -282,7 +282,7 @@ async fn give_up(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<Ou
         note_buckets(client, crawl, row.try_get(0)?).await?;
         reset_worker(client, crawl, worker).await?;
     }
-    Ok(Outcome::Lost(LostWorkerCounts {
+    Ok(LostWorkerOutcome::Lost(LostWorkerCounts {
         pages: count(2)?,
         bytes: count(3)?,
         buckets_to_reopen: buckets_to_reopen(client, crawl).await?,

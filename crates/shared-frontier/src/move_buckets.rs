@@ -177,7 +177,7 @@ struct Mover<'a> {
 }
 
 /// A bucket's row in each server group, by the group's number.
-type Rows = BTreeMap<i32, BucketRow>;
+type RowsByGroup = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
     fn group(&self, number: i32) -> Result<&ServerGroupConnection, SharedCrawlError> {
@@ -193,8 +193,8 @@ impl Mover<'_> {
     }
 
     /// Returns the rows of buckets in all server groups.
-    fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedCrawlError> {
-        let mut all: BTreeMap<i32, Rows> = BTreeMap::new();
+    fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, RowsByGroup>, SharedCrawlError> {
+        let mut all: BTreeMap<i32, RowsByGroup> = BTreeMap::new();
         for group in &self.groups {
             for row in group.rows(buckets)? {
                 all.entry(row.b).or_default().insert(group.number, row);
@@ -205,7 +205,10 @@ impl Mover<'_> {
 
     /// Like [`Mover::rows`], but reads again if no server group serves a bucket. Groups are read
     /// one after the other, so a bucket that is moved at the same time may seem to have no home.
-    fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedCrawlError> {
+    fn settled_rows(
+        &self,
+        buckets: &[i32],
+    ) -> Result<BTreeMap<i32, RowsByGroup>, SharedCrawlError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
             if rows.values().all(|rows| served_by(rows).is_some()) {
@@ -242,7 +245,8 @@ impl Mover<'_> {
                 let rows = self.rows(&all)?;
                 // Choose each bucket whose row in this server group names the group as its home,
                 // even if another group serves the bucket by now.
-                let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
+                let its =
+                    |rows: &RowsByGroup| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
             }
@@ -422,7 +426,7 @@ impl Mover<'_> {
 
 /// Returns the server group that serves a bucket, with the bucket's epoch, or `None` if no group
 /// serves it.
-fn served_by(rows: &Rows) -> Option<(i32, i64)> {
+fn served_by(rows: &RowsByGroup) -> Option<(i32, i64)> {
     let serving = rows.iter().filter(|(group, row)| row.home == **group);
     let serving = serving.max_by_key(|(_, row)| row.epoch)?;
     Some((*serving.0, serving.1.epoch))
@@ -436,7 +440,7 @@ fn sum_of(totals: CommittedUrlCounts) -> u64 {
 mod tests {
     use super::*;
 
-    fn rows(rows: &[(i32, i32, i64)]) -> Rows {
+    fn rows(rows: &[(i32, i32, i64)]) -> RowsByGroup {
         let row = |(group, home, epoch): &(i32, i32, i64)| {
             let row = BucketRow {
                 b: 5,

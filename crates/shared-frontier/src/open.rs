@@ -20,7 +20,7 @@ use crate::open_groups::{ConnectedServer, CrawlRow, ServerGroup, begin_groups};
 use crate::options::SharedFrontierOptions;
 use crate::recent_urls::RecentUrls;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 use crate::worker_home_groups::{
     FIRST_GROUP, HomeAndOtherServerGroups, find_home, is_anybody_elsewhere,
 };
@@ -170,10 +170,15 @@ fn take_name(
     let last = options.last_life.clone();
     let name = thread.run(async move {
         if let Some(last) = &last {
-            session.execute(Sql::EndBuckets, &[&number, last]).await?;
+            session
+                .execute(SqlStatement::EndBuckets, &[&number, last])
+                .await?;
         }
         session
-            .query(Sql::TakeName, &[&number, &worker, &life, &term, &last])
+            .query(
+                SqlStatement::TakeName,
+                &[&number, &worker, &life, &term, &last],
+            )
             .await
     })?;
     let Some(name) = name.first() else {
@@ -204,9 +209,9 @@ fn refuse_exported(
     options: &SharedFrontierOptions,
 ) -> Result<(), SharedCrawlError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
-    let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
+    let mut rows = tables.read(SqlStatement::Meta, of(tables.owned.crawl))?;
     for group in &tables.groups.others {
-        rows.extend(group.read(Sql::Meta, of(group.crawl))?);
+        rows.extend(group.read(SqlStatement::Meta, of(group.crawl))?);
     }
     let Some(row) = rows.first() else {
         return Ok(());
@@ -234,13 +239,13 @@ fn take_settings(
     // at the same time sees the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
-    let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
+    let updated = tables.read_in(FIRST_GROUP, SqlStatement::TakeSettings, |crawl| {
         params![crawl, life, program, settings, others_live]
     })?;
     if !updated.is_empty() {
         return Ok(());
     }
-    let rows = tables.read_in(FIRST_GROUP, Sql::Settings, |crawl| params![crawl])?;
+    let rows = tables.read_in(FIRST_GROUP, SqlStatement::Settings, |crawl| params![crawl])?;
     let stored = rows.first().and_then(|row| {
         let mut reader = ColumnReader::new(row);
         Some((reader.next::<String>()?, reader.next::<String>()?))
@@ -276,7 +281,7 @@ fn differences(theirs: &str, own: &str) -> String {
 
 /// Returns the number of buckets that each living worker of this server group should have.
 fn fair_share(tables: &CrawlDatabaseClient) -> Result<u64, FrontierError> {
-    let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
+    let rows = tables.read(SqlStatement::Living, params![tables.owned.crawl])?;
     let living_count = rows.first().and_then(|row| ColumnReader::new(row).count());
     let living_count = living_count.ok_or_else(|| tables.corrupt("worker"))?;
     Ok(tables.served_buckets().div_ceil(living_count.max(1)))
@@ -295,7 +300,7 @@ pub(crate) fn take_buckets(
     );
     let group = tables.groups.own;
     let params = params![owned.crawl, owned.owner.clone(), term, most, group];
-    let rows = tables.read(Sql::TakeBuckets, params)?;
+    let rows = tables.read(SqlStatement::TakeBuckets, params)?;
     let now = Instant::now();
     let mut result = TakenBuckets {
         buckets: HashMap::with_capacity(rows.len()),
@@ -325,7 +330,7 @@ pub(crate) fn origins_of(
     tables: &CrawlDatabaseClient,
     buckets: Vec<i32>,
 ) -> Result<Vec<(Origin, u64, u64)>, FrontierError> {
-    let rows = tables.read(Sql::Origins, params![tables.owned.crawl, buckets])?;
+    let rows = tables.read(SqlStatement::Origins, params![tables.owned.crawl, buckets])?;
     let origin = |row| {
         let mut reader = ColumnReader::new(row);
         let origin = Origin::parse(reader.next()?).ok()?;

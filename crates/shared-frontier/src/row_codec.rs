@@ -198,10 +198,13 @@ impl RowColumnAccess for Row {
 
 /// An array whose claimed number of elements is possible for its size in bytes. The check is needed
 /// because the library allocates memory for the claimed number before it reads any element.
-struct Array<T>(Vec<T>);
+struct CheckedArray<T>(Vec<T>);
 
-impl<'r, T: FromSql<'r>> FromSql<'r> for Array<T> {
-    fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Array<T>, Box<dyn Error + Sync + Send>> {
+impl<'r, T: FromSql<'r>> FromSql<'r> for CheckedArray<T> {
+    fn from_sql(
+        kind: &Type,
+        raw: &'r [u8],
+    ) -> Result<CheckedArray<T>, Box<dyn Error + Sync + Send>> {
         // The number of elements follows three other numbers, and is missing in an empty array.
         // Each element begins with its length, in four bytes.
         let claimed = raw.get(12..).and_then(<[u8]>::first_chunk);
@@ -209,7 +212,7 @@ impl<'r, T: FromSql<'r>> FromSql<'r> for Array<T> {
         if usize::try_from(claimed)? > raw.len() / 4 {
             return Err("the array is shorter than it says".into());
         }
-        Vec::from_sql(kind, raw).map(Array)
+        Vec::from_sql(kind, raw).map(CheckedArray)
     }
 
     fn accepts(kind: &Type) -> bool {
@@ -238,7 +241,7 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
 
     /// Reads the next column as an array.
     pub(crate) fn array<T: FromSql<'r>>(&mut self) -> Option<Vec<T>> {
-        self.next().map(|Array(elements)| elements)
+        self.next().map(|CheckedArray(elements)| elements)
     }
 
     /// Reads the next column as a nonnegative number.

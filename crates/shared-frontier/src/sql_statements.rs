@@ -1,14 +1,14 @@
-//! The SQL statements. Those in [`Sql`] are prepared once per connection.
+//! The SQL statements. Those in [`SqlStatement`] are prepared once per connection.
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
         /// A prepared statement. The doc of each variant lists the statement's parameters in order.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Sql {
+        pub(crate) enum SqlStatement {
             $($(#[$doc])* $name,)*
         }
 
-        impl Sql {
+        impl SqlStatement {
             /// The texts of the statements, in the order of the variants.
             pub(crate) const TEXTS: &'static [&'static str] = &[$($text),*];
         }
@@ -227,7 +227,7 @@ statements! {
         SELECT 1 / count(*) FROM one";
     /// Fences a commit and updates the counts of its buckets. Parameters: crawl, owner, and lists
     /// of bucket, epoch, last seq, and the change of each state's count. Fails like
-    /// [`Sql::CountCommit`] if one of the buckets has another owner or epoch.
+    /// [`SqlStatement::CountCommit`] if one of the buckets has another owner or epoch.
     Fence = "WITH held AS (
             SELECT b FROM crawl_frontier.bucket
             WHERE crawl = $1 AND owner = $2 AND b = ANY($3::int[])

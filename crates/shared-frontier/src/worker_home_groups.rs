@@ -14,7 +14,7 @@ use crate::error::SharedCrawlError;
 use crate::open_groups::{CrawlRow, ServerGroup};
 use crate::options::SharedFrontierOptions;
 use crate::row_codec::ColumnReader;
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// The number of the server group that stores the data that exists only once in a crawl, such as
 /// the homes of workers. This group exists for as long as the crawl does.
@@ -106,10 +106,10 @@ fn home_of(groups: &[OtherServerGroup], worker: &str) -> Result<i32, FrontierErr
     for _ in 0..MAX_TRIES {
         let mut facts = Vec::with_capacity(groups.len());
         for group in groups {
-            let rows = group.read(Sql::Workers, params![group.crawl])?;
+            let rows = group.read(SqlStatement::Workers, params![group.crawl])?;
             facts.push((group.number, read_workers(&rows, group)?));
         }
-        let homes = read_homes(&first.read(Sql::Homes, params![first.crawl])?)
+        let homes = read_homes(&first.read(SqlStatement::Homes, params![first.crawl])?)
             .ok_or_else(|| corrupt(first, "worker_home"))?;
         if let Some(home) = homes.workers.get(worker) {
             return Ok(home.group);
@@ -127,7 +127,7 @@ fn home_of(groups: &[OtherServerGroup], worker: &str) -> Result<i32, FrontierErr
             None => emptiest(&map_of(first)?, &facts, &homes),
         };
         let params = params![first.crawl, homes.version, worker.to_owned(), home];
-        if !first.read(Sql::PutHome, params)?.is_empty() {
+        if !first.read(SqlStatement::PutHome, params)?.is_empty() {
             return Ok(home);
         }
     }
@@ -170,7 +170,7 @@ pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabaseClient) -> Result<bool,
         .collect::<Vec<_>>();
     numbers.push(groups.own);
     for number in numbers.into_iter().filter(|number| *number != FIRST_GROUP) {
-        let rows = tables.read_in(number, Sql::Workers, |crawl| params![crawl])?;
+        let rows = tables.read_in(number, SqlStatement::Workers, |crawl| params![crawl])?;
         let workers = read(&rows).ok_or_else(|| tables.corrupt("worker"))?;
         let life = &tables.owned.owner;
         if workers
@@ -197,13 +197,13 @@ pub(crate) fn allow(
     for _ in 0..MAX_TRIES {
         // Read the homes of all workers first. If a worker starts after that and is granted pages,
         // the version of the homes changes, so this grant fails and is tried again.
-        let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
+        let rows = tables.read_in(FIRST_GROUP, SqlStatement::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();
-        let rows = tables.read(Sql::Workers, params![owned.crawl])?;
+        let rows = tables.read(SqlStatement::Workers, params![owned.crawl])?;
         facts.extend(read(&rows).ok_or_else(|| tables.corrupt("worker"))?);
         for group in &tables.groups.others {
-            let rows = group.read(Sql::Workers, params![group.crawl])?;
+            let rows = group.read(SqlStatement::Workers, params![group.crawl])?;
             facts.extend(read_workers(&rows, group)?);
         }
         let other_workers = facts.iter().filter(|worker| worker.name != owned.worker);
@@ -217,7 +217,7 @@ pub(crate) fn allow(
         }
         let (worker, life) = (owned.worker.clone(), owned.owner.clone());
         let all = i64::try_from(allowed).unwrap_or(i64::MAX);
-        let put = tables.read_in(FIRST_GROUP, Sql::PutAllowed, |crawl| {
+        let put = tables.read_in(FIRST_GROUP, SqlStatement::PutAllowed, |crawl| {
             params![crawl, homes.version, worker, life, all]
         })?;
         if !put.is_empty() {
@@ -231,7 +231,7 @@ pub(crate) fn allow(
 pub(crate) fn lower_allowed(tables: &CrawlDatabaseClient, pages: i64) -> Result<(), FrontierError> {
     let owned = &tables.owned;
     let (worker, life) = (owned.worker.clone(), owned.owner.clone());
-    let lowered = tables.read_in(FIRST_GROUP, Sql::LowerAllowed, |crawl| {
+    let lowered = tables.read_in(FIRST_GROUP, SqlStatement::LowerAllowed, |crawl| {
         params![crawl, worker, life, pages]
     });
     lowered.map(drop)
@@ -262,13 +262,13 @@ impl ServerGroup {
 
 /// Reads the map of buckets as stored in a server group.
 fn map_of(group: &OtherServerGroup) -> Result<BucketMap, FrontierError> {
-    let rows = group.read(Sql::Map, params![group.crawl])?;
+    let rows = group.read(SqlStatement::Map, params![group.crawl])?;
     // Version -1 is older than any stored version. So the first survey finds a newer version, and
     // the map is read again.
     read_map(&rows, -1).ok_or_else(|| corrupt(group, "bucket"))
 }
 
-/// Reads rows of [`Sql::Map`].
+/// Reads rows of [`SqlStatement::Map`].
 pub(crate) fn read_map(rows: &[Row], version: i64) -> Option<BucketMap> {
     let homes = rows.iter().map(|row| ColumnReader::new(row).next());
     let homes: Option<Vec<i32>> = homes.collect();

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write as _};
 
 use crawl_archive::Timestamp;
 
-use crate::table_definition::{ColumnKind, ColumnMetadata, ColumnValue, RowSink};
+use crate::table_definition::{ColumnDescription, ColumnKind, ColumnValue, RowSink};
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -18,7 +18,7 @@ pub(crate) struct CsvFileWriter {
 
 impl CsvFileWriter {
     /// Writes the header line to a new file.
-    pub(crate) fn begin(file: File, columns: &[ColumnMetadata]) -> io::Result<CsvFileWriter> {
+    pub(crate) fn begin(file: File, columns: &[ColumnDescription]) -> io::Result<CsvFileWriter> {
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
         write!(out, "{}\r\n", names.join(","))?;

@@ -6,7 +6,7 @@ use expect_test::expect_file;
 
 use crate::non_page_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::pages_table::PAGES;
-use crate::table_definition::{ColumnKind, ColumnMetadata, TableDefinition};
+use crate::table_definition::{ColumnDescription, ColumnKind, TableDefinition};
 
 const HEAD: &str = "\
 # Tables
@@ -106,7 +106,7 @@ fn push<R>(table: &TableDefinition<R>, page: &mut String) {
     }
 }
 
-fn item(about: &ColumnMetadata) -> String {
+fn item(about: &ColumnDescription) -> String {
     let kind = match about.kind {
         ColumnKind::Text => "text",
         ColumnKind::Bytes => "bytes",
@@ -115,7 +115,7 @@ fn item(about: &ColumnMetadata) -> String {
         ColumnKind::Long => "64 bits",
         ColumnKind::Time => "time",
     };
-    let ColumnMetadata {
+    let ColumnDescription {
         name,
         unit,
         meaning,

@@ -18,7 +18,7 @@ use parquet::schema::types::{Type, TypePtr};
 use serde_json::json;
 
 use crate::table_definition::{
-    ColumnKind, ColumnMetadata, ColumnValue, RowOrder, RowSink, TableDefinition,
+    ColumnDescription, ColumnKind, ColumnValue, RowOrder, RowSink, TableDefinition,
 };
 
 /// Maximum rows in a Parquet row group: the number that DuckDB reads at once.
@@ -238,7 +238,7 @@ fn range_of(ends: &[usize], row: usize) -> std::ops::Range<usize> {
 }
 
 /// Returns the descriptions of the columns as JSON, with the same texts as in `docs/tables.md`.
-fn description(row: &str, columns: &[ColumnMetadata]) -> KeyValue {
+fn description(row: &str, columns: &[ColumnDescription]) -> KeyValue {
     let columns = columns.iter().map(|column| {
         json!({"name": column.name, "unit": column.unit, "meaning": column.meaning,
             "source": column.source})
@@ -249,7 +249,7 @@ fn description(row: &str, columns: &[ColumnMetadata]) -> KeyValue {
 
 /// Returns the schema of a column. Every column may be null. Unlike Common Crawl's tables, which
 /// contain only responses, our tables also contain failed requests.
-fn field(column: &ColumnMetadata) -> Result<TypePtr, ParquetError> {
+fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         ColumnKind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         ColumnKind::Bytes => (PhysicalType::BYTE_ARRAY, None),

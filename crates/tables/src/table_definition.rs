@@ -28,13 +28,13 @@ pub(crate) enum RowOrder {
 
 /// The definition of a column.
 pub(crate) struct ColumnDefinition<R> {
-    pub(crate) about: ColumnMetadata,
+    pub(crate) about: ColumnDescription,
     value: fn(&R) -> ColumnValue<'_>,
 }
 
 /// The description of a column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ColumnMetadata {
+pub(crate) struct ColumnDescription {
     pub(crate) name: &'static str,
     pub(crate) kind: ColumnKind,
     /// The unit or format of the column's values.
@@ -89,7 +89,7 @@ pub(crate) const fn column<R>(
     source: &'static str,
     value: fn(&R) -> ColumnValue<'_>,
 ) -> ColumnDefinition<R> {
-    let about = ColumnMetadata {
+    let about = ColumnDescription {
         name,
         kind,
         unit,
@@ -104,7 +104,7 @@ impl<R> TableDefinition<R> {
         self.parts.iter().flat_map(|(_, columns)| *columns)
     }
 
-    pub(crate) fn about(&self) -> Vec<ColumnMetadata> {
+    pub(crate) fn about(&self) -> Vec<ColumnDescription> {
         self.columns().map(|column| column.about).collect()
     }
 

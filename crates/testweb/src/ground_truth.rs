@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::synthetic_hosts::{DISALLOW_ACTION, DISALLOW_PRIVATE, SyntheticHosts};
+use crate::synthetic_hosts::{DISALLOW_ACTION, DISALLOW_PRIVATE, SyntheticWeb};
 use crate::web_plan::{PlannedUrl, PlannedUrlKind, WebParameters};
 
 /// The hosts that a crawl may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AllowedHosts {
+pub enum HostsInScope {
     /// Only the seed's host.
     Host,
     /// Every host.
@@ -61,7 +61,7 @@ pub enum ExclusionReason {
     Scope,
 }
 
-pub(crate) fn walk(site: &SyntheticHosts, reach: AllowedHosts) -> GroundTruth {
+pub(crate) fn walk(site: &SyntheticWeb, reach: HostsInScope) -> GroundTruth {
     let mut walk = Walk {
         site,
         reach,
@@ -73,8 +73,8 @@ pub(crate) fn walk(site: &SyntheticHosts, reach: AllowedHosts) -> GroundTruth {
 }
 
 struct Walk<'a> {
-    site: &'a SyntheticHosts,
-    reach: AllowedHosts,
+    site: &'a SyntheticWeb,
+    reach: HostsInScope,
     /// URLs to fetch, with their depth.
     places: BTreeMap<PlannedUrl, u32>,
     truth: GroundTruth,
@@ -123,7 +123,7 @@ impl Walk<'_> {
     /// Returns whether a discovered URL may be fetched. If not, records the reason.
     fn admit(&mut self, place: PlannedUrl) -> bool {
         let barred = match place.kind {
-            _ if self.reach == AllowedHosts::Host && place.host != 0 => ExclusionReason::Scope,
+            _ if self.reach == HostsInScope::Host && place.host != 0 => ExclusionReason::Scope,
             PlannedUrlKind::Private => ExclusionReason::Robots(DISALLOW_PRIVATE),
             PlannedUrlKind::Action => ExclusionReason::Robots(DISALLOW_ACTION),
             _ => return true,

@@ -46,7 +46,7 @@ mod test_web_builder;
 mod trap_web;
 mod web_plan;
 
-pub use ground_truth::{AllowedHosts, ExclusionReason, ExpectedAnswer, GroundTruth};
+pub use ground_truth::{ExclusionReason, ExpectedAnswer, GroundTruth, HostsInScope};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
 pub use nginx::{Nginx, NginxEndpoint, NginxLogDestination, NginxSpec};
 pub use request_log::{LogEntry, gaps};

@@ -16,12 +16,12 @@ use crate::reply_sender::{ConnectionAfterReply, ReplySender, until_closed};
 use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
 use crate::request_reader::{ReadBuffer, ReceivedRequest, RequestReadResult};
 use crate::scripted_reply::{HttpAnswer, ReplySequence, ScriptedReply, ScriptedReplyContent};
-use crate::synthetic_hosts::SyntheticHosts;
+use crate::synthetic_hosts::SyntheticWeb;
 use crate::test_web_builder::{ConnectionBehaviour, ReplyHandler};
 
 /// The state that all connections share.
 pub(crate) struct ServerState {
-    pub(crate) site: SyntheticHosts,
+    pub(crate) site: SyntheticWeb,
     pub(crate) log: RequestLog,
     pub(crate) gzip: bool,
     pub(crate) latency: Duration,
@@ -79,7 +79,7 @@ async fn converse(
                 return outbox.answer(&answer, false).await.map(|_| ());
             }
         };
-        let mut visit = Visit::begin(shared, &request, connection, peer, start_us);
+        let mut visit = ServedRequest::begin(shared, &request, connection, peer, start_us);
         let reply = shared.reply(&request);
         let latency = shared
             .latencies
@@ -103,7 +103,7 @@ async fn greet(stream: &mut TcpStream) -> io::Result<()> {
 
 /// A request being served. Dropping this value records the request's end in the log, whatever the
 /// reason for the end.
-struct Visit<'a> {
+struct ServedRequest<'a> {
     log: &'a RequestLog,
     key: LogEntryKey,
     status: Option<u16>,
@@ -111,14 +111,14 @@ struct Visit<'a> {
     last_us: Option<u64>,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> ServedRequest<'a> {
     fn begin(
         shared: &'a ServerState,
         request: &ReceivedRequest,
         connection: u64,
         peer: SocketAddr,
         start_us: u64,
-    ) -> Visit<'a> {
+    ) -> ServedRequest<'a> {
         let key = shared.log.begin(LogEntry {
             host: request.host,
             connection,
@@ -131,7 +131,7 @@ impl<'a> Visit<'a> {
             status: None,
             sent: 0,
         });
-        Visit {
+        ServedRequest {
             log: &shared.log,
             key,
             status: None,
@@ -141,7 +141,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for ServedRequest<'_> {
     fn drop(&mut self) {
         let end_us = self.last_us.unwrap_or_else(|| self.log.now_us());
         self.log.end(self.key, end_us, self.status, self.sent);

@@ -14,7 +14,7 @@ const TEXT_BYTES: usize = 600;
 
 /// The hosts of a web: what they serve and their names.
 #[derive(Debug)]
-pub(crate) struct SyntheticHosts {
+pub(crate) struct SyntheticWeb {
     pub(crate) shape: WebParameters,
     /// The address and port (such as `127.16.0.1:40123`) or name and port of each host.
     pub(crate) authorities: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct SyntheticHosts {
     pub(crate) sitemap: bool,
 }
 
-impl SyntheticHosts {
+impl SyntheticWeb {
     pub(crate) fn url(&self, place: PlannedUrl) -> String {
         self.url_of(place.host, &self.shape.path(place))
     }

@@ -10,12 +10,12 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::ground_truth::{AllowedHosts, GroundTruth, walk};
+use crate::ground_truth::{GroundTruth, HostsInScope, walk};
 use crate::request_log::{LogEntry, RequestLog};
 use crate::scripted_reply::{HttpAnswer, ReplySequence};
 use crate::server::{ServerState, lock, serve};
 use crate::sockets::{BoundSockets, bind};
-use crate::synthetic_hosts::SyntheticHosts;
+use crate::synthetic_hosts::SyntheticWeb;
 use crate::test_web_builder::{ConnectionBehaviour, TestWebBuilder};
 use crate::web_plan::{LinkMix, WebParameters};
 
@@ -112,7 +112,7 @@ impl TestWeb {
 
     /// Returns the expected result of a crawl that starts at the root of host 0 and may enter the
     /// hosts in `reach`.
-    pub fn truth(&self, reach: AllowedHosts) -> GroundTruth {
+    pub fn truth(&self, reach: HostsInScope) -> GroundTruth {
         walk(&self.shared.site, reach)
     }
 
@@ -265,7 +265,7 @@ fn shared(spec: TestWebBuilder, addresses: &[SocketAddr]) -> ServerState {
         None => address.to_string(),
     };
     ServerState {
-        site: SyntheticHosts {
+        site: SyntheticWeb {
             authorities: (0..).zip(addresses).map(name).collect(),
             shape: WebParameters {
                 seed: spec.seed,

@@ -2,7 +2,7 @@
 
 use crawl_weburl::{HostKey, SpellingStepPolicies};
 
-use super::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
+use super::deferred_url_kinds::{DeferredUrlKind, DeferredUrlKinds};
 use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, TrapDetector};
 
 /// The first line of the stored form, which names the layout.
@@ -51,7 +51,7 @@ impl TrapDetector {
         traps.stored()
     }
 
-    fn put(&mut self, kinds: Vec<(u64, DeferredUrlKindState)>) {
+    fn put(&mut self, kinds: Vec<(u64, DeferredUrlKind)>) {
         let room = MAX_DEFERRED_KINDS.saturating_sub(self.deferred.len());
         for (place, kind) in kinds.into_iter().take(room) {
             self.deferred.insert(place, kind);
@@ -60,7 +60,7 @@ impl TrapDetector {
 }
 
 /// Decodes stored kinds of URLs, each with its key. `None` if the layout is unknown.
-fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredUrlKindState)>> {
+fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredUrlKind)>> {
     let text = String::from_utf8_lossy(stored);
     let mut lines = text.split('\n');
     let has_hosts = match lines.next()? {
@@ -76,7 +76,7 @@ fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredUrlKindState)>> {
 }
 
 /// Decodes a line with a host after the key.
-fn with_host(line: &str) -> Option<(u64, DeferredUrlKindState)> {
+fn with_host(line: &str) -> Option<(u64, DeferredUrlKind)> {
     let (place, rest) = line.split_once('\t')?;
     let (host, rest) = rest.split_once('\t')?;
     let host = match host {
@@ -86,14 +86,14 @@ fn with_host(line: &str) -> Option<(u64, DeferredUrlKindState)> {
     kind(&format!("{place}\t{rest}"), host)
 }
 
-fn kind(line: &str, host: Option<HostKey>) -> Option<(u64, DeferredUrlKindState)> {
+fn kind(line: &str, host: Option<HostKey>) -> Option<(u64, DeferredUrlKind)> {
     let mut fields = line.splitn(4, '\t');
     let mut next = || fields.next();
     let place = u64::from_str_radix(next()?, 16).ok()?;
     let by_looks = next()? == "1";
     let names = next()?.strip_prefix('=');
     let names = names.map(|names| names.split('&').map(str::to_owned).collect());
-    let deferred = DeferredUrlKindState {
+    let deferred = DeferredUrlKind {
         host,
         rule: next()?.to_owned(),
         by_looks,

@@ -6,7 +6,7 @@ use crawl_weburl::HostKey;
 
 /// A kind of URLs that are deferred because they brought nothing new.
 #[derive(Clone, Debug)]
-pub(super) struct DeferredUrlKindState {
+pub(super) struct DeferredUrlKind {
     /// The host of the kind's URLs, or of the pages on which these URLs were found. `None` if an
     /// earlier version stored the kind without a host.
     pub(super) host: Option<HostKey>,
@@ -26,7 +26,7 @@ pub(super) struct DeferredUrlKindState {
 /// The deferred kinds by key.
 #[derive(Debug, Default)]
 pub(super) struct DeferredUrlKinds {
-    kinds: HashMap<u64, DeferredUrlKindState>,
+    kinds: HashMap<u64, DeferredUrlKind>,
     /// The number of deferred kinds of URLs of each host. The key `None` counts kinds without a
     /// host.
     hosts: HashMap<Option<HostKey>, u32>,
@@ -41,15 +41,15 @@ impl DeferredUrlKinds {
         self.kinds.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &DeferredUrlKindState)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &DeferredUrlKind)> {
         self.kinds.iter()
     }
 
-    pub(super) fn get(&self, place: u64) -> Option<&DeferredUrlKindState> {
+    pub(super) fn get(&self, place: u64) -> Option<&DeferredUrlKind> {
         self.kinds.get(&place)
     }
 
-    pub(super) fn get_mut(&mut self, place: u64) -> Option<&mut DeferredUrlKindState> {
+    pub(super) fn get_mut(&mut self, place: u64) -> Option<&mut DeferredUrlKind> {
         self.kinds.get_mut(&place)
     }
 
@@ -60,7 +60,7 @@ impl DeferredUrlKinds {
         !self.is_empty() && (has(None) || has(Some(host.clone())))
     }
 
-    pub(super) fn insert(&mut self, place: u64, kind: DeferredUrlKindState) {
+    pub(super) fn insert(&mut self, place: u64, kind: DeferredUrlKind) {
         self.remove(place);
         *self.hosts.entry(kind.host.clone()).or_default() += 1;
         self.kinds.insert(place, kind);
@@ -85,12 +85,12 @@ impl DeferredUrlKinds {
 mod tests {
     use crawl_weburl::HostKey;
 
-    use super::{DeferredUrlKindState, DeferredUrlKinds};
+    use super::{DeferredUrlKind, DeferredUrlKinds};
 
     #[test]
     fn kinds_affect_their_own_hosts_only() {
         let host = |name: &str| HostKey::parse(name).unwrap();
-        let kind = |name: &str| DeferredUrlKindState {
+        let kind = |name: &str| DeferredUrlKind {
             host: Some(host(name)),
             rule: "calendar".to_owned(),
             by_looks: true,
@@ -114,7 +114,7 @@ mod tests {
         // A kind without a host, stored by an earlier version, may belong to any host.
         kinds.insert(
             3,
-            DeferredUrlKindState {
+            DeferredUrlKind {
                 host: None,
                 ..kind("a.example")
             },

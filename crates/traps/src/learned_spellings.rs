@@ -32,7 +32,7 @@ const ASKED_FOR_AS: &str = "; asked for as ";
 
 /// How a rule changes a URL to the spelling that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
+enum FetchedSpelling {
     /// Use the plain spelling, because its URL gave the same page.
     Plain,
     /// Replace every session id by this one. URLs with other ids gave the same page, but the URL
@@ -42,17 +42,17 @@ enum Form {
 
 /// A rule that changes the spelling of one kind of URLs of a host.
 #[derive(Clone, Debug)]
-struct Rule {
+struct SpellingRule {
     step: SpellingStep,
     about: String,
-    form: Form,
+    form: FetchedSpelling,
     same: u32,
     different: u32,
 }
 
 /// A fetched page, reduced to hashes. Pages are compared by these hashes.
 #[derive(Clone, Copy, Debug)]
-struct Page {
+struct HashedPage {
     url: u64,
     text: TextHash,
 }
@@ -63,8 +63,8 @@ type TextHash = Option<NonZeroU64>;
 /// A fetched page whose URL is an alternative spelling of a plain URL. `step` is the step that
 /// turns the alternative spelling into the plain one.
 #[derive(Debug)]
-struct Variant {
-    page: Page,
+struct VariantPage {
+    page: HashedPage,
     step: SpellingStep,
     about: String,
     id: Option<String>,
@@ -77,8 +77,8 @@ pub(super) struct LearnedSpellings {
     pages: RecentMap<TextHash>,
     /// Maps the hash of each plain URL to its other spellings: for each kind of spelling, the first
     /// page that was fetched.
-    variants: RecentMap<Vec<Variant>>,
-    rules: Vec<Rule>,
+    variants: RecentMap<Vec<VariantPage>>,
+    rules: Vec<SpellingRule>,
     /// The hashes of the URLs that no rule may change ([`LearnedSpellings::keep`]), each with
     /// whether the other spelling gave no page.
     kept: RecentMap<bool>,
@@ -107,7 +107,7 @@ impl LearnedSpellings {
         words: u32,
         text: u64,
     ) {
-        let page = Page {
+        let page = HashedPage {
             url: stable_hash::of(url.as_str().as_bytes()),
             text: NonZeroU64::new(text).filter(|_| words >= MIN_WORDS),
         };
@@ -129,7 +129,7 @@ impl LearnedSpellings {
                 })
                 .collect();
             for (step, about, same) in matches {
-                self.note(step, &about, Form::Plain, same);
+                self.note(step, &about, FetchedSpelling::Plain, same);
             }
         }
         let has_other_failed = self.kept.get(page.url) == Some(&true);
@@ -188,7 +188,7 @@ impl LearnedSpellings {
 
     /// Returns true if any rule is in force, so that a URL may be replaced by another spelling.
     pub(super) fn has_rules(&self) -> bool {
-        self.rules.iter().any(Rule::is_in_force)
+        self.rules.iter().any(SpellingRule::is_in_force)
     }
 
     /// Returns the approximate memory in use, in bytes.
@@ -199,7 +199,12 @@ impl LearnedSpellings {
             + VARIANT * (self.variants.len() + self.rules.len())
     }
 
-    fn learn_spelling(&mut self, page: Page, url: &CanonicalUrl, spelling: AlternativeSpelling) {
+    fn learn_spelling(
+        &mut self,
+        page: HashedPage,
+        url: &CanonicalUrl,
+        spelling: AlternativeSpelling,
+    ) {
         let AlternativeSpelling {
             url: plain,
             step,
@@ -208,14 +213,14 @@ impl LearnedSpellings {
         let key = stable_hash::of(plain.as_str().as_bytes());
         if let Some(text) = self.pages.get(key).filter(|text| text.is_some()) {
             let same = *text == page.text;
-            self.note(step, &about, Form::Plain, same);
+            self.note(step, &about, FetchedSpelling::Plain, same);
         }
         let id = SessionId::find(url).filter(|_| step == SpellingStep::SessionId);
         let id = id.map(|session| session.id);
         let variants = self.variants.entry(key, Vec::new);
-        let of_kind = |variant: &&Variant| variant.step == step && variant.about == about;
+        let of_kind = |variant: &&VariantPage| variant.step == step && variant.about == about;
         match variants.iter().find(of_kind) {
-            None if variants.len() < MAX_KINDS => variants.push(Variant {
+            None if variants.len() < MAX_KINDS => variants.push(VariantPage {
                 page,
                 step,
                 about,
@@ -224,23 +229,23 @@ impl LearnedSpellings {
             Some(variant) if variant.page.url != page.url && variant.id != id => {
                 let same = variant.page.text == page.text;
                 if let Some(first) = variant.id.clone() {
-                    self.note(step, &about, Form::OneId(first), same);
+                    self.note(step, &about, FetchedSpelling::OneId(first), same);
                 }
             }
             _ => {}
         }
     }
 
-    fn note(&mut self, step: SpellingStep, about: &str, form: Form, same: bool) {
+    fn note(&mut self, step: SpellingStep, about: &str, form: FetchedSpelling, same: bool) {
         self.compared += 1;
-        let is_id = |form: &Form| matches!(form, Form::OneId(_));
-        let of_kind = |rule: &Rule| {
+        let is_id = |form: &FetchedSpelling| matches!(form, FetchedSpelling::OneId(_));
+        let of_kind = |rule: &SpellingRule| {
             rule.step == step && rule.about == about && is_id(&rule.form) == is_id(&form)
         };
         let at = match self.rules.iter().position(of_kind) {
             Some(at) => at,
             None if self.rules.len() < MAX_RULES => {
-                self.rules.push(Rule {
+                self.rules.push(SpellingRule {
                     step,
                     about: about.to_owned(),
                     form,
@@ -277,7 +282,7 @@ impl LearnedSpellings {
 /// Applies the rules in force to a URL. Returns the other spelling, and the reason of the first
 /// rule that changed the URL.
 fn same_as(
-    rules: &[Rule],
+    rules: &[SpellingRule],
     naming: &SpellingStepPolicies,
     url: &CanonicalUrl,
 ) -> Option<(CanonicalUrl, String)> {
@@ -296,27 +301,30 @@ fn same_as(
 }
 
 /// Returns the rule in force for a spelling. A rule for the plain form is preferred.
-fn rule_for<'a>(rules: &'a [Rule], spelling: &AlternativeSpelling) -> Option<&'a Rule> {
+fn rule_for<'a>(
+    rules: &'a [SpellingRule],
+    spelling: &AlternativeSpelling,
+) -> Option<&'a SpellingRule> {
     let in_force = rules.iter().filter(|rule| {
         rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
     });
-    in_force.min_by_key(|rule| rule.form != Form::Plain)
+    in_force.min_by_key(|rule| rule.form != FetchedSpelling::Plain)
 }
 
 /// The spelling rules that a crawl learned, collected from the reasons why it did not fetch URLs
 /// ([`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs)).
 #[derive(Debug, Default)]
-pub struct RecordedSpellings(HashMap<HostKey, Vec<Rule>>);
+pub struct RecordedSpellings(HashMap<HostKey, Vec<SpellingRule>>);
 
 impl RecordedSpellings {
     /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores
     /// any other reason.
     pub fn add(&mut self, url: &CanonicalUrl, reason: &str) {
-        let Some(rule) = Rule::of_evidence(reason) else {
+        let Some(rule) = SpellingRule::of_evidence(reason) else {
             return;
         };
         let rules = self.0.entry(url.host_key()).or_default();
-        let is_it = |known: &Rule| {
+        let is_it = |known: &SpellingRule| {
             (known.step, &known.about, &known.form) == (rule.step, &rule.about, &rule.form)
         };
         if rules.len() < MAX_RULES && !rules.iter().any(is_it) {
@@ -355,20 +363,20 @@ pub fn fetched_instead(reason: &str) -> Option<CanonicalUrl> {
     canonicalize(None, other).ok()
 }
 
-impl Rule {
+impl SpellingRule {
     fn is_in_force(&self) -> bool {
         self.same >= PAIRS && self.different == 0
     }
 
     fn apply(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
         match &self.form {
-            Form::Plain => self.step.take(url).map(|spelling| spelling.url),
-            Form::OneId(id) => SessionId::find(url)?.replaced(url, id),
+            FetchedSpelling::Plain => self.step.take(url).map(|spelling| spelling.url),
+            FetchedSpelling::OneId(id) => SessionId::find(url)?.replaced(url, id),
         }
     }
 
     fn evidence(&self, other: &CanonicalUrl) -> String {
-        let Rule {
+        let SpellingRule {
             step, about, same, ..
         } = self;
         let (step, about) = (step.name(), about.as_str());
@@ -380,8 +388,8 @@ impl Rule {
         format!("{subject}: {same} of {same} pairs of pages were the same{ASKED_FOR_AS}{other}")
     }
 
-    /// Reads the text of [`Rule::evidence`].
-    fn of_evidence(text: &str) -> Option<Rule> {
+    /// Reads the text of [`SpellingRule::evidence`].
+    fn of_evidence(text: &str) -> Option<SpellingRule> {
         let (evidence, url) = text.split_once(ASKED_FOR_AS)?;
         let (subject, _) = evidence.split_once(": ")?;
         let (name, about) = subject.split_once(' ').unwrap_or((subject, ""));
@@ -391,10 +399,10 @@ impl Rule {
         let url = canonicalize(None, url).ok();
         let id = url.and_then(|url| SessionId::find(&url));
         let form = match id.filter(|id| step == SpellingStep::SessionId && id.name == about) {
-            Some(session_id) => Form::OneId(session_id.id),
-            None => Form::Plain,
+            Some(session_id) => FetchedSpelling::OneId(session_id.id),
+            None => FetchedSpelling::Plain,
         };
-        Some(Rule {
+        Some(SpellingRule {
             step,
             about: about.to_owned(),
             form,
@@ -613,7 +621,7 @@ mod tests {
                 assert!(names.has_met(&url(path)));
             }
             assert!(!names.has_met(&url("/other")));
-            let of_ids = |rule: &&super::Rule| rule.step == SpellingStep::SessionId;
+            let of_ids = |rule: &&super::SpellingRule| rule.step == SpellingStep::SessionId;
             (names.rules.iter().filter(of_ids).count(), names.rules.len())
         };
         let (few, enough) = (MIN_WORDS - 1, MIN_WORDS);

@@ -30,7 +30,7 @@ use std::collections::HashSet;
 
 use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
-use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
+use self::deferred_url_kinds::{DeferredUrlKind, DeferredUrlKinds};
 use self::host_history::{HostHistories, HostHistory, TextOccurrences, UrlsFromBarrenPages};
 pub use self::learned_spellings::{RecordedSpellings, fetched_instead, is_about_session_ids};
 use self::mirrored_origins::MirrorTracker;
@@ -531,7 +531,7 @@ impl TrapDetector {
         if self.deferred.len() >= MAX_DEFERRED_KINDS {
             return false;
         }
-        let deferred = DeferredUrlKindState {
+        let deferred = DeferredUrlKind {
             host: Some(host.clone()),
             rule,
             by_looks,
@@ -552,13 +552,13 @@ impl TrapDetector {
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
-    ) -> Option<(u64, &DeferredUrlKindState)> {
+    ) -> Option<(u64, &DeferredUrlKind)> {
         if self.deferred.is_empty() {
             return None;
         }
         let shape = url.shape();
         let (template, family) = keys(&url.host_key(), shape);
-        let applies = |deferred: &&DeferredUrlKindState| {
+        let applies = |deferred: &&DeferredUrlKind| {
             let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
             (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
         };

@@ -9,7 +9,7 @@ use memchr::memchr;
 
 use super::simhash::BitVoteCounts;
 use super::stable_hash::{mix, of, of_lower_case, of_word};
-use super::word_scan::{WordByteBitmap, is_word, word_bytes};
+use super::word_scan::{WordScan, is_word, word_bytes};
 
 /// Maximum number of words of a page that count: the first ones.
 /// Beyond the limit: ignored.
@@ -124,7 +124,7 @@ impl PageFingerprintBuilder {
     /// Adds the words at the beginning of a text. Returns the number of bytes consumed.
     #[inline]
     fn first_words(&mut self, page: &[u8], text: Range<usize>) -> usize {
-        let block = WordByteBitmap::at(page, text.clone());
+        let block = WordScan::at(page, text.clone());
         let mut words = block.words;
         while words != 0 {
             let from = words.trailing_zeros() as usize;

@@ -8,7 +8,7 @@ const WIDTH: usize = 16;
 
 /// The beginning of a text, scanned for words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WordByteBitmap {
+pub(super) struct WordScan {
     /// A bit for each byte, set if the byte belongs to a word.
     pub(super) words: u64,
     /// The number of scanned bytes. The scan ends at the end of the text, after 32 bytes, or before
@@ -18,10 +18,10 @@ pub(super) struct WordByteBitmap {
     pub(super) is_before_reference: bool,
 }
 
-impl WordByteBitmap {
+impl WordScan {
     /// Scans the beginning of `text`, which is a part of a page.
     #[inline]
-    pub(super) fn at(page: &[u8], text: Range<usize>) -> WordByteBitmap {
+    pub(super) fn at(page: &[u8], text: Range<usize>) -> WordScan {
         let first = ByteKinds::at(page, text.start);
         let (kinds, scanned) = match text.len() {
             ..=WIDTH => (first, WIDTH),
@@ -32,7 +32,7 @@ impl WordByteBitmap {
         };
         let all = scanned.min(text.len());
         let before = (kinds.ampersands.trailing_zeros() as usize).min(all);
-        WordByteBitmap {
+        WordScan {
             words: kinds.words & ((1 << before) - 1),
             length: before,
             is_before_reference: before < all,
@@ -101,7 +101,7 @@ pub(super) fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WordByteBitmap, is_word, word_bytes};
+    use super::{WordScan, is_word, word_bytes};
 
     #[test]
     fn a_block_distinguishes_words_from_other_bytes_at_every_offset() {
@@ -112,7 +112,7 @@ mod tests {
                     page.push(byte);
                     page.resize(page.len() + behind, around);
                     for text in [0..page.len(), 0..place + 1] {
-                        let block = WordByteBitmap::at(&page, text.clone());
+                        let block = WordScan::at(&page, text.clone());
                         let scanned = text.len().min(32);
                         let is_reference = byte == b'&' && place < scanned;
                         let length = if is_reference { place } else { scanned };

@@ -76,7 +76,7 @@ impl CaptureCopier<'_> {
         let mut next = log.next_capture().map_err(&log_failed)?;
         while let Some(first) = next.take() {
             let name = Arc::clone(&first.file);
-            let mut lines = LinesOfFile {
+            let mut lines = CaptureLinesOfFile {
                 log: &mut log,
                 next: Some(first),
                 name: Arc::clone(&name),
@@ -89,7 +89,7 @@ impl CaptureCopier<'_> {
 
     fn file(
         &mut self,
-        lines: &mut LinesOfFile<'_>,
+        lines: &mut CaptureLinesOfFile<'_>,
         zip: &mut ZipFileWriter,
         index: &mut impl Write,
         copied: &mut CaptureCopyReport,
@@ -205,7 +205,7 @@ impl CaptureCopier<'_> {
 }
 
 /// Reads those lines of the capture log that belong to one WARC file.
-struct LinesOfFile<'a> {
+struct CaptureLinesOfFile<'a> {
     log: &'a mut CaptureLogReader,
     /// The next line of the log, which may belong to another WARC file; `None` at the end of the
     /// log.
@@ -213,7 +213,7 @@ struct LinesOfFile<'a> {
     name: Arc<str>,
 }
 
-impl LinesOfFile<'_> {
+impl CaptureLinesOfFile<'_> {
     /// Returns the log's line for the capture at `offset`. Skips lines with smaller offsets.
     fn at(&mut self, offset: u64) -> io::Result<Option<CaptureLine>> {
         while self.has_more()

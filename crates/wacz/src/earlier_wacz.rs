@@ -41,7 +41,7 @@ pub(crate) struct EarlierWaczFiles(Vec<EarlierWacz>);
 
 /// The fields of a `datapackage.json` that this module reads.
 #[derive(Deserialize)]
-struct PackageRounds {
+struct EarlierDataPackage {
     #[serde(default)]
     rounds: Vec<u32>,
 }
@@ -103,7 +103,7 @@ fn rounds_of(file: &File) -> io::Result<Vec<u32>> {
     zip.by_name("datapackage.json")?
         .take(MAX_DATA_PACKAGE_BYTES)
         .read_to_end(&mut text)?;
-    let package: PackageRounds = serde_json::from_slice(&text)?;
+    let package: EarlierDataPackage = serde_json::from_slice(&text)?;
     Ok(package.rounds)
 }
 

@@ -45,5 +45,5 @@ pub use shape::{TrapSigns, UrlShape};
 pub use spellings::{
     AlternativeSpelling, SessionId, SpellingStep, SpellingStepPolicies, SpellingStepPolicy,
 };
-pub use url_credentials::UrlCredentials;
+pub use url_credentials::UrlWithCredentials;
 pub use url_keys::{HostKey, Origin, Site};

@@ -5,16 +5,16 @@ use std::fmt::{self, Display};
 /// The place of a user name or password in a URL. Displayed as `http://..@host/`, without the user
 /// name, the password and the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlCredentials {
+pub struct UrlWithCredentials {
     scheme: &'static str,
     host: String,
 }
 
-impl UrlCredentials {
+impl UrlWithCredentials {
     /// Finds a user name or password in a URL or a host as typed, even in one that can't be parsed.
     /// `None` if there is neither.
     #[must_use]
-    pub fn find(typed: &str) -> Option<UrlCredentials> {
+    pub fn find(typed: &str) -> Option<UrlWithCredentials> {
         // Remove these characters, because URL parsers ignore them (WHATWG URL, section 4.4).
         let typed = typed.trim().replace(['\t', '\n', '\r'], "");
         // A colon ends the scheme only if no slash, `?` or `#` comes before it.
@@ -31,7 +31,7 @@ impl UrlCredentials {
             true => "https",
             false => "http",
         };
-        Some(UrlCredentials {
+        Some(UrlWithCredentials {
             scheme,
             host: host.to_owned(),
         })
@@ -44,7 +44,7 @@ impl UrlCredentials {
     }
 }
 
-impl Display for UrlCredentials {
+impl Display for UrlWithCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://..@{}/", self.scheme, self.host)
     }
@@ -52,11 +52,11 @@ impl Display for UrlCredentials {
 
 #[cfg(test)]
 mod tests {
-    use super::UrlCredentials;
+    use super::UrlWithCredentials;
 
     #[test]
     fn credentials_are_found_however_they_are_typed_and_never_displayed() {
-        let shown = |typed: &str| UrlCredentials::find(typed).map(|found| found.to_string());
+        let shown = |typed: &str| UrlWithCredentials::find(typed).map(|found| found.to_string());
         for typed in [
             "http://me:s3cret@a.example/p",
             " HTTP:\\\\me:s3cret@a.example\\p",

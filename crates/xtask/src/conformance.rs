@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use xtask::debian_packages::{self, DebianPackageFolder};
-use xtask::pinned_tools::{self, CargoProgram};
+use xtask::pinned_tools::{self, CratesIoProgram};
 use xtask::workspace::{self, Workspace};
 
 /// Arguments of `cargo xtask conformance`.
@@ -36,7 +36,7 @@ const MARK: &str = "<!-- Below: `cargo xtask conformance` -->\n";
 
 /// Where a crawler comes from.
 #[derive(Clone, Copy)]
-enum Source {
+enum CrawlerSource {
     /// This workspace.
     Ours,
     /// A Debian package: its name, and the program's path in it.
@@ -57,7 +57,7 @@ struct Peer {
     /// Two letters that identify the crawler in the table of clauses.
     short: &'static str,
     version: &'static str,
-    source: Source,
+    source: CrawlerSource,
     token: &'static str,
     /// Further arguments of `crawl conformance` for this crawler, in addition to [`CHECK`].
     again: &'static str,
@@ -78,7 +78,7 @@ const PEERS: [Peer; 14] = [
         name: "crawl",
         short: "cr",
         version: env!("CARGO_PKG_VERSION"),
-        source: Source::Ours,
+        source: CrawlerSource::Ours,
         token: "crawl",
         again: "--again=--recrawl --again=--revisit-most --again=1s",
         flags: "{url} --output {dir}/crawl --quiet --delay 200ms --contact https://bot.example/ --scope any \
@@ -88,7 +88,7 @@ const PEERS: [Peer; 14] = [
         name: "wget",
         short: "wg",
         version: "1.21.3",
-        source: Source::Debian("wget", "usr/bin/wget"),
+        source: CrawlerSource::Debian("wget", "usr/bin/wget"),
         token: "Wget",
         again: "",
         flags: "--recursive --level=inf --page-requisites --span-hosts --wait=0.2 --tries=2 --timeout=8 \
@@ -98,7 +98,7 @@ const PEERS: [Peer; 14] = [
         name: "wget2",
         short: "w2",
         version: "1.99.1",
-        source: Source::Debian("wget2", "usr/bin/wget2"),
+        source: CrawlerSource::Debian("wget2", "usr/bin/wget2"),
         token: "Wget2",
         again: "",
         flags: "--recursive --level=inf --page-requisites --span-hosts --max-threads=1 --wait=0.2 --tries=2 \
@@ -108,7 +108,7 @@ const PEERS: [Peer; 14] = [
         name: "HTTrack",
         short: "ht",
         version: "3.49.4",
-        source: Source::Debian("httrack", "usr/bin/httrack"),
+        source: CrawlerSource::Debian("httrack", "usr/bin/httrack"),
         token: "HTTrack",
         again: "--again=--update",
         flags: "{url} -O {dir} --quiet --robots=2 --sockets=1 --connection-per-second=5 --max-rate=0 --timeout=8 \
@@ -118,7 +118,7 @@ const PEERS: [Peer; 14] = [
         name: "LinkChecker",
         short: "lc",
         version: "10.6.0",
-        source: Source::Python("linkchecker"),
+        source: CrawlerSource::Python("linkchecker"),
         token: "LinkChecker",
         again: "",
         flags: "--config={files}/linkchecker.ini --no-status --output=none {url}",
@@ -127,7 +127,7 @@ const PEERS: [Peer; 14] = [
         name: "W3C checklink",
         short: "w3",
         version: "5.0.0",
-        source: Source::Debian("w3c-linkchecker", "usr/bin/checklink"),
+        source: CrawlerSource::Debian("w3c-linkchecker", "usr/bin/checklink"),
         token: "W3C-checklink",
         again: "",
         flags: "--quiet --recursive --sleep 1 --timeout 8 {url}",
@@ -136,7 +136,7 @@ const PEERS: [Peer; 14] = [
         name: "Scrapy",
         short: "sc",
         version: "2.19.0",
-        source: Source::Scrapy("scrapy_site.py"),
+        source: CrawlerSource::Scrapy("scrapy_site.py"),
         token: "scrapybot",
         again: "",
         flags: "{url} {dir}",
@@ -145,7 +145,7 @@ const PEERS: [Peer; 14] = [
         name: "Crawlee",
         short: "ce",
         version: "3.18.1",
-        source: Source::Node("crawlee.mjs"),
+        source: CrawlerSource::Node("crawlee.mjs"),
         token: "crawleebot",
         again: "",
         flags: "{url}",
@@ -154,7 +154,7 @@ const PEERS: [Peer; 14] = [
         name: "simplecrawler",
         short: "si",
         version: "1.1.9",
-        source: Source::Node("simplecrawler.cjs"),
+        source: CrawlerSource::Node("simplecrawler.cjs"),
         token: "simplecrawler",
         again: "",
         flags: "{url}",
@@ -163,7 +163,7 @@ const PEERS: [Peer; 14] = [
         name: "website-scraper",
         short: "ws",
         version: "6.0.0",
-        source: Source::Node("website-scraper.mjs"),
+        source: CrawlerSource::Node("website-scraper.mjs"),
         token: "website-scraper",
         again: "",
         flags: "{url} {dir}",
@@ -172,7 +172,7 @@ const PEERS: [Peer; 14] = [
         name: "linkinator",
         short: "li",
         version: "7.6.1",
-        source: Source::Node("node_modules/linkinator/build/src/cli.js"),
+        source: CrawlerSource::Node("node_modules/linkinator/build/src/cli.js"),
         token: "linkinator",
         again: "",
         flags: "{url} --recurse --concurrency 1 --timeout 8000 --user-agent linkinator/7.6.1_(+https://bot.example/)",
@@ -181,7 +181,7 @@ const PEERS: [Peer; 14] = [
         name: "lychee",
         short: "ly",
         version: "0.24.2",
-        source: Source::Python("lychee"),
+        source: CrawlerSource::Python("lychee"),
         token: "lychee",
         again: "",
         flags: "--no-progress --max-concurrency 1 --host-concurrency 1 --host-request-interval 200ms --max-retries 1 \
@@ -191,7 +191,7 @@ const PEERS: [Peer; 14] = [
         name: "SiteOne",
         short: "so",
         version: "2.5.1",
-        source: Source::Cargo("siteone-crawler", "2.5.1", "siteone-crawler"),
+        source: CrawlerSource::Cargo("siteone-crawler", "2.5.1", "siteone-crawler"),
         token: "SiteOne-Crawler",
         again: "",
         flags: "--url={url} --workers=1 --max-reqs-per-sec=5 --allowed-domain-for-crawling=* \
@@ -202,7 +202,7 @@ const PEERS: [Peer; 14] = [
         name: "spider",
         short: "sp",
         version: "2.53.9",
-        source: Source::Cargo("spider_cli", "2.53.9", "spider"),
+        source: CrawlerSource::Cargo("spider_cli", "2.53.9", "spider"),
         token: "spider",
         again: "",
         // `--sync` would set a delay of one millisecond. Without `--output-links`, nothing is
@@ -284,10 +284,10 @@ impl Peer {
         command: &mut Command,
     ) -> Result<()> {
         match self.source {
-            Source::Ours => {
+            CrawlerSource::Ours => {
                 command.arg(ours(workspace));
             }
-            Source::Debian(package, program) => {
+            CrawlerSource::Debian(package, program) => {
                 let root = DebianPackageFolder::of(workspace).unpack_whole(package)?;
                 let program = root.join(program);
                 command.env("LD_LIBRARY_PATH", debian_packages::libraries(&root)?);
@@ -302,20 +302,20 @@ impl Peer {
                 }
                 command.arg(program);
             }
-            Source::Python(program) => {
+            CrawlerSource::Python(program) => {
                 command.arg(
                     pinned_tools::conformance_python(workspace)?
                         .join("bin")
                         .join(program),
                 );
             }
-            Source::Scrapy(script) => {
+            CrawlerSource::Scrapy(script) => {
                 command
                     .arg(pinned_tools::scrapy(workspace)?.join("bin/python"))
                     .arg(files.join(script));
             }
-            Source::Cargo(package, version, program) => {
-                let wanted = CargoProgram {
+            CrawlerSource::Cargo(package, version, program) => {
+                let wanted = CratesIoProgram {
                     package,
                     version,
                     program,
@@ -323,7 +323,7 @@ impl Peer {
                 };
                 command.arg(pinned_tools::cargo_program(workspace, &wanted)?);
             }
-            Source::Node(script) => {
+            CrawlerSource::Node(script) => {
                 pinned_tools::conformance_node(workspace, files, &NPM_PACKAGES)?;
                 let node = pinned_tools::node_program(workspace, "node");
                 command.arg(node.get_program()).args(node.get_args());

@@ -59,23 +59,23 @@ enum Command {
     /// Run fuzz targets under libFuzzer, which keeps changing inputs to reach more code
     Fuzz(fuzz::Args),
     /// Run the scheduler, or the whole engine, on random webs in virtual time
-    Simulate(Passed),
+    Simulate(TrialsArgs),
     /// Kill crawls repeatedly, and compare their records with what really happened
-    Torture(Passed),
+    Torture(TrialsArgs),
     /// Record a crawl, and resume it from the files that power cuts would have left
-    PowerCuts(Passed),
+    PowerCuts(TrialsArgs),
     /// Build and try the packages or the container image
     Dist(dist::Args),
     /// Run `crawl conformance` over this crawler and others, and write docs/conformance.md
     Conformance(conformance::Args),
     /// Measure what is too slow to measure in a test
-    Bench(Passed),
+    Bench(TrialsArgs),
 }
 
 /// Arguments of a command of `crawl-trials`, which explains them.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
-struct Passed {
+struct TrialsArgs {
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
 }
 
 /// Builds `crawl-trials` and starts one of its long runs.
-fn trial(workspace: &Workspace, name: &str, passed: &Passed) -> anyhow::Result<()> {
+fn trial(workspace: &Workspace, name: &str, passed: &TrialsArgs) -> anyhow::Result<()> {
     let mut command = workspace.cargo(&["run", "--package", "crawl-trials", "--", name]);
     workspace::run(command.args(&passed.args))
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::pinned_tools::{self, CargoProgram};
+use crate::pinned_tools::{self, CratesIoProgram};
 use crate::workspace::{Workspace, output};
 
 const VERSION: &str = "27.1.0";
@@ -28,7 +28,7 @@ const MEMORY_FOLDER: &str = "/dev/shm";
 const MAX_FILE_SIZE: u64 = 1 << 30;
 
 /// A package to mutate, and the tests that should catch the mutants.
-struct Part {
+struct MutatedPackage {
     package: &'static str,
     files: &'static str,
     /// The targets to build and run.
@@ -37,7 +37,7 @@ struct Part {
     skipped: &'static [&'static str],
 }
 
-const PARTS: [Part; 7] = [
+const PARTS: [MutatedPackage; 7] = [
     part("crawl-weburl", "crates/weburl/src/**", "--tests", &[]),
     part("crawl-scheduler", "crates/scheduler/src/**", "--tests", &[]),
     part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
@@ -71,8 +71,8 @@ const fn part(
     files: &'static str,
     tests: &'static str,
     skipped: &'static [&'static str],
-) -> Part {
-    Part {
+) -> MutatedPackage {
+    MutatedPackage {
         package,
         files,
         tests,
@@ -108,7 +108,7 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
             packages.join(", ")
         );
     }
-    let tool = Tool::install(workspace)?;
+    let tool = CargoMutants::install(workspace)?;
     workspace.copy_files(&tool.tree)?;
     let mut lists = Vec::new();
     for part in &PARTS {
@@ -177,7 +177,7 @@ fn rank(seed: u64, name: &str) -> u64 {
 }
 
 /// The installed cargo-mutants and its folders.
-struct Tool<'a> {
+struct CargoMutants<'a> {
     workspace: &'a Workspace,
     program: PathBuf,
     /// The folder for `tree`, the build output, test files and reports.
@@ -187,12 +187,12 @@ struct Tool<'a> {
     tree: PathBuf,
 }
 
-impl Tool<'_> {
-    fn install(workspace: &Workspace) -> Result<Tool<'_>> {
+impl CargoMutants<'_> {
+    fn install(workspace: &Workspace) -> Result<CargoMutants<'_>> {
         // Build cargo-mutants unoptimised, because it mostly waits for other builds.
         let program = pinned_tools::cargo_program(
             workspace,
-            &CargoProgram {
+            &CratesIoProgram {
                 package: "cargo-mutants",
                 version: VERSION,
                 program: "cargo-mutants",
@@ -200,7 +200,7 @@ impl Tool<'_> {
             },
         )?;
         let folder = workspace.target.join("mutants");
-        Ok(Tool {
+        Ok(CargoMutants {
             workspace,
             program,
             tree: folder.join("tree"),
@@ -209,7 +209,7 @@ impl Tool<'_> {
     }
 
     /// Lists the names of all mutants of a part, in source order.
-    fn list(&self, part: &Part) -> Result<Vec<String>> {
+    fn list(&self, part: &MutatedPackage) -> Result<Vec<String>> {
         let mut command = self.workspace.program(&self.program);
         self.choose(&mut command, part);
         let list: Value = serde_json::from_str(&output(command.args(["--list", "--json"]))?)?;
@@ -217,7 +217,7 @@ impl Tool<'_> {
         mutants.iter().map(name).collect()
     }
 
-    fn run(&self, part: &Part, list: &[String], drawn: &[String]) -> Result<Outcomes> {
+    fn run(&self, part: &MutatedPackage, list: &[String], drawn: &[String]) -> Result<Outcomes> {
         let folder = self.folder.join(part.package);
         let report = folder.join("mutants.out");
         let memory = Path::new(MEMORY_FOLDER);
@@ -276,7 +276,7 @@ impl Tool<'_> {
         }
     }
 
-    fn choose(&self, command: &mut Command, part: &Part) {
+    fn choose(&self, command: &mut Command, part: &MutatedPackage) {
         command.args(["mutants", "--package", part.package, "--dir"]);
         command.arg(&self.tree);
         command.args(["--file", part.files]);

@@ -102,8 +102,8 @@ pub fn packaging(workspace: &Workspace) -> PathBuf {
 ///
 /// # Errors
 /// Fails if it can't be fetched or built.
-pub fn cargo_program(workspace: &Workspace, wanted: &CargoProgram<'_>) -> Result<PathBuf> {
-    let CargoProgram {
+pub fn cargo_program(workspace: &Workspace, wanted: &CratesIoProgram<'_>) -> Result<PathBuf> {
+    let CratesIoProgram {
         package,
         version,
         program,
@@ -125,7 +125,7 @@ pub fn cargo_program(workspace: &Workspace, wanted: &CargoProgram<'_>) -> Result
 
 /// A program on crates.io.
 #[derive(Debug)]
-pub struct CargoProgram<'a> {
+pub struct CratesIoProgram<'a> {
     /// The package's name.
     pub package: &'a str,
     /// The package's version.

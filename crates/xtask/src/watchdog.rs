@@ -21,10 +21,10 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Tracks the current step. A separate thread ends this process and its children if the step or the
 /// whole gate takes too long.
 #[derive(Clone, Debug)]
-pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
+pub(crate) struct Watchdog(Arc<Mutex<WatchdogState>>);
 
 #[derive(Debug)]
-struct UnderWay {
+struct WatchdogState {
     since: Instant,
     step: Option<Step>,
     /// The logs of concurrent processes.
@@ -40,7 +40,7 @@ struct Step {
 
 impl Watchdog {
     pub(crate) fn start() -> Watchdog {
-        let watchdog = Watchdog(Arc::new(Mutex::new(UnderWay {
+        let watchdog = Watchdog(Arc::new(Mutex::new(WatchdogState {
             since: Instant::now(),
             step: None,
             logs: Vec::new(),
@@ -85,12 +85,12 @@ impl Watchdog {
         self.lock().logs.retain(|known| known != log);
     }
 
-    fn lock(&self) -> MutexGuard<'_, UnderWay> {
+    fn lock(&self) -> MutexGuard<'_, WatchdogState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl UnderWay {
+impl WatchdogState {
     /// Returns a message with the end of each log if the step or the whole gate takes too long.
     fn overdue(&self, now: Instant) -> Option<String> {
         let late = self
@@ -209,7 +209,7 @@ mod tests {
         let lines: String = (0..100).map(|line| format!("line {line}\n")).collect();
         fs::write(&log, format!("==== doc ====\n==== torture ====\n{lines}")).unwrap();
         let since = Instant::now();
-        let mut under_way = UnderWay {
+        let mut under_way = WatchdogState {
             since,
             step: Some(Step {
                 name: "test",

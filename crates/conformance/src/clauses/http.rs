@@ -9,7 +9,7 @@ use super::{html, rule};
 use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
 use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 use crate::judges::{
-    ReadLimit, every_request, gives_up, leaves_after, repeats_at_most, waits_after,
+    EndlessBodyLimit, every_request, gives_up, leaves_after, repeats_at_most, waits_after,
 };
 
 const ETAG: &str = "\"first-edition\"";
@@ -181,7 +181,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/endless"])
         .special(|ask| (ask.request.path == "/endless").then(endless))
-        .judged_by(|trace| gives_up(trace, "/endless", ReadLimit::Bytes(MAX_BODY_BYTES))),
+        .judged_by(|trace| gives_up(trace, "/endless", EndlessBodyLimit::Bytes(MAX_BODY_BYTES))),
     simple("slow-body", "gives up a body that comes a byte at a time within two minutes", "convention")
         .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/slow"])
@@ -190,7 +190,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             let drip = || ScriptedReply::drip(page, 1, Duration::from_millis(500));
             (ask.request.path == "/slow").then(drip)
         })
-        .judged_by(|trace| gives_up(trace, "/slow", ReadLimit::Time(MAX_BODY_TIME))),
+        .judged_by(|trace| gives_up(trace, "/slow", EndlessBodyLimit::Time(MAX_BODY_TIME))),
 ];
 
 /// Returns a clause whose paths are ordinary pages. The caller can add other pages.

@@ -14,14 +14,17 @@ use crawl_records::{ArchivedPageLocator, CurrentRow, CurrentRowSelector, Records
 use crate::cli::args::{ExportArgs, ExportFormat};
 
 /// The records of a crawl that these exports need in addition to its index.
-pub(crate) struct FetchedPages {
+pub(crate) struct PageExportRecords {
     archived: ArchivedPageLocator,
     /// The URL of each redirect, and its target. Only for a Markdown export.
     redirects: Vec<(String, String)>,
 }
 
-impl FetchedPages {
-    pub(crate) fn open(dir: &Path, format: ExportFormat) -> Result<FetchedPages, RecordsError> {
+impl PageExportRecords {
+    pub(crate) fn open(
+        dir: &Path,
+        format: ExportFormat,
+    ) -> Result<PageExportRecords, RecordsError> {
         let mut redirects = Vec::new();
         if format == ExportFormat::Markdown {
             CurrentRowSelector::open(dir)?.each(|row| {
@@ -34,7 +37,7 @@ impl FetchedPages {
             })?;
         }
         let archived = ArchivedPageLocator::open(dir)?;
-        Ok(FetchedPages {
+        Ok(PageExportRecords {
             archived,
             redirects,
         })
@@ -45,7 +48,7 @@ impl FetchedPages {
 pub(crate) fn export(
     args: &ExportArgs,
     index: &IndexSearcher,
-    fetched: FetchedPages,
+    fetched: PageExportRecords,
     now: i64,
 ) -> Result<String, ExportError> {
     match args.to {
@@ -58,10 +61,10 @@ pub(crate) fn export(
 fn markdown(
     args: &ExportArgs,
     index: &IndexSearcher,
-    FetchedPages {
+    PageExportRecords {
         archived,
         redirects,
-    }: FetchedPages,
+    }: PageExportRecords,
     now: i64,
 ) -> Result<String, ExportError> {
     let mut folder = MarkdownFolderWriter::create(&args.out, now)?;

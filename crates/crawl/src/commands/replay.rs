@@ -59,20 +59,20 @@ struct ReplayReport {
     differs: Option<String>,
     /// The result of rendering pages again. `None` if the replay used no rendered pages and no
     /// browser was missing.
-    rendered: Option<RenderedReport>,
+    rendered: Option<RerenderReport>,
     /// A comparison of the crawl (A) with its replay (B).
     comparison: CrawlComparison,
 }
 
 /// How the rendered pages of the replay differ from those of the crawl.
 #[derive(Debug, Serialize)]
-struct RenderedReport {
+struct RerenderReport {
     /// Number of pages whose DOM is the same as in the crawl.
     same: u64,
     /// Number of pages whose DOM differs, or that could not be rendered again.
     different: u64,
     /// Details of the first pages that `different` counts.
-    differences: Vec<DomReport>,
+    differences: Vec<DomDifference>,
     /// Number of pages that were not rendered again: their DOM was only read from the archive.
     from_archive: u64,
     /// Why no browser could be started. `None` if one was started or not needed.
@@ -80,7 +80,7 @@ struct RenderedReport {
 }
 
 #[derive(Debug, Serialize)]
-struct DomReport {
+struct DomDifference {
     url: String,
     /// The digest of the recorded DOM.
     recorded: String,
@@ -95,8 +95,8 @@ struct DomReport {
 /// Maximum differences between DOMs in the text output.
 const MAX_DOMS_SHOWN: usize = 10;
 
-impl RenderedReport {
-    fn of(rendered: &RerenderResult) -> Option<RenderedReport> {
+impl RerenderReport {
+    fn of(rendered: &RerenderResult) -> Option<RerenderReport> {
         let RerenderResult {
             same,
             different,
@@ -107,14 +107,14 @@ impl RenderedReport {
         if same + different + from_archive == 0 && no_browser.is_none() {
             return None;
         }
-        let differences = differences.iter().map(|difference| DomReport {
+        let differences = differences.iter().map(|difference| DomDifference {
             url: difference.url.to_string(),
             recorded: difference.recorded.clone(),
             again: difference.again.as_ref().ok().cloned(),
             error: difference.again.as_ref().err().copied(),
             requested: difference.requested.clone(),
         });
-        Some(RenderedReport {
+        Some(RerenderReport {
             same: *same,
             different: *different,
             differences: differences.collect(),
@@ -125,7 +125,7 @@ impl RenderedReport {
 }
 
 /// Formats the lines about rendered pages for the text output.
-impl Display for RenderedReport {
+impl Display for RerenderReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rendered = self.same + self.different;
         if rendered > 0 {
@@ -200,7 +200,7 @@ pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, 
             .and_then(ReplayDifference::url)
             .map(ToString::to_string),
         differs: difference.map(differs),
-        rendered: RenderedReport::of(&replayed.rendered),
+        rendered: RerenderReport::of(&replayed.rendered),
         comparison,
     };
     match as_json {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{AtomicFile, AtomicFileError};
 use crawl_index::export::{
-    ExportError, JsonExportReport, StaticSearchWriter, meilisearch, meilisearch_settings,
+    DocumentExportReport, ExportError, StaticSearchWriter, meilisearch, meilisearch_settings,
     opensearch, opensearch_mapping,
 };
 use crawl_index::{IndexSearcher, SearchRules};
@@ -14,7 +14,7 @@ use crawl_records::counted;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::clock;
-use crate::commands::markdown_and_sitemap_exports::{self, FetchedPages};
+use crate::commands::markdown_and_sitemap_exports::{self, PageExportRecords};
 use crate::error::records::of_records;
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
-            let fetched = FetchedPages::open(&args.dir, args.to).map_err(of_records)?;
+            let fetched = PageExportRecords::open(&args.dir, args.to).map_err(of_records)?;
             markdown_and_sitemap_exports::export(args, &index, fetched, now)
         }
         ExportFormat::Static => search_page(&index, &args.out, now, rules),
@@ -114,7 +114,7 @@ fn lines<W: Write>(
     index: &IndexSearcher,
     out: W,
     now: i64,
-) -> Result<(W, JsonExportReport), ExportError> {
+) -> Result<(W, DocumentExportReport), ExportError> {
     let mut sink = match format {
         ExportFormat::Meilisearch => meilisearch(out, now),
         _ => opensearch(out, now),

@@ -11,7 +11,7 @@ use crate::error::{BREACH, CommandError, unwritable};
 use crate::terminal::{print, print_json};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
-    let scratch = Scratch::create()?;
+    let scratch = ScratchFolder::create()?;
     let report = verify(&args.dir, scratch.path());
     let report = report.map_err(|why| of_verify(why, &scratch))?;
     let printed = match args.json {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
     })
 }
 
-fn of_verify(why: VerifyError, scratch: &Scratch) -> CommandError {
+fn of_verify(why: VerifyError, scratch: &ScratchFolder) -> CommandError {
     match why {
         VerifyError::Records(why) => of_records(why),
         VerifyError::Scratch(why) => unwritable(scratch.path(), &why)
@@ -34,15 +34,15 @@ fn of_verify(why: VerifyError, scratch: &Scratch) -> CommandError {
 }
 
 /// A temporary folder for sorting. Dropping it removes the folder.
-struct Scratch(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Scratch {
-    fn create() -> Result<Scratch, CommandError> {
+impl ScratchFolder {
+    fn create() -> Result<ScratchFolder, CommandError> {
         let path = env::temp_dir().join(format!("crawl-verify-{}", process::id()));
         // Remove a folder that a killed process with the same id left behind.
         let _ = fs::remove_dir(&path);
         match fs::create_dir(&path) {
-            Ok(()) => Ok(Scratch(path)),
+            Ok(()) => Ok(ScratchFolder(path)),
             Err(why) => Err(unwritable(&path, &why)
                 .hint("set the environment variable TMPDIR to a folder for temporary files")),
         }
@@ -53,7 +53,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }

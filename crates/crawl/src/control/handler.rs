@@ -8,7 +8,7 @@ use crawl_engine::{
     AdjustableRules, CommandAnswer, CommandRefusal as Why, Commander,
     CrawlCommand as EngineCommand, EngineError, ProgressSnapshot, park_at_rest, unpark_at_rest,
 };
-use crawl_weburl::{HostKey, UrlCredentials, canonicalize};
+use crawl_weburl::{HostKey, UrlWithCredentials, canonicalize};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -263,7 +263,7 @@ impl ControlHandler {
     /// Adds a URL to the next round, and starts that round immediately. Refused while the crawl is
     /// paused.
     async fn add_at_rest(&self, rest: &RoundWaitState, url: String) -> Result<(), ControlRefusal> {
-        if let Some(credentials) = UrlCredentials::find(&url) {
+        if let Some(credentials) = UrlWithCredentials::find(&url) {
             return Err(engine_refused(Why::Credentials(credentials)));
         }
         if let Err(why) = canonicalize(None, &url) {

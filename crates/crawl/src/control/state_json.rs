@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_engine::{CrawlPhase, LiveCrawlState, ProgressSnapshot};
-use crawl_scheduler::{HostQueueStatus as Work, Tick};
+use crawl_scheduler::{HostWorkload as Work, Tick};
 use jiff::Timestamp;
 
 use super::protocol::{CrawlStateSnapshot, HostQueueReport, SettledPage};

@@ -18,7 +18,7 @@ use super::{CommandError, INTERRUPTED, quoted};
 /// Converts an engine error of a command without `--output`, which works on the existing crawl in
 /// the directory `dir`.
 pub(crate) fn of_engine(error: &EngineError, dir: &Path) -> CommandError {
-    let hints = CommandHints {
+    let hints = OutputErrorHints {
         in_use: "wait until the other process ends",
         denied: format!(
             "let this user write to {}, or run the command as its owner",
@@ -31,7 +31,7 @@ pub(crate) fn of_engine(error: &EngineError, dir: &Path) -> CommandError {
 
 /// Converts an engine error of a crawl with `--output`.
 pub(crate) fn of_crawl(error: &EngineError, output: &Path) -> CommandError {
-    let hints = CommandHints {
+    let hints = OutputErrorHints {
         in_use: WAIT_OR_OTHER_OUTPUT,
         denied: OTHER_OUTPUT.to_owned(),
         full: "free some disk space; then the same command continues".to_owned(),
@@ -41,7 +41,7 @@ pub(crate) fn of_crawl(error: &EngineError, output: &Path) -> CommandError {
 
 /// Converts an engine error of a replay with `--output`, which can't be resumed.
 pub(crate) fn of_replay(error: &EngineError, output: &Path) -> CommandError {
-    let hints = CommandHints {
+    let hints = OutputErrorHints {
         in_use: WAIT_OR_OTHER_OUTPUT,
         denied: OTHER_OUTPUT.to_owned(),
         full: format!(
@@ -57,7 +57,7 @@ const WAIT_OR_OTHER_OUTPUT: &str = "wait until the other process ends, or choose
 const OTHER_OUTPUT: &str = "set --output to a directory that you may write to";
 
 /// Hints that depend on the command.
-struct CommandHints {
+struct OutputErrorHints {
     /// Another process uses the directory.
     in_use: &'static str,
     /// The user has no permission to write to the directory.
@@ -66,7 +66,7 @@ struct CommandHints {
     full: String,
 }
 
-fn converted(error: &EngineError, output: &Path, hints: CommandHints) -> CommandError {
+fn converted(error: &EngineError, output: &Path, hints: OutputErrorHints) -> CommandError {
     let message = with_causes(error);
     match error {
         EngineError::OutputForeign { .. } | EngineError::NotADirectory { .. } => CommandError::usage(message)

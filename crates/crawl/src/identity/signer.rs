@@ -27,11 +27,11 @@ pub(crate) struct RotatingSigner {
     source: KeySource,
     /// The URL of the published keys.
     agent: String,
-    held: Mutex<Held>,
+    held: Mutex<HeldKeys>,
     random: SystemRandom,
 }
 
-struct Held {
+struct HeldKeys {
     keys: SigningKeySet,
     /// Metadata of the key file from just before `keys` were read.
     stamp: Option<KeyFileStamp>,
@@ -46,7 +46,7 @@ impl RotatingSigner {
     /// The keys can't be read.
     pub(crate) fn new(source: KeySource, agent: String) -> Result<RotatingSigner, CommandError> {
         let stamp = source.stamp();
-        let held = Held {
+        let held = HeldKeys {
             keys: source.read()?,
             stamp,
             checked: Instant::now(),
@@ -91,7 +91,7 @@ impl RotatingSigner {
         Ok(fields.collect())
     }
 
-    fn reread(&self, held: &mut Held) {
+    fn reread(&self, held: &mut HeldKeys) {
         let stamp = self.source.stamp();
         if stamp == held.stamp {
             return;

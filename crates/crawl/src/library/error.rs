@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crawl_engine::EngineError;
 use crawl_fetcher::{BadContact, FetcherSetupError};
-use crawl_policy::BadProductToken;
+use crawl_policy::ProductTokenError;
 
 /// The reason why a crawl could not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum CrawlError {
     Contact(#[from] BadContact),
     /// The agent is not a product token.
     #[error("unusable agent: {0}\nhint: give a single word such as `examplebot`")]
-    Agent(#[from] BadProductToken),
+    Agent(#[from] ProductTokenError),
     /// The HTTP client can't be set up.
     #[error(transparent)]
     Fetcher(FetcherSetupError),

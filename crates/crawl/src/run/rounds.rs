@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::job::Job;
 use super::signals;
-use super::temporary_folder::{GapBeforeExit, MAX_REST};
+use super::temporary_folder::{MAX_REST, PoliteExitDelay};
 use crate::clock;
 use crate::control::{
     ControlHandler, ControlServer, LastRoundCounts, RoundWaitMode, RoundWaitState, SettingsReloader,
@@ -203,7 +203,7 @@ impl Rounds<'_> {
         if !discard_unanswered(summary) {
             return false;
         }
-        GapBeforeExit::new(self.stopped.clone()).keep(delay).await;
+        PoliteExitDelay::new(self.stopped.clone()).keep(delay).await;
         true
     }
 

@@ -40,11 +40,11 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<RecheckTotals>, Comm
     let learnt = TemporaryFolder::make("recheck")?;
     let mut origins = BTreeSet::new();
     let pages = pages.map(|page| {
-        let page = page.map_err(|why| RunError::Command(of_records(why)))?;
+        let page = page.map_err(|why| PageAdmissionError::Command(of_records(why)))?;
         origins.insert(page.origin());
         Ok(page)
     });
-    admit_at_rest(learnt.path(), pages).map_err(|why: RunError| why.of(learnt.path()))?;
+    admit_at_rest(learnt.path(), pages).map_err(|why: PageAdmissionError| why.of(learnt.path()))?;
     copy_last_requests(dir, learnt.path())?;
     let at = clock::now().as_microsecond();
     let at = Timestamp::from_micros(u64::try_from(at).unwrap_or_default());
@@ -112,22 +112,22 @@ fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
 
 /// Why the pages could not be added to the frontier: an error in the crawl's rows, or in the run's
 /// own state.
-enum RunError {
+enum PageAdmissionError {
     Command(CommandError),
     Engine(crawl_engine::EngineError),
 }
 
-impl From<crawl_engine::EngineError> for RunError {
-    fn from(error: crawl_engine::EngineError) -> RunError {
-        RunError::Engine(error)
+impl From<crawl_engine::EngineError> for PageAdmissionError {
+    fn from(error: crawl_engine::EngineError) -> PageAdmissionError {
+        PageAdmissionError::Engine(error)
     }
 }
 
-impl RunError {
+impl PageAdmissionError {
     fn of(self, dir: &Path) -> CommandError {
         match self {
-            RunError::Command(error) => error,
-            RunError::Engine(error) => of_engine(&error, dir),
+            PageAdmissionError::Command(error) => error,
+            PageAdmissionError::Engine(error) => of_engine(&error, dir),
         }
     }
 }

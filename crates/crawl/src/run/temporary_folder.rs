@@ -71,11 +71,11 @@ impl TemporaryFolder {
         &self,
         config: Config,
         terminal: Terminal,
-    ) -> Result<(RunSummary, GapBeforeExit), CommandError> {
+    ) -> Result<(RunSummary, PoliteExitDelay), CommandError> {
         let (stop, stopped) = watch::channel(StopUrgency::No);
         let handler = Arc::new(ControlHandler::new(self.path().to_owned()));
         signals::listen(stop, terminal, handler)?;
-        let rest = GapBeforeExit(stopped.clone());
+        let rest = PoliteExitDelay(stopped.clone());
         let controls = ControlChannels {
             stop: stopped,
             ..ControlChannels::unattended()
@@ -88,12 +88,12 @@ impl TemporaryFolder {
 
 /// A wait before the program exits, so that a crawl started right afterwards doesn't send a request
 /// to the same host too soon.
-pub(super) struct GapBeforeExit(watch::Receiver<StopUrgency>);
+pub(super) struct PoliteExitDelay(watch::Receiver<StopUrgency>);
 
-impl GapBeforeExit {
+impl PoliteExitDelay {
     /// Prepares the wait. `stopped` receives the user's requests to stop.
-    pub(super) fn new(stopped: watch::Receiver<StopUrgency>) -> GapBeforeExit {
-        GapBeforeExit(stopped)
+    pub(super) fn new(stopped: watch::Receiver<StopUrgency>) -> PoliteExitDelay {
+        PoliteExitDelay(stopped)
     }
 
     /// Waits for `gap`, but at most for `MAX_REST`, or until the user stops the program. If the run

@@ -45,13 +45,13 @@ async fn search(
 }
 
 #[derive(Debug, Deserialize)]
-struct PageParameters {
+struct PageUrlParameter {
     url: Option<String>,
 }
 
 async fn page(
     State(app): State<Arc<ServerState>>,
-    parameters: Result<Query<PageParameters>, QueryRejection>,
+    parameters: Result<Query<PageUrlParameter>, QueryRejection>,
 ) -> Result<Json<IndexedPage>, ErrorResponse> {
     let url = readable(parameters)?.url.ok_or_else(|| {
         ErrorResponse::bad_request("`url` is missing").hint("request `/api/page?url=URL`")

@@ -99,7 +99,7 @@ pub(crate) async fn serve(
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(bounds.connections));
     let clients = Arc::new(Clients::default());
-    let silent = Arc::new(Silent::default());
+    let silent = Arc::new(SilentConnectionRegistry::default());
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &room, &silent) => accepted,
@@ -127,7 +127,7 @@ pub(crate) async fn serve(
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-    silent: &Silent,
+    silent: &SilentConnectionRegistry,
 ) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     loop {
         match listener.accept().await {
@@ -157,8 +157,8 @@ fn spawn(
     peer: SocketAddr,
     router: &Router,
     graceful: &GracefulShutdown,
-    silent: &Arc<Silent>,
-    held: Held,
+    silent: &Arc<SilentConnectionRegistry>,
+    held: ConnectionPermits,
 ) {
     let router = router.clone();
     let (place, evicted) = silent.add(peer.ip(), held);
@@ -199,54 +199,58 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
 
 /// The resources that a connection holds: a permit, which counts toward the limit of all
 /// connections, and a seat, which counts toward the limit of the client's address.
-type Held = (OwnedSemaphorePermit, Option<Seat>);
+type ConnectionPermits = (OwnedSemaphorePermit, Option<Seat>);
 
 /// Connections that have not sent a request head yet, oldest first.
 #[derive(Debug, Default)]
-struct Silent(Mutex<SilentConnections>);
+struct SilentConnectionRegistry(Mutex<SilentConnections>);
 
 #[derive(Debug, Default)]
 struct SilentConnections {
     next: u64,
-    by_number: BTreeMap<u64, Connection>,
+    by_number: BTreeMap<u64, SilentConnection>,
 }
 
 /// A silent connection: one that has not sent a request head yet. Dropping `_evict` closes it.
 #[derive(Debug)]
-struct Connection {
+struct SilentConnection {
     client: IpAddr,
-    _held: Held,
+    _held: ConnectionPermits,
     _evict: oneshot::Sender<()>,
 }
 
 /// Registers a connection as silent until it has sent a request head. Only silent connections can
 /// be evicted.
 #[derive(Debug)]
-struct Place {
-    silent: Arc<Silent>,
+struct SilentRegistration {
+    silent: Arc<SilentConnectionRegistry>,
     number: u64,
-    spoken: Mutex<Option<Connection>>,
+    spoken: Mutex<Option<SilentConnection>>,
 }
 
-impl Silent {
+impl SilentConnectionRegistry {
     fn lock(&self) -> std::sync::MutexGuard<'_, SilentConnections> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a connection. The receiver resolves when the connection is evicted.
-    fn add(self: &Arc<Self>, client: IpAddr, held: Held) -> (Place, oneshot::Receiver<()>) {
+    fn add(
+        self: &Arc<Self>,
+        client: IpAddr,
+        held: ConnectionPermits,
+    ) -> (SilentRegistration, oneshot::Receiver<()>) {
         let (evict, evicted) = oneshot::channel();
         let mut connections = self.lock();
         let number = connections.next;
         connections.next += 1;
-        let connection = Connection {
+        let connection = SilentConnection {
             client: client.to_canonical(),
             _held: held,
             _evict: evict,
         };
         connections.by_number.insert(number, connection);
         drop(connections);
-        let place = Place {
+        let place = SilentRegistration {
             silent: Arc::clone(self),
             number,
             spoken: Mutex::new(None),
@@ -268,7 +272,7 @@ impl Silent {
     }
 }
 
-impl Place {
+impl SilentRegistration {
     /// Protects the connection from eviction, since it has sent a request head.
     fn has_spoken(&self) {
         let connection = self.silent.lock().by_number.remove(&self.number);
@@ -279,7 +283,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SilentRegistration {
     fn drop(&mut self) {
         let connection = self.silent.lock().by_number.remove(&self.number);
         drop(connection);
@@ -341,7 +345,7 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Clients, Silent, impatient};
+    use super::{Clients, SilentConnectionRegistry, impatient};
 
     #[tokio::test]
     async fn a_client_that_never_reads_is_given_up() {
@@ -362,7 +366,7 @@ mod tests {
     #[test]
     fn a_new_connection_evicts_the_oldest_silent_one_of_its_client() {
         let room = Arc::new(tokio::sync::Semaphore::new(4));
-        let silent = Arc::new(Silent::default());
+        let silent = Arc::new(SilentConnectionRegistry::default());
         let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|ip| ip.parse().unwrap());
         let add = |client| {
             let permit = Arc::clone(&room).try_acquire_owned().unwrap();

@@ -24,11 +24,11 @@ const TIMES: u32 = 10;
 pub(crate) struct ReportCache {
     dir: PathBuf,
     /// Held while a report is built, so that only one is built at a time.
-    made: Arc<Mutex<Option<Made>>>,
+    made: Arc<Mutex<Option<CachedReport>>>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct CachedReport {
     report: Arc<CrawlReport>,
     at: Instant,
     took: Duration,
@@ -61,7 +61,7 @@ impl ReportCache {
             let report = spawn_blocking(move || report(&dir)).await;
             let report = report.map_err(|why| broke_off(&why))?;
             let report = Arc::new(report.map_err(|why| problem(&why))?);
-            *held = Some(Made {
+            *held = Some(CachedReport {
                 report: Arc::clone(&report),
                 at: Instant::now(),
                 took: began.elapsed(),

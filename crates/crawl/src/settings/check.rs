@@ -16,7 +16,7 @@ use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
 use crawl_scope::{AreaConflict, SeedAreaKind, SeedAreas, SeedSettings};
 use crawl_weburl::{
-    AddressClass, CanonicalUrl, HostPatternMap, UrlCredentials, canonicalize, classify,
+    AddressClass, CanonicalUrl, HostPatternMap, UrlWithCredentials, canonicalize, classify,
     host_address,
 };
 
@@ -526,7 +526,7 @@ pub(crate) fn check_seed(typed: &str) -> Result<ParsedSeed, CommandError> {
 /// Rejects a user name or password in a seed, which would never be sent: credentials of a host come
 /// from `[site]`. The error doesn't repeat the password.
 fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
-    let Some(credentials) = UrlCredentials::find(seed) else {
+    let Some(credentials) = UrlWithCredentials::find(seed) else {
         return Ok(());
     };
     let host = credentials.host();

@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use crawl_archive::WarcCompression;
-use crawl_engine::{EmbeddedResourcePolicy, ForbiddenRobotsPolicy, OffScopeMethod, RenderMode};
+use crawl_engine::{
+    EmbeddedResourcePolicy, ForbiddenRobotsPolicy, OffScopeRequestMethod, RenderMode,
+};
 use crawl_fetcher::SignWhen;
 use crawl_policy::RobotsProfile;
 use crawl_policy::usage_statements::UsagePurpose;
@@ -69,11 +71,11 @@ words! {
     }
 
     /// How to request pages at the last hop outside the scope.
-    OffScopeMethodName => OffScopeMethod {
+    OffScopeMethodName => OffScopeRequestMethod {
         /// Fetched like other pages.
-        Get => OffScopeMethod::Get;
+        Get => OffScopeRequestMethod::Get;
         /// Only checked.
-        Head => OffScopeMethod::Head;
+        Head => OffScopeRequestMethod::Head;
     }
 
     /// How WARC files are compressed. [`WarcCompressionName::meaning`] is `None` if this build

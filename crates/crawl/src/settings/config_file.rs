@@ -91,8 +91,8 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
 /// Reads the usable parts of `text`, as [`read_usable`] does; `name` is the file's name in
 /// messages.
 pub(crate) fn usable(text: &str, name: &str, problems: &mut ErrorCollector) -> Layer {
-    let text = Source { text, name }.without_faults(problems);
-    let source = Source { text: &text, name };
+    let text = ConfigFileText { text, name }.without_faults(problems);
+    let source = ConfigFileText { text: &text, name };
     let mut layer = source.read(problems);
     source.check_values(&mut layer, problems);
     source.check_rules(&mut layer, problems);
@@ -105,8 +105,8 @@ pub(crate) fn usable(text: &str, name: &str, problems: &mut ErrorCollector) -> L
 /// All problems found.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     let mut problems = ErrorCollector::default();
-    let text = Source { text, name }.without_faults(&mut problems);
-    let source = Source { text: &text, name };
+    let text = ConfigFileText { text, name }.without_faults(&mut problems);
+    let source = ConfigFileText { text: &text, name };
     let mut layer = source.read(&mut problems);
     source.check_rules(&mut layer, &mut problems);
     problems.or(layer)
@@ -119,7 +119,7 @@ pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> 
     let text = fs::read_to_string(file).unwrap_or_default();
     let text = readable(&text).text;
     let name = file.display().to_string();
-    let source = Source {
+    let source = ConfigFileText {
         text: &text,
         name: &name,
     };
@@ -141,14 +141,14 @@ pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> 
     problem
 }
 
-struct Source<'a> {
+struct ConfigFileText<'a> {
     text: &'a str,
     name: &'a str,
 }
 
 type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
-impl<'a> Source<'a> {
+impl<'a> ConfigFileText<'a> {
     /// Returns the text with everything that isn't TOML blanked out, and adds the faults to
     /// `problems`.
     fn without_faults(&self, problems: &mut ErrorCollector) -> String {

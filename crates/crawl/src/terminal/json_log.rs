@@ -32,7 +32,7 @@ where
         mut line: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = Fields::default();
+        let mut fields = JsonFieldVisitor::default();
         for span in context.event_scope().into_iter().flatten() {
             // Skip the span of the crawl. A process runs only one crawl, so this span's fields
             // would be the same on every line.
@@ -85,7 +85,7 @@ impl<'writer> FormatFields<'writer> for JsonFieldsFormatter {
 }
 
 fn members(recorded: &impl RecordFields) -> String {
-    let mut fields = Fields::default();
+    let mut fields = JsonFieldVisitor::default();
     recorded.record(&mut fields);
     let object = Value::Object(fields.0).to_string();
     object[1..object.len() - 1].to_owned()
@@ -93,15 +93,15 @@ fn members(recorded: &impl RecordFields) -> String {
 
 /// Collects fields as members of an object.
 #[derive(Default)]
-struct Fields(Map<String, Value>);
+struct JsonFieldVisitor(Map<String, Value>);
 
-impl Fields {
+impl JsonFieldVisitor {
     fn note(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }
 }
 
-impl Visit for Fields {
+impl Visit for JsonFieldVisitor {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.note(field, value);
     }

@@ -36,7 +36,7 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
     };
     let on_stderr = fmt::layer()
         .with_ansi(false)
-        .event_format(LogFormat)
+        .event_format(TextLogFormatter)
         .with_writer(terminal.clone())
         .with_filter(from(stderr_level));
     let in_file = match display.log.is_empty() {
@@ -75,8 +75,8 @@ where
     let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
     Ok(match display.log_format {
         LogFormatChoice::Text => layer
-            .fmt_fields(LogFileFields::default())
-            .event_format(LogFormat)
+            .fmt_fields(LogFileFieldsFormatter::default())
+            .event_format(TextLogFormatter)
             .with_filter(from(level))
             .boxed(),
         LogFormatChoice::Json => layer
@@ -100,9 +100,9 @@ fn from(level: LevelFilter) -> Targets {
 /// fields once per type of formatter. This separate type keeps the two outputs from sharing them,
 /// which would add each field twice.
 #[derive(Debug, Default)]
-struct LogFileFields(DefaultFields);
+struct LogFileFieldsFormatter(DefaultFields);
 
-impl<'writer> FormatFields<'writer> for LogFileFields {
+impl<'writer> FormatFields<'writer> for LogFileFieldsFormatter {
     fn format_fields<R: RecordFields>(
         &self,
         line: format::Writer<'writer>,
@@ -113,9 +113,9 @@ impl<'writer> FormatFields<'writer> for LogFileFields {
 }
 
 /// Formats a line as the message, its fields, and the fields of its exchange and host.
-struct LogFormat;
+struct TextLogFormatter;
 
-impl<S, N> FormatEvent<S, N> for LogFormat
+impl<S, N> FormatEvent<S, N> for TextLogFormatter
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,

@@ -88,14 +88,14 @@ fn bar(share_done: f64) -> String {
 
 /// How long the numbers and words of the status line may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Detail {
+enum StatusLineLength {
     Full,
     Short,
 }
 
 /// Formats the progress on one line.
 fn line(now: &ProgressSnapshot) -> String {
-    let mut parts = essentials(now, Detail::Full);
+    let mut parts = essentials(now, StatusLineLength::Full);
     parts.extend(extras(now));
     parts.join(", ")
 }
@@ -105,14 +105,14 @@ fn line(now: &ProgressSnapshot) -> String {
 /// the digits of large numbers.
 fn fitted(now: &ProgressSnapshot, columns: usize) -> (bool, String) {
     let room = columns.saturating_sub(SPINNER_COLUMNS);
-    let mut text = essentials(now, Detail::Full).join(", ");
+    let mut text = essentials(now, StatusLineLength::Full).join(", ");
     let has_bar = text.chars().count() + BAR_COLUMNS <= room;
     let room = match has_bar {
         true => room - BAR_COLUMNS,
         false => room,
     };
     if text.chars().count() > room {
-        return (false, essentials(now, Detail::Short).join(", "));
+        return (false, essentials(now, StatusLineLength::Short).join(", "));
     }
     for extra in extras(now) {
         let longer = format!("{text}, {extra}");
@@ -125,10 +125,10 @@ fn fitted(now: &ProgressSnapshot, columns: usize) -> (bool, String) {
 }
 
 /// Returns the parts that every line shows: pages, rate, time left or phase, pending and failed.
-fn essentials(now: &ProgressSnapshot, detail: Detail) -> Vec<String> {
+fn essentials(now: &ProgressSnapshot, detail: StatusLineLength) -> Vec<String> {
     let number = |count| match detail {
-        Detail::Full => grouped(count),
-        Detail::Short => rounded(count),
+        StatusLineLength::Full => grouped(count),
+        StatusLineLength::Short => rounded(count),
     };
     let pages = match now.pages {
         1 => "1 page".to_owned(),
@@ -155,8 +155,8 @@ fn essentials(now: &ProgressSnapshot, detail: Detail) -> Vec<String> {
 
 /// Describes what the run waits for, or how long it will still take. `None` if the time left is
 /// unknown.
-fn phase(now: &ProgressSnapshot, detail: Detail) -> Option<String> {
-    let is_short = detail == Detail::Short;
+fn phase(now: &ProgressSnapshot, detail: StatusLineLength) -> Option<String> {
+    let is_short = detail == StatusLineLength::Short;
     Some(match (now.phase, now.left) {
         (CrawlPhase::Paused, _) => "paused".to_owned(),
         (CrawlPhase::DiskLow, _) if is_short => "disk low".to_owned(),

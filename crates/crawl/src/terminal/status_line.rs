@@ -20,11 +20,11 @@ const MIN_BETWEEN_DRAWS: Duration = Duration::from_millis(50);
 /// the line, but the cursor stays at its start, so that the next redraw erases the whole line. With
 /// the cursor at the end, the first part of a wrapped line would remain.
 #[derive(Clone, Debug)]
-pub(crate) struct StatusLine(Option<Arc<Mutex<Shown>>>);
+pub(crate) struct StatusLine(Option<Arc<Mutex<StatusLineState>>>);
 
 /// The state of a status line: its text, and when it was drawn.
 #[derive(Debug, Default)]
-struct Shown {
+struct StatusLineState {
     text: String,
     draws: usize,
     /// When the line was drawn. `None` while nothing is shown.
@@ -79,13 +79,13 @@ impl StatusLine {
         }
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, Shown>> {
+    fn lock(&self) -> Option<MutexGuard<'_, StatusLineState>> {
         let shown = self.0.as_ref()?.lock();
         Some(shown.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Shown {
+impl StatusLineState {
     fn draw(&mut self) {
         put(&fitted(self.draws, &self.text, columns()));
         self.drawn_at = Some(Instant::now());

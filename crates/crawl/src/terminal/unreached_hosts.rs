@@ -22,7 +22,7 @@ const WANTS_PASSWORD: &str = "(407)";
 
 /// Advice about a host that can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Advice {
+enum UnreachableHostAdvice {
     CheckName,
     CheckNetwork,
     CheckServer,
@@ -36,30 +36,32 @@ enum Advice {
     RepairRobots,
 }
 
-impl Advice {
+impl UnreachableHostAdvice {
     fn text(self) -> &'static str {
         match self {
-            Advice::CheckName => "check the spelling of the host name",
-            Advice::CheckNetwork => "check this machine's network connection and name server",
-            Advice::CheckServer => "check that the server is running, and its port",
-            Advice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
-            Advice::CheckCertificate => "check the server's certificate",
-            Advice::CheckTls => {
+            UnreachableHostAdvice::CheckName => "check the spelling of the host name",
+            UnreachableHostAdvice::CheckNetwork => {
+                "check this machine's network connection and name server"
+            }
+            UnreachableHostAdvice::CheckServer => "check that the server is running, and its port",
+            UnreachableHostAdvice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
+            UnreachableHostAdvice::CheckCertificate => "check the server's certificate",
+            UnreachableHostAdvice::CheckTls => {
                 "check the server's TLS: it must offer version 1.2 or 1.3, and demand no client \
                  certificate"
             }
-            Advice::CheckProxy => "check that the proxy is running, and --proxy",
-            Advice::NameProxyUser => {
+            UnreachableHostAdvice::CheckProxy => "check that the proxy is running, and --proxy",
+            UnreachableHostAdvice::NameProxyUser => {
                 "name the proxy's user and password: --proxy http://USER:PASSWORD@HOST:PORT"
             }
-            Advice::CheckLogin => {
+            UnreachableHostAdvice::CheckLogin => {
                 "check the login's URL, fields and credentials; the next start logs in again"
             }
-            Advice::ChangeCredentials => {
+            UnreachableHostAdvice::ChangeCredentials => {
                 "correct the credentials; to send the same ones once more, run \
                  `crawl control DIR unpark HOST` first"
             }
-            Advice::RepairRobots => {
+            UnreachableHostAdvice::RepairRobots => {
                 "no page is fetched until robots.txt can be read; a site without one answers 404"
             }
         }
@@ -76,7 +78,10 @@ pub(crate) fn nothing_reached(summary: &RunSummary) -> String {
         }
         more(&mut text, hosts.len());
     }
-    let advice: Vec<&str> = advice_on(hosts).into_iter().map(Advice::text).collect();
+    let advice: Vec<&str> = advice_on(hosts)
+        .into_iter()
+        .map(UnreachableHostAdvice::text)
+        .collect();
     let _ = match advice.is_empty() {
         true => write!(text, "hint: run the same command again later"),
         false => write!(
@@ -182,7 +187,9 @@ pub(super) fn hints(summary: &RunSummary) -> Vec<&'static str> {
             Some("the next start retries these URLs; to wait longer, raise --wait-unreachable")
         }
     };
-    let advice = advice_on(hosts).into_iter().map(Advice::text);
+    let advice = advice_on(hosts)
+        .into_iter()
+        .map(UnreachableHostAdvice::text);
     advice.chain(last).collect()
 }
 
@@ -215,10 +222,10 @@ fn more(text: &mut String, count: usize) {
 }
 
 /// Returns what to do about these hosts, without duplicates.
-fn advice_on(hosts: &[UnreachableHost]) -> BTreeSet<Advice> {
+fn advice_on(hosts: &[UnreachableHost]) -> BTreeSet<UnreachableHostAdvice> {
     let hosts = hosts.iter().filter(|host| host.next_try.is_some());
     let causes = hosts.flat_map(|host| causes(&host.why));
-    causes.filter_map(Cause::advice).collect()
+    causes.filter_map(UnreachableHostCause::advice).collect()
 }
 
 /// Describes why a host can't be fetched from.
@@ -232,7 +239,7 @@ fn sentence(host: &UnreachableHost) -> String {
 
 /// The reason why a host can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause<'a> {
+enum UnreachableHostCause<'a> {
     /// The request for the robots.txt of `origin` failed; `failure` is its name, with details after
     /// a colon.
     Failed { origin: &'a str, failure: &'a str },
@@ -245,7 +252,7 @@ enum Cause<'a> {
 
 /// Parses the reason of an [`UnreachableHost`], which may list several causes: a host has one
 /// robots.txt for each of its origins.
-fn causes(why: &str) -> impl Iterator<Item = Cause<'_>> {
+fn causes(why: &str) -> impl Iterator<Item = UnreachableHostCause<'_>> {
     let parts = why.match_indices("; http").map(|(at, _)| at);
     let ends: Vec<usize> = parts.chain([why.len()]).collect();
     let mut start = 0;
@@ -256,59 +263,73 @@ fn causes(why: &str) -> impl Iterator<Item = Cause<'_>> {
     })
 }
 
-fn cause(why: &str) -> Cause<'_> {
+fn cause(why: &str) -> UnreachableHostCause<'_> {
     let Some((origin, rest)) = why.split_once("/robots.txt") else {
-        return Cause::Rests(why);
+        return UnreachableHostCause::Rests(why);
     };
     if !origin.contains("://") {
-        return Cause::Rests(why);
+        return UnreachableHostCause::Rests(why);
     }
     match (rest.strip_prefix(": "), rest.strip_prefix(" answered ")) {
-        (Some(failure), _) => Cause::Failed { origin, failure },
-        (_, Some(words)) => Cause::Robots { origin, words },
-        (None, None) => Cause::Rests(why),
+        (Some(failure), _) => UnreachableHostCause::Failed { origin, failure },
+        (_, Some(words)) => UnreachableHostCause::Robots { origin, words },
+        (None, None) => UnreachableHostCause::Rests(why),
     }
 }
 
-impl Cause<'_> {
+impl UnreachableHostCause<'_> {
     fn sentence(self, host: &str) -> String {
         match self {
-            Cause::Failed { origin, failure } => failed(origin, failure),
-            Cause::Robots { origin, words } => {
+            UnreachableHostCause::Failed { origin, failure } => failed(origin, failure),
+            UnreachableHostCause::Robots { origin, words } => {
                 let end = words.find([' ', ',']).unwrap_or(words.len());
                 let (status, rest) = words.split_at(end);
                 let status = status.parse().map_or(status.to_owned(), status_words);
                 format!("can't crawl {origin}: its robots.txt answered {status}{rest}")
             }
-            Cause::Rests(why) => format!("can't fetch from {host} for now: {}", failure_words(why)),
+            UnreachableHostCause::Rests(why) => {
+                format!("can't fetch from {host} for now: {}", failure_words(why))
+            }
         }
     }
 
-    fn advice(self) -> Option<Advice> {
+    fn advice(self) -> Option<UnreachableHostAdvice> {
         let failure = match self {
             // The user can only repair the redirect.
-            Cause::Failed { failure, .. } if failure.contains(REDIRECTED_TO) => {
-                return Some(Advice::RepairRobots);
+            UnreachableHostCause::Failed { failure, .. } if failure.contains(REDIRECTED_TO) => {
+                return Some(UnreachableHostAdvice::RepairRobots);
             }
-            Cause::Failed { failure, .. } => failure,
+            UnreachableHostCause::Failed { failure, .. } => failure,
             // Give no advice, because the cause is the user's own setting.
-            Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
-            Cause::Robots { .. } => return Some(Advice::RepairRobots),
-            Cause::Rests(why) if why.starts_with(LOGIN_FAILED) => return Some(Advice::CheckLogin),
-            Cause::Rests(why) if why.starts_with(LOGIN_REFUSED) => {
-                return Some(Advice::ChangeCredentials);
+            UnreachableHostCause::Robots { words, .. } if words.contains("--exclude-host") => {
+                return None;
             }
-            Cause::Rests(why) => split_failure(why)?.1,
+            UnreachableHostCause::Robots { .. } => {
+                return Some(UnreachableHostAdvice::RepairRobots);
+            }
+            UnreachableHostCause::Rests(why) if why.starts_with(LOGIN_FAILED) => {
+                return Some(UnreachableHostAdvice::CheckLogin);
+            }
+            UnreachableHostCause::Rests(why) if why.starts_with(LOGIN_REFUSED) => {
+                return Some(UnreachableHostAdvice::ChangeCredentials);
+            }
+            UnreachableHostCause::Rests(why) => split_failure(why)?.1,
         };
         match token(failure) {
-            "no_such_name" | "no_address" => Some(Advice::CheckName),
-            "dns_timeout" | "dns_failed" => Some(Advice::CheckNetwork),
-            "tls_failed" if failure.ends_with(UNKNOWN_ISSUER) => Some(Advice::TrustIssuer),
-            "tls_failed" if failure.contains("certificate") => Some(Advice::CheckCertificate),
-            "tls_failed" => Some(Advice::CheckTls),
-            "proxy_failed" if failure.ends_with(WANTS_PASSWORD) => Some(Advice::NameProxyUser),
-            "proxy_failed" => Some(Advice::CheckProxy),
-            name if name.starts_with("connect_") => Some(Advice::CheckServer),
+            "no_such_name" | "no_address" => Some(UnreachableHostAdvice::CheckName),
+            "dns_timeout" | "dns_failed" => Some(UnreachableHostAdvice::CheckNetwork),
+            "tls_failed" if failure.ends_with(UNKNOWN_ISSUER) => {
+                Some(UnreachableHostAdvice::TrustIssuer)
+            }
+            "tls_failed" if failure.contains("certificate") => {
+                Some(UnreachableHostAdvice::CheckCertificate)
+            }
+            "tls_failed" => Some(UnreachableHostAdvice::CheckTls),
+            "proxy_failed" if failure.ends_with(WANTS_PASSWORD) => {
+                Some(UnreachableHostAdvice::NameProxyUser)
+            }
+            "proxy_failed" => Some(UnreachableHostAdvice::CheckProxy),
+            name if name.starts_with("connect_") => Some(UnreachableHostAdvice::CheckServer),
             _ => None,
         }
     }

@@ -54,9 +54,9 @@ where
     T: FromStr<Err = ValueParseError>,
     D: Deserializer<'de>,
 {
-    struct Scalar<T>(std::marker::PhantomData<T>);
+    struct ScalarVisitor<T>(std::marker::PhantomData<T>);
 
-    impl<T: FromStr<Err = ValueParseError>> Visitor<'_> for Scalar<T> {
+    impl<T: FromStr<Err = ValueParseError>> Visitor<'_> for ScalarVisitor<T> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,7 +84,7 @@ where
         }
     }
 
-    deserializer.deserialize_any(Scalar(std::marker::PhantomData))
+    deserializer.deserialize_any(ScalarVisitor(std::marker::PhantomData))
 }
 
 /// Deserializes a value from a string only.
@@ -93,9 +93,9 @@ where
     T: FromStr<Err = ValueParseError>,
     D: Deserializer<'de>,
 {
-    struct Text<T>(std::marker::PhantomData<T>);
+    struct StringVisitor<T>(std::marker::PhantomData<T>);
 
-    impl<T: FromStr<Err = ValueParseError>> Visitor<'_> for Text<T> {
+    impl<T: FromStr<Err = ValueParseError>> Visitor<'_> for StringVisitor<T> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,7 +108,7 @@ where
         }
     }
 
-    deserializer.deserialize_str(Text(std::marker::PhantomData))
+    deserializer.deserialize_str(StringVisitor(std::marker::PhantomData))
 }
 
 pub(super) use {as_string, as_text, read_from_text};

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, Running, setup};
@@ -103,7 +103,7 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     assert!(web.log().len() > request_count);
     let mut fetched_urls = fetched(&dir);
     fetched_urls.retain(|url| !url.ends_with("/sitemap.xml"));
-    let truth = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
+    let truth = web.truth(HostsInScope::Host).fetched_with_sitemaps();
     assert_eq!(
         fetched_urls
             .into_iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crawl_testweb::{AllowedHosts, HttpAnswer, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, setup};
@@ -22,7 +22,7 @@ fn a_url_alone_is_crawled() {
     let seed = web.url(0, "/");
     let ran = cmd.run(&[&[&seed, "--output", "c"], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let truth = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
+    let truth = web.truth(HostsInScope::Host).fetched_with_sitemaps();
     assert!(fetched(&dir).is_superset(&truth), "{}", ran.stderr);
     // Without any flags, the directory is named after the host, and requests are a second apart.
     let web = TestWeb::builder().pages(1).sitemap(false);

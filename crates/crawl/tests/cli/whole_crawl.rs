@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crawl_testweb::{AllowedHosts, ConnectionBehaviour, HttpAnswer, TestWeb};
+use crawl_testweb::{ConnectionBehaviour, HostsInScope, HttpAnswer, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, MAX_WAIT, Ran, in_shell, setup};
@@ -55,7 +55,7 @@ fn a_site_is_crawled_and_recorded() {
     assert_eq!(set.len(), urls.len(), "a URL is listed once");
     assert_eq!(
         pages(&dir),
-        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
+        web.truth(HostsInScope::Host).fetched_with_sitemaps()
     );
     assert_eq!(web.log()[0].path, "/robots.txt");
 
@@ -119,7 +119,7 @@ fn a_budget_ends_the_crawl_and_output_alone_resumes_it() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(
         pages(&dir),
-        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
+        web.truth(HostsInScope::Host).fetched_with_sitemaps()
     );
     assert_eq!(started(&dir), first);
 }
@@ -518,7 +518,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     assert_eq!(set.len(), urls.len());
     assert_eq!(
         pages(&dir),
-        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
+        web.truth(HostsInScope::Host).fetched_with_sitemaps()
     );
 }
 
@@ -606,7 +606,7 @@ fn a_closed_terminal_drains_and_saves() {
     assert!(fetched(&dir).len() > total);
     assert_eq!(
         pages(&dir),
-        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
+        web.truth(HostsInScope::Host).fetched_with_sitemaps()
     );
 }
 
@@ -623,7 +623,7 @@ fn sighup_stays_ignored_under_nohup() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(
         pages(&dir),
-        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
+        web.truth(HostsInScope::Host).fetched_with_sitemaps()
     );
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crawl::{Crawl, CrawlError};
-use crawl_testweb::{AllowedHosts, HttpAnswer, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer, TestWeb};
 
 /// The gap for the tests' own servers.
 const DELAY: Duration = Duration::from_millis(1);
@@ -43,7 +43,7 @@ async fn each_page_comes_once_with_its_body_and_its_text() {
     let output = summary.output.clone();
     assert_eq!(summary.pages, urls.len() as u64);
     assert!(texts > 10, "{texts} texts");
-    let mut expected = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
+    let mut expected = web.truth(HostsInScope::Host).fetched_with_sitemaps();
     expected.insert(web.url(0, "/sitemap.xml"));
     assert_eq!(urls, expected);
     // The temporary directory lives as long as any of its pages.

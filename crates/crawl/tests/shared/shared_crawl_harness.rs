@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crawl_testweb::{AllowedHosts, LogEntry, TestWeb, TestWebBuilder, gaps};
+use crawl_testweb::{HostsInScope, LogEntry, TestWeb, TestWebBuilder, gaps};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -378,7 +378,7 @@ impl Crawl {
     /// the web's log.
     pub(crate) fn check_whole(&self, workers: &[&str]) {
         let pages = self.pages(workers);
-        let truth = self.web.truth(AllowedHosts::Any);
+        let truth = self.web.truth(HostsInScope::Any);
         let mut expected: BTreeSet<String> = truth.fetched.into_keys().collect();
         expected.extend(truth.by_sitemap);
         for host in 0..self.web.hosts() {

@@ -2,7 +2,7 @@
 
 use crawl_archive::rows::OperatorCommand;
 use crawl_scheduler::Tick;
-use crawl_weburl::{AddressClass, CanonicalUrl, UrlCredentials, canonicalize, class_of_host};
+use crawl_weburl::{AddressClass, CanonicalUrl, UrlWithCredentials, canonicalize, class_of_host};
 
 use super::Coordinator;
 use super::robots::may_be_anothers;
@@ -123,7 +123,7 @@ pub(super) fn reply(answer: AnswerSender, result: Result<CommandAnswer, CommandR
 /// Parses a URL that the operator adds. Refuses the URL if it contains a user name or password, or
 /// if its host is an address that the fetcher would not connect to.
 fn usable(url: &str, config: &Config) -> Result<CanonicalUrl, CommandRefusal> {
-    if let Some(credentials) = UrlCredentials::find(url) {
+    if let Some(credentials) = UrlWithCredentials::find(url) {
         return Err(CommandRefusal::Credentials(credentials));
     }
     let url = canonicalize(None, url).map_err(|why| CommandRefusal::Unusable {

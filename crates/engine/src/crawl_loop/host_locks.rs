@@ -38,14 +38,14 @@ const MAX_LOCK_TRIES: u32 = 10_000;
 /// other crawls, this crawl can hold every host.
 #[derive(Debug, Default)]
 pub struct HostLocks {
-    shared: Option<Shared>,
+    shared: Option<SharedLockFiles>,
     /// Hosts that were logged as held by another crawl.
     logged: HashSet<HostKey>,
 }
 
 /// The files that the user's crawls share.
 #[derive(Debug)]
-struct Shared {
+struct SharedLockFiles {
     lock: File,
     running: RunningCrawlFile,
 }
@@ -93,7 +93,7 @@ impl HostLocks {
             .open(path)?;
         let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl)?;
         Ok(HostLocks {
-            shared: Some(Shared {
+            shared: Some(SharedLockFiles {
                 lock: file,
                 running,
             }),
@@ -146,7 +146,7 @@ impl HostLocks {
     }
 }
 
-impl Shared {
+impl SharedLockFiles {
     fn hold(&mut self, place: u64) -> io::Result<bool> {
         if self.running.holds(place) {
             return Ok(true);

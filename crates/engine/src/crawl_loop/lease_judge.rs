@@ -15,7 +15,7 @@ use foldhash::HashMap as FoldHashMap;
 use foldhash::HashMapExt as _;
 
 use super::crash_suspects::{CrashSuspects, SuspectTreatment};
-use crate::config::{OffScopeMethod, TrapAvoidance};
+use crate::config::{OffScopeRequestMethod, TrapAvoidance};
 use crate::messages::WriterMessage;
 use crate::messages::page_pipeline_stages::FetchContext;
 use crate::priority::Priority;
@@ -45,10 +45,10 @@ use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 ///   caller has the deferred pages judged again, because some copies may not have been fetched.
 ///
 /// Emits no effects.
-pub(crate) struct LeaseJudge {
+pub(crate) struct LeasedUrlJudge {
     rules: TrapAvoidance,
     /// `Head` if only the status of URLs in traps is checked; `Get` if these URLs are deferred.
-    of_traps: OffScopeMethod,
+    of_traps: OffScopeRequestMethod,
     /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTrapDetector,
     sampling: Option<SampleState>,
@@ -63,7 +63,7 @@ pub(crate) struct LeaseJudge {
 }
 
 /// What to do with a leased URL that scope and robots.txt allow.
-pub(crate) enum LeaseDisposition {
+pub(crate) enum LeasedUrlDisposition {
     /// Fetch the URL now.
     Fetch(Lease),
     /// Request only the status of the URL now: it is in a trap, so its links are not followed.
@@ -87,11 +87,11 @@ pub(crate) enum LeaseDisposition {
     GiveUp(Lease),
 }
 
-impl LeaseJudge {
+impl LeasedUrlJudge {
     /// Creates the judge of leases. URLs in traps are requested with HEAD if `of_traps` is
-    /// [`OffScopeMethod::Head`], and deferred otherwise.
-    pub(super) fn new(rules: TrapAvoidance, of_traps: OffScopeMethod) -> LeaseJudge {
-        LeaseJudge {
+    /// [`OffScopeRequestMethod::Head`], and deferred otherwise.
+    pub(super) fn new(rules: TrapAvoidance, of_traps: OffScopeRequestMethod) -> LeasedUrlJudge {
+        LeasedUrlJudge {
             rules,
             of_traps,
             shared: SharedTrapDetector::new(&TrapAvoidance::OFF, None),
@@ -217,23 +217,23 @@ impl LeaseJudge {
         context: &FetchContext,
         per_host: u32,
         frontier: &dyn Frontier,
-    ) -> Result<LeaseDisposition, FrontierError> {
+    ) -> Result<LeasedUrlDisposition, FrontierError> {
         let disposition = self.judge(lease, context, per_host, frontier)?;
         self.may_have_mirrored |= matches!(
             &disposition,
-            LeaseDisposition::Settle(WriterMessage::PutAside { exclusion, .. })
+            LeasedUrlDisposition::Settle(WriterMessage::PutAside { exclusion, .. })
                 if exclusion.reason == Reason::Duplicate
         );
         let (lease, is_only_checked) = match disposition {
-            LeaseDisposition::Fetch(lease) => (lease, false),
-            LeaseDisposition::CheckStatus(lease) => (lease, true),
+            LeasedUrlDisposition::Fetch(lease) => (lease, false),
+            LeasedUrlDisposition::CheckStatus(lease) => (lease, true),
             other => return Ok(other),
         };
         Ok(match self.suspects.treatment(&lease.url) {
-            SuspectTreatment::Usual if is_only_checked => LeaseDisposition::CheckStatus(lease),
-            SuspectTreatment::Usual => LeaseDisposition::Fetch(lease),
-            SuspectTreatment::LastAndAlone => LeaseDisposition::Alone(lease),
-            SuspectTreatment::GiveUp => LeaseDisposition::GiveUp(lease),
+            SuspectTreatment::Usual if is_only_checked => LeasedUrlDisposition::CheckStatus(lease),
+            SuspectTreatment::Usual => LeasedUrlDisposition::Fetch(lease),
+            SuspectTreatment::LastAndAlone => LeasedUrlDisposition::Alone(lease),
+            SuspectTreatment::GiveUp => LeasedUrlDisposition::GiveUp(lease),
         })
     }
 
@@ -245,13 +245,14 @@ impl LeaseJudge {
         context: &FetchContext,
         per_host: u32,
         frontier: &dyn Frontier,
-    ) -> Result<LeaseDisposition, FrontierError> {
+    ) -> Result<LeasedUrlDisposition, FrontierError> {
         // If the last visit of a URL stored no page, the URL may have been in a trap, so that only
         // its status was checked. Judge such a URL again.
-        let is_known =
-            |past: &PreviousVisit| self.of_traps == OffScopeMethod::Get || past.page().is_some();
+        let is_known = |past: &PreviousVisit| {
+            self.of_traps == OffScopeRequestMethod::Get || past.page().is_some()
+        };
         if lease.kind != UrlKind::Page || context.past.as_deref().is_some_and(is_known) {
-            return Ok(LeaseDisposition::Fetch(lease));
+            return Ok(LeasedUrlDisposition::Fetch(lease));
         }
         match self
             .sampling
@@ -260,22 +261,22 @@ impl LeaseJudge {
         {
             Some(SampleVerdict::Out(exclusion)) => {
                 let aside = WriterMessage::PutAside { lease, exclusion };
-                return Ok(LeaseDisposition::Settle(aside));
+                return Ok(LeasedUrlDisposition::Settle(aside));
             }
             // Fetch a page of the sample even if it looks like a trap. A sample is finite, and
             // would be distorted if drawn pages were left out.
-            Some(SampleVerdict::In) => return Ok(LeaseDisposition::Fetch(lease)),
+            Some(SampleVerdict::In) => return Ok(LeasedUrlDisposition::Fetch(lease)),
             Some(SampleVerdict::Usual) | None => {}
         }
         if lease.is_seed {
-            return Ok(LeaseDisposition::Fetch(lease));
+            return Ok(LeasedUrlDisposition::Fetch(lease));
         }
         // Keep all parameters in the target of a redirect, because the target is fetched under the
         // URL that the redirect named.
         if lease.redirects == 0
             && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {
-            return Ok(LeaseDisposition::Settle(WriterMessage::SameAs {
+            return Ok(LeasedUrlDisposition::Settle(WriterMessage::SameAs {
                 lease,
                 url,
                 exclusion,
@@ -283,7 +284,7 @@ impl LeaseJudge {
         }
         // A page whose links are not followed can't lead into a trap.
         match context.is_only_checked {
-            true => Ok(LeaseDisposition::Fetch(lease)),
+            true => Ok(LeasedUrlDisposition::Fetch(lease)),
             false => self.judge_by_traps(lease, per_host, frontier),
         }
     }
@@ -295,15 +296,15 @@ impl LeaseJudge {
         lease: Lease,
         per_host: u32,
         frontier: &dyn Frontier,
-    ) -> Result<LeaseDisposition, FrontierError> {
+    ) -> Result<LeasedUrlDisposition, FrontierError> {
         let mut traps = self.shared.lock();
         // The verdict must depend only on the commits before the lease, not on how much of the
         // current commit is done. Otherwise a replay could get another verdict.
         if traps.is_changing(&lease.url, lease.via.as_ref()) {
-            return Ok(LeaseDisposition::WaitForCommit(lease));
+            return Ok(LeasedUrlDisposition::WaitForCommit(lease));
         }
         if self.shared.settled_by() > lease.after {
-            return Ok(LeaseDisposition::Again(lease));
+            return Ok(LeasedUrlDisposition::Again(lease));
         }
         let at = Priority::of(&lease);
         let out = self.out.get(&lease.origin).copied().unwrap_or(0);
@@ -316,42 +317,42 @@ impl LeaseJudge {
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {
-            return Ok(LeaseDisposition::Wait(lease));
+            return Ok(LeasedUrlDisposition::Wait(lease));
         }
         let disposition = traps.disposition(&lease.url, lease.via.as_ref(), at.level());
         drop(traps);
         Ok(match disposition {
-            UrlDisposition::Fetch => LeaseDisposition::Fetch(lease),
+            UrlDisposition::Fetch => LeasedUrlDisposition::Fetch(lease),
             // The URL is behind the other URLs of its queue already. A retry must not be put behind
             // them either, because its attempts would be counted from 1 again.
             UrlDisposition::Later(_) if at.is_late() || lease.attempt > 1 => {
-                LeaseDisposition::Fetch(lease)
+                LeasedUrlDisposition::Fetch(lease)
             }
             UrlDisposition::Later(level) => {
-                LeaseDisposition::Later(lease, Priority::at_level(level))
+                LeasedUrlDisposition::Later(lease, Priority::at_level(level))
             }
-            UrlDisposition::Defer(_) if self.of_traps == OffScopeMethod::Head => {
-                LeaseDisposition::CheckStatus(lease)
+            UrlDisposition::Defer(_) if self.of_traps == OffScopeRequestMethod::Head => {
+                LeasedUrlDisposition::CheckStatus(lease)
             }
-            UrlDisposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
+            UrlDisposition::Defer(rule) => LeasedUrlDisposition::Settle(WriterMessage::PutAside {
                 lease,
                 exclusion: put_aside(Reason::Trap, rule),
             }),
             UrlDisposition::SameAs(url, why) if lease.redirects == 0 => {
-                LeaseDisposition::Settle(WriterMessage::SameAs {
+                LeasedUrlDisposition::Settle(WriterMessage::SameAs {
                     lease,
                     url,
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
             UrlDisposition::Mirror(twin, why) if yields_to(&twin, at, frontier)? => {
-                LeaseDisposition::Settle(WriterMessage::PutAside {
+                LeasedUrlDisposition::Settle(WriterMessage::PutAside {
                     lease,
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
             UrlDisposition::SameAs(..) | UrlDisposition::Mirror(..) => {
-                LeaseDisposition::Fetch(lease)
+                LeasedUrlDisposition::Fetch(lease)
             }
         })
     }
@@ -382,8 +383,8 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::super::fixtures::{context, leased};
-    use super::{LeaseDisposition, LeaseJudge, yields_to};
-    use crate::config::{OffScopeMethod, TrapAvoidance};
+    use super::{LeasedUrlDisposition, LeasedUrlJudge, yields_to};
+    use crate::config::{OffScopeRequestMethod, TrapAvoidance};
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
     use crate::shared_trap_detector::SharedTrapDetector;
@@ -397,21 +398,21 @@ mod tests {
     }
 
     /// Returns a short name of a disposition.
-    fn word(disposition: &LeaseDisposition) -> String {
+    fn word(disposition: &LeasedUrlDisposition) -> String {
         match disposition {
-            LeaseDisposition::Fetch(_) => "fetch".to_owned(),
-            LeaseDisposition::CheckStatus(_) => "check the status".to_owned(),
-            LeaseDisposition::Wait(_) => "wait".to_owned(),
-            LeaseDisposition::WaitForCommit(_) => "wait for a commit".to_owned(),
-            LeaseDisposition::Again(_) => "again".to_owned(),
-            LeaseDisposition::Later(_, priority) => format!("later, {}", priority.level()),
-            LeaseDisposition::Settle(WriterMessage::SameAs { url, exclusion, .. }) => {
+            LeasedUrlDisposition::Fetch(_) => "fetch".to_owned(),
+            LeasedUrlDisposition::CheckStatus(_) => "check the status".to_owned(),
+            LeasedUrlDisposition::Wait(_) => "wait".to_owned(),
+            LeasedUrlDisposition::WaitForCommit(_) => "wait for a commit".to_owned(),
+            LeasedUrlDisposition::Again(_) => "again".to_owned(),
+            LeasedUrlDisposition::Later(_, priority) => format!("later, {}", priority.level()),
+            LeasedUrlDisposition::Settle(WriterMessage::SameAs { url, exclusion, .. }) => {
                 assert_eq!(exclusion.reason, Reason::Duplicate);
                 format!("{} by line {:?}", url.path_and_query(), exclusion.line)
             }
-            LeaseDisposition::Settle(other) => format!("{other:?}"),
-            LeaseDisposition::Alone(_) => "alone".to_owned(),
-            LeaseDisposition::GiveUp(_) => "give up".to_owned(),
+            LeasedUrlDisposition::Settle(other) => format!("{other:?}"),
+            LeasedUrlDisposition::Alone(_) => "alone".to_owned(),
+            LeasedUrlDisposition::GiveUp(_) => "give up".to_owned(),
         }
     }
 
@@ -431,7 +432,7 @@ mod tests {
         for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
             let (frontier, mut traps) = (MemoryFrontier::new(), TrapAvoidance::default());
             traps.clean_params = clean_params;
-            let mut judge = LeaseJudge::new(traps, OffScopeMethod::Get);
+            let mut judge = LeasedUrlJudge::new(traps, OffScopeRequestMethod::Get);
             let mut admission = link("/p?sid=1");
             change(&mut admission);
             let lease = leased(&frontier, admission);
@@ -457,7 +458,8 @@ mod tests {
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
             let frontier = MemoryFrontier::new();
-            let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
+            let mut judge =
+                LeasedUrlJudge::new(TrapAvoidance::default(), OffScopeRequestMethod::Get);
             judge.share_traps(SharedTrapDetector::new(&TrapAvoidance::default(), None));
             let admission = UrlToAdmit {
                 priority: priority.byte(),
@@ -473,7 +475,7 @@ mod tests {
 
     #[test]
     fn leases_of_an_origin_are_counted_until_they_end() {
-        let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
+        let mut judge = LeasedUrlJudge::new(TrapAvoidance::default(), OffScopeRequestMethod::Get);
         let (one, other) = (url("/").origin(), url("/").origin());
         judge.ended(&one);
         assert_eq!(judge.all_leases(), 0);
@@ -489,13 +491,14 @@ mod tests {
     fn a_suspect_is_read_alone_after_three_deaths_and_given_up_after_four() {
         for (deaths, expected) in [(2, "fetch"), (3, "alone"), (4, "give up")] {
             let frontier = MemoryFrontier::new();
-            let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
+            let mut judge =
+                LeasedUrlJudge::new(TrapAvoidance::default(), OffScopeRequestMethod::Get);
             judge.suspect([(url("/p"), deaths)].into());
             let lease = leased(&frontier, link("/p"));
             let context = context(&lease, "");
             let disposition = judge.disposition(lease, &context, 1, &frontier).unwrap();
             assert_eq!(word(&disposition), expected, "{deaths}");
-            let LeaseDisposition::Alone(lease) = disposition else {
+            let LeasedUrlDisposition::Alone(lease) = disposition else {
                 continue;
             };
             judge.hold(lease);

@@ -54,7 +54,7 @@ use crawl_weburl::{HostKey, Origin};
 use self::commands::reply;
 use self::commit_backlog::CommitBacklogTracker;
 use self::hosts::Hosts;
-use self::lease_judge::LeaseJudge;
+use self::lease_judge::LeasedUrlJudge;
 use self::logins::LoginTracker;
 use self::recorded_turns::TurnTracker;
 use self::render_tracker::RenderTracker;
@@ -83,7 +83,7 @@ use crate::trace_events::TraceEventEmitter;
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`TurnTracker`], [`CommitBacklogTracker`];
-/// - what happens to a leased URL: [`RunScope`], [`OriginRobotsTracker`], [`LeaseJudge`],
+/// - what happens to a leased URL: [`RunScope`], [`OriginRobotsTracker`], [`LeasedUrlJudge`],
 ///   [`LoginTracker`], [`RenderTracker`];
 /// - the run as a whole: [`RunEndTracker`], [`RunStatistics`], [`WorkerCoordination`].
 pub(crate) struct Coordinator {
@@ -94,7 +94,7 @@ pub(crate) struct Coordinator {
     logins: LoginTracker,
     renders: RenderTracker,
     scope: RunScope,
-    lease_judge: LeaseJudge,
+    lease_judge: LeasedUrlJudge,
     shared: WorkerCoordination,
     turns: TurnTracker,
     backlog: CommitBacklogTracker,
@@ -131,7 +131,7 @@ impl Coordinator {
             logins: LoginTracker::default(),
             renders: RenderTracker::new(&config),
             scope: RunScope::new(scope, config.resources),
-            lease_judge: LeaseJudge::new(config.traps, config.off_scope_method),
+            lease_judge: LeasedUrlJudge::new(config.traps, config.off_scope_method),
             shared: WorkerCoordination::default(),
             turns: TurnTracker::new(totals),
             backlog: CommitBacklogTracker::new(&config, now),

@@ -11,11 +11,11 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
-use super::lease_judge::LeaseDisposition;
+use super::lease_judge::LeasedUrlDisposition;
 use super::retries::Attempt;
 use super::robots::{RobotsAvailability, RobotsJudgement};
 use super::sitemap_cross_submission;
-use crate::config::OffScopeMethod;
+use crate::config::OffScopeRequestMethod;
 use crate::content_filter::declared_length;
 use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, UnansweredVisit};
 use crate::messages::render::PageSourceToRead;
@@ -25,7 +25,7 @@ use crate::revisit::unread_link_kinds::{UnreadLinkKinds, is_last_hop};
 use crate::revisit::visit::PreviousVisit;
 
 /// The next step for the loop over an origin's URLs, after a leased URL was judged.
-enum LeaseStep {
+enum LeaseLoopStep {
     /// Send the request for the URL.
     Send(Job),
     /// Lease the next URL.
@@ -78,10 +78,10 @@ impl Coordinator {
             }
             self.events.leased(&lease);
             match self.consider(now, &standing, lease, later, out)? {
-                LeaseStep::Send(job) => return Ok(Some(job)),
-                LeaseStep::Next => {}
-                LeaseStep::End => break,
-                LeaseStep::Wait => return Ok(None),
+                LeaseLoopStep::Send(job) => return Ok(Some(job)),
+                LeaseLoopStep::Next => {}
+                LeaseLoopStep::End => break,
+                LeaseLoopStep::Wait => return Ok(None),
             }
         }
         let is_cut_short = self.turns.is_cut_short();
@@ -106,10 +106,10 @@ impl Coordinator {
         mut lease: Lease,
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
-    ) -> Result<LeaseStep, FrontierError> {
+    ) -> Result<LeaseLoopStep, FrontierError> {
         if let Some(exclusion) = self.skipped_action(&lease) {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
-            return Ok(LeaseStep::Next);
+            return Ok(LeaseLoopStep::Next);
         }
         // Check the rule for sitemaps before robots.txt, because in a plan the judgement by
         // robots.txt excludes every page.
@@ -118,14 +118,14 @@ impl Coordinator {
                 sitemap_cross_submission::judge(&mut lease, rules, &*self.frontier)?
         {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
-            return Ok(LeaseStep::Next);
+            return Ok(LeaseLoopStep::Next);
         }
         let unread_link_kinds = UnreadLinkKinds::of(&lease, self.scope.current(), &self.config);
         let past = self.previous_visit(&lease, unread_link_kinds)?;
         let judgement = match self.scope.out_of_scope(&lease) {
             Some(exclusion) if exclusion.reason == Reason::Depth => {
                 self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
-                return Ok(LeaseStep::Next);
+                return Ok(LeaseLoopStep::Next);
             }
             Some(exclusion) => RobotsJudgement::Refused(exclusion),
             None => self.robots.judge(standing, &lease),
@@ -150,7 +150,7 @@ impl Coordinator {
                 let origin = lease.origin.clone();
                 self.frontier.release(lease);
                 self.hosts.set_robots(now, &origin, RobotsState::Unknown);
-                return Ok(LeaseStep::Wait);
+                return Ok(LeaseLoopStep::Wait);
             }
         };
         let item = WriterMessage::Excluded {
@@ -159,18 +159,18 @@ impl Coordinator {
             past,
         };
         self.settle_without_request(item, out);
-        Ok(LeaseStep::Next)
+        Ok(LeaseLoopStep::Next)
     }
 
     /// Returns whether only a URL's status matters: it is a page outside the scope whose links are
     /// not followed.
     fn is_only_checked(&self, lease: &Lease) -> bool {
-        self.config.off_scope_method == OffScopeMethod::Head
+        self.config.off_scope_method == OffScopeRequestMethod::Head
             && lease.kind == UrlKind::Page
             && is_last_hop(lease, self.scope.current())
     }
 
-    /// Carries out what `LeaseJudge::disposition` decides about a URL that scope and robots.txt
+    /// Carries out what `LeasedUrlJudge::disposition` decides about a URL that scope and robots.txt
     /// allow.
     fn pass_gate(
         &mut self,
@@ -179,60 +179,62 @@ impl Coordinator {
         context: FetchContext,
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
-    ) -> Result<LeaseStep, FrontierError> {
+    ) -> Result<LeaseLoopStep, FrontierError> {
         let per_host = self.config.politeness.per_host;
         let disposition =
             self.lease_judge
                 .disposition(lease, &context, per_host, &*self.frontier)?;
         let step = match disposition {
-            LeaseDisposition::Fetch(lease) => LeaseStep::Send(self.page_job(now, lease, context)),
-            LeaseDisposition::CheckStatus(lease) => {
+            LeasedUrlDisposition::Fetch(lease) => {
+                LeaseLoopStep::Send(self.page_job(now, lease, context))
+            }
+            LeasedUrlDisposition::CheckStatus(lease) => {
                 let context = FetchContext {
                     is_only_checked: true,
                     ..context
                 };
-                LeaseStep::Send(self.page_job(now, lease, context))
+                LeaseLoopStep::Send(self.page_job(now, lease, context))
             }
-            LeaseDisposition::Wait(lease) => {
+            LeasedUrlDisposition::Wait(lease) => {
                 // The origin is woken once its requests in flight are committed.
                 let reason = "waits until what its origin is asked for now is read";
                 self.hold_back(now, lease, reason);
-                LeaseStep::Wait
+                LeaseLoopStep::Wait
             }
-            LeaseDisposition::WaitForCommit(lease) => {
+            LeasedUrlDisposition::WaitForCommit(lease) => {
                 self.lease_judge.wait_for_commit(&lease.origin);
                 self.hold_back(now, lease, "waits until what was read is committed");
-                LeaseStep::Wait
+                LeaseLoopStep::Wait
             }
-            LeaseDisposition::Again(lease) => {
+            LeasedUrlDisposition::Again(lease) => {
                 self.frontier.release(lease);
                 match self.turns.begin_again() {
-                    true => LeaseStep::Next,
-                    false => LeaseStep::End,
+                    true => LeaseLoopStep::Next,
+                    false => LeaseLoopStep::End,
                 }
             }
-            LeaseDisposition::Later(lease, priority) => {
+            LeasedUrlDisposition::Later(lease, priority) => {
                 let reason = "goes behind others: the way to it said nothing new";
                 self.events.waits(&lease.url, reason);
                 later.push((lease, priority));
                 self.turns.passed();
-                LeaseStep::Next
+                LeaseLoopStep::Next
             }
-            LeaseDisposition::Settle(item) => {
+            LeasedUrlDisposition::Settle(item) => {
                 self.settle_without_request(item, out);
-                LeaseStep::Next
+                LeaseLoopStep::Next
             }
-            LeaseDisposition::Alone(lease) => {
+            LeasedUrlDisposition::Alone(lease) => {
                 let reason = "waits until nothing else is left: the program died while it was read";
                 self.events.waits(&lease.url, reason);
                 self.lease_judge.hold(lease);
                 self.turns.passed();
-                LeaseStep::Next
+                LeaseLoopStep::Next
             }
-            LeaseDisposition::GiveUp(lease) => {
+            LeasedUrlDisposition::GiveUp(lease) => {
                 self.give_suspect_up(now, lease, context, out);
                 self.turns.passed();
-                LeaseStep::Next
+                LeaseLoopStep::Next
             }
         };
         Ok(step)

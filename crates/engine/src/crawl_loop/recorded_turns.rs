@@ -7,7 +7,7 @@ use crawl_archive::rows::HostTurn;
 use crawl_frontier::Lease;
 use crawl_scheduler::{RequestPurpose, Tick};
 
-use crate::crawl_totals::{CommitPosition, CrawlTotals};
+use crate::crawl_totals::{CommitPoint, CrawlTotals};
 
 /// Maximum URLs that one turn (the use of a permit) settles or requeues behind other URLs, and
 /// maximum URLs judged before the loop handles events. This bounds how long commits, commands and
@@ -49,7 +49,7 @@ impl TurnTracker {
     /// Creates the tracker for the turns (uses of permits) of a run. `at_start` are the totals when
     /// the run begins.
     pub(super) fn new(at_start: CrawlTotals) -> TurnTracker {
-        let before_this_run = CommitPosition {
+        let before_this_run = CommitPoint {
             pages: at_start.pages,
             others: 0,
         };
@@ -149,9 +149,7 @@ impl TurnTracker {
             RequestPurpose::Robots { origin } => (origin, "robots"),
             RequestPurpose::Hop { of } => (of, "hop"),
         };
-        let leased_after = after.map_or(0, |after| {
-            CommitPosition::of(after).messages(&self.at_start)
-        });
+        let leased_after = after.map_or(0, |after| CommitPoint::of(after).messages(&self.at_start));
         (is_sent || passed > 0).then(|| HostTurn {
             at: now.as_millis(),
             origin: origin.to_string(),

@@ -21,7 +21,7 @@ use crate::messages::render::{
     VisibleContentSize,
 };
 use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
-use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
+use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::time_conversions::millis;
 
 /// What a permit for a page is used for. A resource of a page in the browser takes precedence.
@@ -365,7 +365,7 @@ impl Coordinator {
         let host = self.hosts.state(&origin.host_key());
         let exchange = match result {
             Ok(exchange) => {
-                let answer = EncodedResponse::of(&exchange, key.is_own);
+                let answer = UndecodedResponse::of(&exchange, key.is_own);
                 self.renders.answered(key, &answer);
                 Some(exchange)
             }

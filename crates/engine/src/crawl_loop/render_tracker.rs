@@ -16,8 +16,8 @@ use crate::messages::render::{
     UnrenderedPageSummary, VisibleContentSize,
 };
 use crate::render::{
-    EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
-    ResourceAnswerSender, ResourceKind, ResourceRequest, has_private_address, is_html, may_be_html,
+    RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceAnswerSender,
+    ResourceKind, ResourceRequest, UndecodedResponse, has_private_address, is_html, may_be_html,
 };
 use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::time_conversions::millis;
@@ -201,7 +201,7 @@ pub(super) enum QueuedPageDestination {
         page: RenderId,
         url: CanonicalUrl,
         fetched: Tick,
-        answer: EncodedResponse,
+        answer: UndecodedResponse,
     },
     /// Have a reader read the page as the server sent it.
     Read(Box<FetchedPage>),
@@ -279,7 +279,7 @@ impl RenderTracker {
         }
         self.last_id += 1;
         let id = RenderId(self.last_id);
-        let answer = EncodedResponse::of(&page.exchange, true);
+        let answer = UndecodedResponse::of(&page.exchange, true);
         let (url, fetched) = (page.lease.url.clone(), page.exchange.started);
         let open = OpenPage {
             page,
@@ -495,7 +495,7 @@ impl RenderTracker {
     pub(super) fn answered(
         &mut self,
         key: &ResourceKey,
-        answer: &EncodedResponse,
+        answer: &UndecodedResponse,
     ) -> Option<Origin> {
         if matches!(answer.status, 429 | 500..) && self.waits_again(key, true) {
             return Some(key.url.origin());
@@ -756,7 +756,7 @@ impl OpenPage {
 
     /// Passes an answer to the page. Like a browser, refuses an answer from a private address if
     /// the page came from a public one.
-    fn receive(&mut self, waiter: ResourceAnswerSender, answer: &EncodedResponse) {
+    fn receive(&mut self, waiter: ResourceAnswerSender, answer: &UndecodedResponse) {
         if answer.is_private && !has_private_address(&self.page.exchange) {
             self.refuse(ResourceOutcome::Denied);
             let _ = waiter.send(None);
@@ -771,18 +771,18 @@ impl OpenPage {
 /// The answers of this run that pages may need again, up to a limit of bytes.
 #[derive(Debug, Default)]
 struct KeptAnswers {
-    answers: HashMap<ResourceKey, EncodedResponse>,
+    answers: HashMap<ResourceKey, UndecodedResponse>,
     /// The keys of the answers, oldest first.
     order: VecDeque<ResourceKey>,
     bytes: u64,
 }
 
 impl KeptAnswers {
-    fn get(&self, key: &ResourceKey) -> Option<EncodedResponse> {
+    fn get(&self, key: &ResourceKey) -> Option<UndecodedResponse> {
         self.answers.get(key).cloned()
     }
 
-    fn keep(&mut self, key: &ResourceKey, answer: &EncodedResponse) {
+    fn keep(&mut self, key: &ResourceKey, answer: &UndecodedResponse) {
         if self.answers.contains_key(key) {
             return;
         }

@@ -10,7 +10,7 @@ use crawl_scheduler::{OutcomeKind, SpentPermit};
 use crawl_weburl::Origin;
 use tracing::Span;
 
-use crate::crawl_totals::CommitPosition;
+use crate::crawl_totals::CommitPoint;
 use crate::login::{SessionStatus, judge};
 use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
@@ -107,7 +107,7 @@ fn row(
         why: <&str>::from(spent.why()).to_owned(),
         wait_asked,
         after: match job {
-            Job::Page { lease, .. } => Some(CommitPosition::of(lease.after).row()),
+            Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
             Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) | Job::Render(_) => None,
         },
         signed: match result {

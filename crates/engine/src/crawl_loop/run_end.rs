@@ -43,7 +43,7 @@ pub(super) struct RunEndTracker {
 
 /// How much was spent of each budget.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct CrawlSpending {
     /// The number of pages of this round, plus the leased URLs that may count as pages.
     pub(super) pages: u64,
     /// Whether all workers together have spent the page budget; `None` if no other worker shares
@@ -117,7 +117,7 @@ impl RunEndTracker {
     }
 
     /// Returns the name of a budget that leaves no room for another page; `None` if there is room.
-    pub(super) fn spent_budget(&self, spent: &Spent) -> Option<&'static str> {
+    pub(super) fn spent_budget(&self, spent: &CrawlSpending) -> Option<&'static str> {
         let budgets = &self.budgets;
         // In a shared crawl, the budget limits the pages of all workers together, so this worker's
         // pages don't decide.
@@ -219,7 +219,7 @@ mod tests {
 
     use super::super::fixtures::at;
     use super::super::waiting_documents::GiveUpTime;
-    use super::{GRACE, RunEndTracker, Spent};
+    use super::{CrawlSpending, GRACE, RunEndTracker};
     use crate::config::CrawlBudgets;
     use crate::control::StopUrgency;
     use crate::error::EngineError;
@@ -341,18 +341,18 @@ mod tests {
 
     #[test]
     fn a_budget_is_spent_once_it_is_reached_and_pages_come_first() {
-        let spent = Spent {
+        let spent = CrawlSpending {
             pages: 7,
             are_shared_pages_spent: None,
             bytes: 6_000,
             server_time: 6 * SECOND,
         };
         let (all_spent, some_left) = (
-            Spent {
+            CrawlSpending {
                 are_shared_pages_spent: Some(true),
                 ..spent
             },
-            Spent {
+            CrawlSpending {
                 are_shared_pages_spent: Some(false),
                 ..spent
             },

@@ -3,7 +3,7 @@
 
 use crawl_scheduler::{PollOutcome, Tick};
 
-use super::run_end::Spent;
+use super::run_end::CrawlSpending;
 use super::waiting_documents::GiveUpTime;
 use super::worker_coordination::WorkerState;
 use super::{Coordinator, DriverStep};
@@ -209,9 +209,9 @@ impl Coordinator {
         self.hosts.requests().is_empty() && self.backlog.is_empty()
     }
 
-    pub(super) fn spent(&self) -> Spent {
+    pub(super) fn spent(&self) -> CrawlSpending {
         let of_round = self.report.of_round();
-        Spent {
+        CrawlSpending {
             pages: of_round.pages + self.backlog.leases(),
             are_shared_pages_spent: self.shared.are_pages_spent(),
             bytes: of_round.bytes + self.shared.others_bytes(),

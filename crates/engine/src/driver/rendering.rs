@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use crate::messages::Event;
 use crate::messages::render::{PostedResourceRequest, RenderId, VisibleContentSize};
 use crate::render::{
-    EncodedResponse, PageToRender, RenderFailure, Renderer, ResourceRequestSender,
+    PageToRender, RenderFailure, Renderer, ResourceRequestSender, UndecodedResponse,
 };
 
 /// Creates the interface that passes the requests of a page to the loop. `events` is weak, so that
@@ -35,7 +35,7 @@ pub(super) fn requests_of(
 pub(super) async fn rendered(
     renderer: Arc<dyn Renderer>,
     (page, url, fetched): (RenderId, String, Tick),
-    answer: EncodedResponse,
+    answer: UndecodedResponse,
     requests: ResourceRequestSender,
 ) -> Event {
     let decoded = spawn_blocking(move || PageToRender::of(url, fetched, answer)).await;

@@ -108,7 +108,7 @@ impl Driver {
         };
         let abandon = Arc::new(AtomicBool::new(false));
         let indexing_deadline = Arc::new(OnceLock::new());
-        let start = ThreadStart {
+        let start = RunThreadInputs {
             config,
             visits,
             traps,
@@ -121,7 +121,7 @@ impl Driver {
         // The channel has no limit, since the coordinator limits how much work it hands out.
         let (event_sender, events) = async_mpsc::unbounded_channel();
         let weak_sender = event_sender.downgrade();
-        let Started {
+        let RunThreads {
             requests,
             readers,
             writer,
@@ -157,7 +157,7 @@ impl Driver {
 }
 
 /// Inputs for starting the threads of a run.
-struct ThreadStart<'r> {
+struct RunThreadInputs<'r> {
     config: &'r Arc<Config>,
     visits: RevisitRules,
     traps: SharedTrapDetector,
@@ -169,7 +169,7 @@ struct ThreadStart<'r> {
 }
 
 /// The threads of a run, and the log of its requests.
-struct Started {
+struct RunThreads {
     requests: RowLogWriter,
     readers: ReaderPool,
     writer: JoinHandle<Result<Writer, EngineError>>,
@@ -178,13 +178,13 @@ struct Started {
     shared_frontier: Option<SharedFrontierConnection>,
 }
 
-impl ThreadStart<'_> {
+impl RunThreadInputs<'_> {
     fn threads(
         self,
         directory: CrawlDirectory,
         indexing: Option<IndexingStartState>,
         events: async_mpsc::UnboundedSender<Event>,
-    ) -> Result<Started, EngineError> {
+    ) -> Result<RunThreads, EngineError> {
         let CrawlDirectory {
             frontier,
             shared,
@@ -233,7 +233,7 @@ impl ThreadStart<'_> {
         let writer = start_writer(writer, items, events, self.abandon).map_err(failed)?;
         let (config, abandon) = (self.config, self.abandon);
         let readers = ReaderPool::start(config, reader, to_readers, abandon, &journal, &load);
-        Ok(Started {
+        Ok(RunThreads {
             requests,
             readers: readers.map_err(failed)?,
             writer,

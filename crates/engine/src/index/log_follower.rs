@@ -200,7 +200,7 @@ impl IndexerOutcome {
 }
 
 /// The settings of the thread that reads the indexing log.
-struct Setting {
+struct IndexerSettings {
     dir: PathBuf,
     frontier: Arc<dyn Frontier>,
     rules: IndexRebuildSettings,
@@ -218,7 +218,7 @@ impl Indexer {
         (halt, is_busy): (IndexingStopCondition, CrawlBusyCheck),
         mut failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFileWriter), EngineError> {
-        let setting = Setting {
+        let setting = IndexerSettings {
             dir: config.output.clone(),
             frontier,
             rules: IndexRebuildSettings::of(config),
@@ -238,7 +238,7 @@ impl Indexer {
         // log unread.
         let _ = committed.send(log.len());
         let leaves_rest = Arc::new(AtomicBool::new(false));
-        let opening = Opening {
+        let opening = IndexerStartup {
             setting,
             read,
             pages_committed,
@@ -294,8 +294,8 @@ impl Indexer {
 }
 
 /// The state of the thread before it has an index.
-struct Opening {
-    setting: Setting,
+struct IndexerStartup {
+    setting: IndexerSettings,
     /// The committed length of the indexing log. A rebuilt index reads on from there.
     read: IndexingLogPosition,
     pages_committed: Option<u64>,
@@ -303,7 +303,7 @@ struct Opening {
     leaves_rest: Arc<AtomicBool>,
 }
 
-impl Opening {
+impl IndexerStartup {
     fn run(&self, start: Start, lengths: &Receiver<u64>) -> Result<IndexerOutcome, EngineError> {
         let halt = &self.setting.halt;
         let folder = self.setting.dir.join(INDEX_FOLDER);
@@ -324,7 +324,7 @@ impl Opening {
         tracing::warn!(
             "the search index is {fault}: building it from the archive, as `crawl index {dir}` would do"
         );
-        let Setting {
+        let IndexerSettings {
             dir,
             frontier,
             rules,

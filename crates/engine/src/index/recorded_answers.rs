@@ -12,14 +12,14 @@ use serde::Deserialize;
 
 /// The fields of a `pages.jsonl` row that describe an answer without a page.
 #[derive(Deserialize)]
-struct AnswerRow {
+struct RecordedAnswerRow {
     url: String,
     status: Option<u16>,
     redirect: Option<String>,
     error: Option<String>,
 }
 
-impl AnswerRow {
+impl RecordedAnswerRow {
     fn answer(self) -> Option<RecordedAnswer> {
         let error = self.error.unwrap_or_default();
         let is_in_place =
@@ -45,7 +45,7 @@ pub(crate) fn answers_of(
         source: Arc::new(io::Error::other(why)),
     };
     let mut answers = HashMap::new();
-    for row in RowReader::<AnswerRow>::open(&path, committed).map_err(failed)? {
+    for row in RowReader::<RecordedAnswerRow>::open(&path, committed).map_err(failed)? {
         let row = match row {
             Ok(row) => row,
             Err(ReadError::Row { .. }) => continue,

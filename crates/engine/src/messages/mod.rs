@@ -36,7 +36,7 @@ use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
-use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
+use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::revisit::visit::PreviousVisit;
 use crate::run_counters::CommitStatistics;
 use crate::summary::SeedFailure;
@@ -269,7 +269,7 @@ pub(crate) enum Effect {
         url: CanonicalUrl,
         /// When the page was fetched.
         fetched: Tick,
-        answer: EncodedResponse,
+        answer: UndecodedResponse,
     },
     /// Abort requests in flight, and make readers return the pages that they have not read.
     GiveUp,

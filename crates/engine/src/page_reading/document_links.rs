@@ -118,7 +118,7 @@ impl DiscoveryContext {
     }
 }
 
-enum LinkTarget {
+enum ResolvedLink {
     /// The index of a cached link.
     Known(usize),
     /// The URL of a link that is not in the cache.
@@ -289,10 +289,10 @@ impl<'a> DocumentLinkCollector<'a> {
             }
         };
         match target {
-            LinkTarget::Known(link) => {
+            ResolvedLink::Known(link) => {
                 self.add_known(discovery, self.known.target_of(link), barred);
             }
-            LinkTarget::Url(url) => self.add(discovery, Ok(url), barred),
+            ResolvedLink::Url(url) => self.add(discovery, Ok(url), barred),
         }
     }
 
@@ -303,10 +303,10 @@ impl<'a> DocumentLinkCollector<'a> {
         base: &CanonicalUrl,
         href: &str,
         kind: UrlKind,
-    ) -> Result<LinkTarget, &'static str> {
+    ) -> Result<ResolvedLink, &'static str> {
         let target = match self.known.get(base, href, kind) {
             Some(CachedLink::Unusable(why)) => return Err(why),
-            Some(CachedLink::Usable(link)) => LinkTarget::Known(link),
+            Some(CachedLink::Usable(link)) => ResolvedLink::Known(link),
             None => {
                 let url = canonicalize(Some(base), href).map_err(|why| why.name());
                 let is_secret = matches!(&url, Ok(url) if self.policy.secrets.are_in_url(url));
@@ -318,23 +318,23 @@ impl<'a> DocumentLinkCollector<'a> {
                             .keep(link, url.as_ref().map_err(|why| *why), &self.policy.traps)
                     }
                 };
-                cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
+                cached.map_or(ResolvedLink::Url(url?), ResolvedLink::Known)
             }
         };
         // Don't use the cache for a URL with a query. `Clean-param` lines in robots.txt may change
         // such a URL, and the documents of another origin have another robots.txt.
         match self.robots {
             Some(_) if self.url(&target).as_url().query().is_some() => {
-                Ok(LinkTarget::Url(self.url(&target).clone()))
+                Ok(ResolvedLink::Url(self.url(&target).clone()))
             }
             _ => Ok(target),
         }
     }
 
-    fn url<'b>(&'b self, target: &'b LinkTarget) -> &'b CanonicalUrl {
+    fn url<'b>(&'b self, target: &'b ResolvedLink) -> &'b CanonicalUrl {
         match target {
-            LinkTarget::Known(link) => self.known.url(*link),
-            LinkTarget::Url(url) => url,
+            ResolvedLink::Known(link) => self.known.url(*link),
+            ResolvedLink::Url(url) => url,
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct LinkCache {
     hasher: RandomState,
     /// The index into `addresses` for each base.
     bases: HashMap<Box<str>, usize, RandomState>,
-    links: Vec<Link>,
+    links: Vec<UsableLink>,
     targets: Vec<CachedLinkTarget>,
     /// The state of each target, at the same index as in `targets`.
     states: Vec<TargetState>,
@@ -127,7 +127,7 @@ pub(crate) enum CachedLink {
 }
 
 #[derive(Clone, Debug)]
-struct Link {
+struct UsableLink {
     /// The URL that the link resolves to.
     url: CanonicalUrl,
     /// The index of the link's target.
@@ -291,7 +291,7 @@ impl LinkCache {
             Ok(url) => {
                 let target = self.target(url, kind, rules)?;
                 let url = url.clone();
-                self.links.push(Link { url, target });
+                self.links.push(UsableLink { url, target });
                 CachedLink::Usable(self.links.len() - 1)
             }
             Err(why) => CachedLink::Unusable(why),

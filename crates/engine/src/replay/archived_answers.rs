@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use super::recorded_crawl::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
-use crate::render::EncodedResponse;
+use crate::render::UndecodedResponse;
 
 /// The prefix of header fields that the server sent but that don't describe the record's block
 /// (the stored body).
@@ -288,12 +288,12 @@ impl ArchivedAnswers {
 
     /// Returns the archived answer to the first request for a URL that got neither a server error
     /// nor 429.
-    pub(super) fn usual_answer(&self, url: &CanonicalUrl) -> Option<EncodedResponse> {
+    pub(super) fn usual_answer(&self, url: &CanonicalUrl) -> Option<UndecodedResponse> {
         let start = self.crawl.first_answer(url.as_str())?;
         let record = self.crawl.record_of(url.as_str(), start)?;
         let address = self.crawl.address(url.host_key().as_str());
         let exchange = self.read(&record, url, address)?;
-        Some(EncodedResponse::of(&exchange, false))
+        Some(UndecodedResponse::of(&exchange, false))
     }
 
     /// Returns the archived answer to a recorded request. The caller sets its times.

@@ -203,7 +203,7 @@ impl Ord for Flight {
 }
 
 /// The action that the loop may take at the current virtual time.
-enum Step {
+enum IssueDecision {
     /// The loop may issue requests.
     Issue,
     /// The loop must not issue requests yet.
@@ -372,13 +372,13 @@ impl Replay {
                 }
             }
             may_issue = match self.step(wake) {
-                Step::Issue => true,
-                Step::Hold => false,
-                Step::Nothing if may_issue => {
+                IssueDecision::Issue => true,
+                IssueDecision::Hold => false,
+                IssueDecision::Nothing if may_issue => {
                     let reason = "the replay stalled: nothing is in flight".to_owned();
                     return Err(EngineError::Thread { what: reason });
                 }
-                Step::Nothing => true,
+                IssueDecision::Nothing => true,
             };
         }
     }
@@ -388,7 +388,7 @@ impl Replay {
     /// A replay that follows the records sends requests only at recorded start times, because the
     /// recorded crawl had a reason not to send them sooner. If the replay has sent fewer requests
     /// by a start time than the crawl had, it sends as many requests as it may.
-    fn step(&mut self, wake: Option<Tick>) -> Step {
+    fn step(&mut self, wake: Option<Tick>) -> IssueDecision {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
         }
@@ -397,7 +397,7 @@ impl Replay {
         let follows = self.answers.follows && (start.is_some() || self.is_due || is_behind);
         if !follows && !self.held.is_empty() {
             self.held.give_up(&mut self.items);
-            return Step::Issue;
+            return IssueDecision::Issue;
         }
         let soonest = self.flights.peek().map(Flight::ends);
         let has_ended = soonest.is_some_and(|ends| ends <= self.now);
@@ -408,7 +408,7 @@ impl Replay {
             {
                 self.is_due = true;
                 self.land(flight);
-                return Step::Hold;
+                return IssueDecision::Hold;
             }
             return self.issue();
         }
@@ -432,11 +432,11 @@ impl Replay {
         let next = [start, wake, ends, ordered].into_iter().flatten().min();
         let Some(next) = next else {
             if self.held.is_empty() {
-                return Step::Nothing;
+                return IssueDecision::Nothing;
             }
             // A recorded request was not sent, so holding messages back no longer helps.
             self.held.give_up(&mut self.items);
-            return Step::Issue;
+            return IssueDecision::Issue;
         };
         self.now = self.now.max(next);
         if ordered == Some(next) {
@@ -455,12 +455,12 @@ impl Replay {
             self.land(flight);
         }
         match follows && self.begun >= self.passed {
-            true => Step::Hold,
+            true => IssueDecision::Hold,
             // Read the page of the ended request before the loop sends another request, because the
             // recorded crawl may have chosen its next request after reading that page.
             false if follows => {
                 self.is_due = true;
-                Step::Hold
+                IssueDecision::Hold
             }
             false => self.issue(),
         }
@@ -468,12 +468,12 @@ impl Replay {
 
     /// Passes on the messages that the recorded crawl had committed before its next request, and
     /// lets the loop send a request.
-    fn issue(&mut self) -> Step {
+    fn issue(&mut self) -> IssueDecision {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
             self.held.hand_on(&mut self.items);
         }
-        Step::Issue
+        IssueDecision::Issue
     }
 
     /// Holds back messages that the recorded crawl had not committed when it sent its next request.

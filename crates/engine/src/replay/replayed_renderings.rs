@@ -26,7 +26,9 @@ use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
     PostedResourceRequest, RenderId, UnrenderedPageSummary, VisibleContentSize,
 };
-use crate::render::{EncodedResponse, RenderFailure, RenderedPage, ResourceKind, ResourceRequest};
+use crate::render::{
+    RenderFailure, RenderedPage, ResourceKind, ResourceRequest, UndecodedResponse,
+};
 
 /// Maximum number of times that a replay with other settings renders a page.
 /// Beyond the limit: the last DOM is taken.
@@ -44,7 +46,7 @@ pub(super) struct ReplayedRenderings {
 struct OpenPage {
     url: CanonicalUrl,
     fetched: Tick,
-    document: EncodedResponse,
+    document: UndecodedResponse,
     requests: RecordedPageRequests,
     /// The last rendering. `None` if the page follows `state/order.jsonl`, or was not rendered yet.
     last_rendering: Option<TentativeRendering>,
@@ -55,7 +57,7 @@ struct OpenPage {
 /// otherwise, the page is rendered again.
 struct TentativeRendering {
     result: Option<Result<RenderedPage, RenderFailure>>,
-    answers: Vec<(usize, Option<EncodedResponse>)>,
+    answers: Vec<(usize, Option<UndecodedResponse>)>,
 }
 
 impl TentativeRendering {
@@ -73,7 +75,7 @@ impl ReplayedRenderings {
         &mut self,
         id: RenderId,
         (url, fetched): (CanonicalUrl, Tick),
-        document: EncodedResponse,
+        document: UndecodedResponse,
     ) {
         let page = OpenPage {
             url,

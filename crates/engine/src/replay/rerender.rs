@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::render::{
-    EncodedResponse, PageToRender, RenderFailure, RenderedPage, Renderer, ResourceAnswerSender,
-    ResourceKind, ResourceRequest, ResourceRequestSender,
+    PageToRender, RenderFailure, RenderedPage, Renderer, ResourceAnswerSender, ResourceKind,
+    ResourceRequest, ResourceRequestSender, UndecodedResponse,
 };
 
 /// How long answers are held back if a page does not make the recorded requests. Such a page
@@ -126,7 +126,7 @@ impl Rerenderer {
     pub(super) fn render(
         &mut self,
         (url, fetched): (&CanonicalUrl, Tick),
-        answer: &EncodedResponse,
+        answer: &UndecodedResponse,
         answers: &mut dyn ResourceAnswerer,
     ) -> Option<Result<RenderedPage, RenderFailure>> {
         let renderer = Arc::clone(self.renderer.as_ref()?);
@@ -214,8 +214,8 @@ struct Asked {
 
 #[derive(Debug)]
 enum AnswerState {
-    Awaited(oneshot::Receiver<Option<EncodedResponse>>),
-    Came(Option<EncodedResponse>),
+    Awaited(oneshot::Receiver<Option<UndecodedResponse>>),
+    Came(Option<UndecodedResponse>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -229,7 +229,7 @@ impl RecordedPageRequests {
     pub(super) fn ask(
         &mut self,
         name: RequestedResource,
-        answered: oneshot::Receiver<Option<EncodedResponse>>,
+        answered: oneshot::Receiver<Option<UndecodedResponse>>,
     ) {
         self.events.push(PageEvent::Asked(self.asked.len()));
         self.asked.push(Asked {
@@ -280,7 +280,7 @@ impl RecordedPageRequests {
     }
 
     /// Returns the answer to a request. `None` if it was refused or has not come yet.
-    pub(super) fn answer(&self, place: usize) -> Option<&EncodedResponse> {
+    pub(super) fn answer(&self, place: usize) -> Option<&UndecodedResponse> {
         match &self.asked[place].answer {
             AnswerState::Came(answer) => answer.as_ref(),
             AnswerState::Awaited(_) => None,
@@ -348,7 +348,7 @@ impl<'r> RecordedOrderAnswerer<'r> {
             && let Slot::Waits(sender) = std::mem::replace(slot, Slot::Answered)
         {
             let answer = self.recorded.answer(place).cloned();
-            let _ = sender.send(answer.map(EncodedResponse::without_coding));
+            let _ = sender.send(answer.map(UndecodedResponse::without_coding));
         }
     }
 }
@@ -394,18 +394,18 @@ impl ResourceAnswerer for RecordedOrderAnswerer<'_> {
 pub(super) struct KnownResourceAnswerer<'r> {
     page: &'r CanonicalUrl,
     known: &'r RecordedPageRequests,
-    archived: &'r dyn Fn(&CanonicalUrl) -> Option<EncodedResponse>,
+    archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedResponse>,
     used: Vec<bool>,
     /// The requests that the page made, with their answers. If a request is among the known
     /// requests, its index there is given.
-    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<EncodedResponse>)>,
+    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<UndecodedResponse>)>,
 }
 
 impl<'r> KnownResourceAnswerer<'r> {
     pub(super) fn new(
         page: &'r CanonicalUrl,
         known: &'r RecordedPageRequests,
-        archived: &'r dyn Fn(&CanonicalUrl) -> Option<EncodedResponse>,
+        archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedResponse>,
     ) -> KnownResourceAnswerer<'r> {
         KnownResourceAnswerer {
             page,
@@ -433,15 +433,15 @@ impl ResourceAnswerer for KnownResourceAnswerer<'_> {
             }
         };
         self.answered.push((place, request, stored.clone()));
-        let _ = answer.send(stored.map(EncodedResponse::without_coding));
+        let _ = answer.send(stored.map(UndecodedResponse::without_coding));
     }
 }
 
 /// Returns whether two answers look the same to a page.
-pub(super) fn are_same(one: Option<&EncodedResponse>, other: Option<&EncodedResponse>) -> bool {
+pub(super) fn are_same(one: Option<&UndecodedResponse>, other: Option<&UndecodedResponse>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
-            let shown = |answer: &'_ EncodedResponse| (answer.status, answer.is_own);
+            let shown = |answer: &'_ UndecodedResponse| (answer.status, answer.is_own);
             shown(one) == shown(other) && one.headers == other.headers && one.body == other.body
         }
         (None, None) => true,
@@ -456,7 +456,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::{RecordedOrderAnswerer, RecordedPageRequests, RequestedResource, ResourceAnswerer};
-    use crate::render::{EncodedResponse, ResourceKind, ResourceRequest};
+    use crate::render::{ResourceKind, ResourceRequest, UndecodedResponse};
 
     fn page() -> CanonicalUrl {
         canonicalize(None, "http://a.example/").unwrap()
@@ -480,7 +480,7 @@ mod tests {
             answer
         });
         for (answer, body) in [(b, "b"), (a, "a")] {
-            let stored = EncodedResponse {
+            let stored = UndecodedResponse {
                 status: 200,
                 headers: HeaderMap::new(),
                 body: body.into(),
@@ -494,7 +494,7 @@ mod tests {
         recorded
     }
 
-    type Answered = oneshot::Receiver<Option<EncodedResponse>>;
+    type Answered = oneshot::Receiver<Option<UndecodedResponse>>;
 
     fn ask(answers: &mut RecordedOrderAnswerer<'_>, path: &str) -> Answered {
         let (answer, answered) = oneshot::channel();

@@ -9,7 +9,7 @@ use crawl_frontier::{
 };
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
-use self::frame_sample::CrawlSample;
+use self::frame_sample::FrameSample;
 use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
@@ -31,7 +31,7 @@ const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
 #[derive(Clone, Debug)]
 pub(crate) enum SampleState {
     /// A sample drawn from a frame.
-    Draw(CrawlSample),
+    Draw(FrameSample),
     /// The pages reached by a random walk.
     Walk(RandomWalk),
 }
@@ -63,7 +63,7 @@ impl SampleState {
             return Ok(None);
         };
         let state = match method {
-            SampleMethod::Draw(design) => SampleState::Draw(CrawlSample::open(design, frontier)?),
+            SampleMethod::Draw(design) => SampleState::Draw(FrameSample::open(design, frontier)?),
             SampleMethod::Walk(design) => SampleState::Walk(RandomWalk::open(design, frontier)?),
         };
         let (kind, begun, begun_other) = match method {

@@ -64,12 +64,12 @@ pub(crate) struct WalkerChoices {
     depth: u32,
     redirects: u8,
     is_seed: bool,
-    leads_to: LeadsTo,
+    leads_to: WalkDestinations,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum LeadsTo {
+enum WalkDestinations {
     /// The walker can go to each of these links, which are sorted and distinct.
     Links(Vec<String>),
     Redirect(String),
@@ -105,13 +105,13 @@ impl WalkerChoices {
                 let mut links: Vec<_> = wanted.map(|link| link.url.to_string()).collect();
                 links.sort_unstable();
                 links.dedup();
-                LeadsTo::Links(links)
+                WalkDestinations::Links(links)
             }
             Some(300..=399) => match wanted.map(|link| link.url.to_string()).next() {
-                Some(target) => LeadsTo::Redirect(target),
-                None => LeadsTo::Nothing("redirects".to_owned()),
+                Some(target) => WalkDestinations::Redirect(target),
+                None => WalkDestinations::Nothing("redirects".to_owned()),
             },
-            _ => LeadsTo::Nothing("no page".to_owned()),
+            _ => WalkDestinations::Nothing("no page".to_owned()),
         };
         WalkerChoices {
             depth,
@@ -127,7 +127,7 @@ impl WalkerChoices {
             depth: 0,
             redirects: 0,
             is_seed: false,
-            leads_to: LeadsTo::Nothing(why.to_owned()),
+            leads_to: WalkDestinations::Nothing(why.to_owned()),
         }
     }
 
@@ -143,12 +143,12 @@ impl WalkerChoices {
     /// Removes links that lead to forgotten pages.
     fn without(self, is_gone: &dyn Fn(&str) -> bool) -> WalkerChoices {
         let leads_to = match self.leads_to {
-            LeadsTo::Links(mut links) => {
+            WalkDestinations::Links(mut links) => {
                 links.retain(|link| !is_gone(link));
-                LeadsTo::Links(links)
+                WalkDestinations::Links(links)
             }
-            LeadsTo::Redirect(target) if is_gone(&target) => {
-                LeadsTo::Nothing("excluded".to_owned())
+            WalkDestinations::Redirect(target) if is_gone(&target) => {
+                WalkDestinations::Nothing("excluded".to_owned())
             }
             other => other,
         };
@@ -246,7 +246,7 @@ impl RandomWalk {
             .as_deref()
             .and_then(|at| canonicalize(None, at).ok());
         let links = match page.map(|page| &page.leads_to) {
-            Some(LeadsTo::Links(links)) => &links[..],
+            Some(WalkDestinations::Links(links)) => &links[..],
             _ => &[],
         };
         let next = self.design.link(number, walker.step, links.len());
@@ -262,10 +262,12 @@ impl RandomWalk {
             (from, ..) => {
                 let seed = self.design.start(number, walker.step, seeds.len());
                 let reason = match page.map(|page| &page.leads_to) {
-                    Some(LeadsTo::Nothing(reason)) => Some(reason.clone()),
-                    Some(LeadsTo::Redirect(_)) => Some("redirects".to_owned()),
-                    Some(LeadsTo::Links(links)) if links.is_empty() => Some("no links".to_owned()),
-                    Some(LeadsTo::Links(_)) => Some("chance".to_owned()),
+                    Some(WalkDestinations::Nothing(reason)) => Some(reason.clone()),
+                    Some(WalkDestinations::Redirect(_)) => Some("redirects".to_owned()),
+                    Some(WalkDestinations::Links(links)) if links.is_empty() => {
+                        Some("no links".to_owned())
+                    }
+                    Some(WalkDestinations::Links(_)) => Some("chance".to_owned()),
                     None if walker.step > 1 => Some("excluded".to_owned()),
                     None => None,
                 };
@@ -299,7 +301,7 @@ impl Walker {
     /// redirects were followed in a row.
     fn redirect(&mut self, page: Option<&WalkerChoices>) -> Option<WalkerMove> {
         let page = page?;
-        let LeadsTo::Redirect(target) = &page.leads_to else {
+        let WalkDestinations::Redirect(target) = &page.leads_to else {
             return None;
         };
         if self.hops >= MAX_HOPS {

@@ -16,7 +16,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::scripted_servers::{answer, moved, page};
-use super::{Played, Run, Servers, config, drawn, play_run};
+use super::{Servers, SimulatedRunSettings, SimulationResult, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -37,7 +37,7 @@ struct KnownWeb {
 }
 
 /// A URL of the known web.
-enum KnownPage {
+enum KnownUrl {
     Html(usize),
     Pdf(usize),
     Moved(u32),
@@ -70,20 +70,20 @@ fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
 }
 
 impl KnownWeb {
-    fn page(self, host: u32, number: u32) -> KnownPage {
+    fn page(self, host: u32, number: u32) -> KnownUrl {
         let folder = f64::from(folder(host, number));
         let kind = unit(host, number, 2);
         // The distribution of lengths is skewed, and pages of later folders are longer.
         let length = -(1.0 - unit(host, number, 3)).ln() * (100.0 + 60.0 * folder);
         let length = 50 + length as usize;
         match kind {
-            _ if number == 0 => KnownPage::Html(length),
-            ..0.04 => KnownPage::Gone,
+            _ if number == 0 => KnownUrl::Html(length),
+            ..0.04 => KnownUrl::Gone,
             ..0.08 => {
-                KnownPage::Moved((unit(host, number, 4) * f64::from(self.pages_per_host)) as u32)
+                KnownUrl::Moved((unit(host, number, 4) * f64::from(self.pages_per_host)) as u32)
             }
-            kind if kind < 0.1 + 0.1 * folder + 0.01 * f64::from(host) => KnownPage::Pdf(length),
-            _ => KnownPage::Html(length),
+            kind if kind < 0.1 + 0.1 * folder + 0.01 * f64::from(host) => KnownUrl::Pdf(length),
+            _ => KnownUrl::Html(length),
         }
     }
 }
@@ -93,18 +93,18 @@ impl Servers for KnownWeb {
         let requested = job.url();
         let (host, number) = place(requested);
         let reply = match number.map(|number| self.page(host, number)) {
-            Some(KnownPage::Html(length)) => page(&"x".repeat(length)),
-            Some(KnownPage::Pdf(length)) => {
+            Some(KnownUrl::Html(length)) => page(&"x".repeat(length)),
+            Some(KnownUrl::Pdf(length)) => {
                 answer(200, &"%".repeat(length)).with("content-type", "application/pdf")
             }
-            Some(KnownPage::Moved(to)) => moved(&url(host, to)),
+            Some(KnownUrl::Moved(to)) => moved(&url(host, to)),
             None if requested.path() == "/sitemap.xml" => {
                 let each = (0..self.pages_per_host)
                     .map(|page| format!("<url><loc>{}</loc></url>", url(host, page)));
                 let body = format!("<urlset>{}</urlset>", each.collect::<String>());
                 answer(200, &body).with("content-type", "application/xml")
             }
-            Some(KnownPage::Gone) | None => answer(404, ""),
+            Some(KnownUrl::Gone) | None => answer(404, ""),
         };
         reply.result(requested, now)
     }
@@ -124,18 +124,18 @@ fn truth(web: KnownWeb) -> [f64; 5] {
     for host in 0..HOSTS {
         for number in 0..web.pages_per_host {
             let mut page = web.page(host, number);
-            gone += f64::from(u8::from(matches!(page, KnownPage::Gone)));
+            gone += f64::from(u8::from(matches!(page, KnownUrl::Gone)));
             for _ in 0..10 {
-                if let KnownPage::Moved(to) = page {
+                if let KnownUrl::Moved(to) = page {
                     page = web.page(host, to);
                 }
             }
             let length = match page {
-                KnownPage::Html(length) | KnownPage::Pdf(length) => length,
-                KnownPage::Moved(_) | KnownPage::Gone => continue,
+                KnownUrl::Html(length) | KnownUrl::Pdf(length) => length,
+                KnownUrl::Moved(_) | KnownUrl::Gone => continue,
             };
             pages += 1.0;
-            pdf += f64::from(u8::from(matches!(page, KnownPage::Pdf(_))));
+            pdf += f64::from(u8::from(matches!(page, KnownUrl::Pdf(_))));
             bytes += length as f64;
         }
     }
@@ -164,7 +164,7 @@ fn crawl(
     frontier: &Arc<MemoryFrontier>,
     design: SampleDesign,
     prepare: impl Fn(&Config) -> Option<SampleState>,
-) -> (Played, Option<SampleEstimates>) {
+) -> (SimulationResult, Option<SampleEstimates>) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     let seeds = (0..HOSTS).map(|host| canonicalize(None, &url(host, 0)).unwrap());
@@ -172,7 +172,7 @@ fn crawl(
     config.hosts_in_memory = 100;
     config.sample = Some(SampleMethod::Draw(design));
     let sampling = prepare(&config);
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier: Arc::clone(frontier),
         seed: 1,

@@ -14,7 +14,7 @@ use crawl_scope::ContentFilter;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{SimulatedAnswer, answer, rows};
-use super::{Run, Servers, config, drawn, play_run};
+use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
@@ -167,10 +167,10 @@ impl Servers for Web {
 }
 
 /// The fetched documents by number, each with its length and, if unwanted, the reason.
-type Came = BTreeMap<u64, (u64, Option<String>)>;
+type FetchedDocuments = BTreeMap<u64, (u64, Option<String>)>;
 
-fn reachable(filter: &ContentFilter) -> Came {
-    let (mut fetched, mut open) = (Came::new(), vec![0]);
+fn reachable(filter: &ContentFilter) -> FetchedDocuments {
+    let (mut fetched, mut open) = (FetchedDocuments::new(), vec![0]);
     while let Some(number) = open.pop() {
         let (bytes, unwanted, is_followed) = expected(number, filter);
         if fetched.insert(number, (bytes, unwanted)).is_none() && is_followed {
@@ -180,12 +180,12 @@ fn reachable(filter: &ContentFilter) -> Came {
     fetched
 }
 
-fn crawl(filter: &ContentFilter) -> Came {
+fn crawl(filter: &ContentFilter) -> FetchedDocuments {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.seeds = vec![canonicalize(None, "http://a.example/d0").unwrap()];
     config.wanted = filter.clone();
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier: Arc::new(MemoryFrontier::new()),
         seed: 1,

@@ -8,7 +8,7 @@ use crawl_frontier::{Frontier as _, KnownState, MemoryFrontier, Reason};
 use crawl_scheduler::{Politeness, Tick};
 use crawl_weburl::{HostPatternMap, canonicalize};
 
-use super::{HOSTS, PAGES, Played, config, play};
+use super::{HOSTS, PAGES, SimulationResult, config, play};
 use crate::config::{Config, CrawlBudgets, HostBudget, HostGroupBudget};
 use crate::control::{AdjustableRules, CommandAnswer, CommandRefusal, CrawlCommand};
 use crate::revisit::visit::Round;
@@ -41,7 +41,7 @@ fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> AdjustableRules {
 fn played(
     frontier: &Arc<MemoryFrontier>,
     script: &[(usize, AdjustableRules)],
-) -> (Played, Vec<u64>) {
+) -> (SimulationResult, Vec<u64>) {
     played_within(CrawlBudgets::default(), frontier, script)
 }
 
@@ -51,7 +51,7 @@ fn played_within(
     budgets: CrawlBudgets,
     frontier: &Arc<MemoryFrontier>,
     script: &[(usize, AdjustableRules)],
-) -> (Played, Vec<u64>) {
+) -> (SimulationResult, Vec<u64>) {
     let dir = tempfile::tempdir().unwrap();
     let (mut left, mut moments) = (script.iter(), Vec::new());
     let mut next = left.next();
@@ -230,7 +230,7 @@ fn is_page(row: &RequestRow) -> bool {
 }
 
 /// Returns the number of pages that were fetched from these hosts.
-fn pages_of(played: &Played, hosts: std::ops::Range<u64>) -> u64 {
+fn pages_of(played: &SimulationResult, hosts: std::ops::Range<u64>) -> u64 {
     let names: Vec<_> = hosts.map(|host| format!("h{host}.example")).collect();
     let pages = played.requests.iter().filter(|row| is_page(row));
     pages.filter(|row| names.contains(&row.host)).count() as u64

@@ -11,7 +11,7 @@ use crawl_scope::ScopeMode;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page};
-use super::{Run, Servers, config, drawn, play_run};
+use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
 use crate::config::TrapAvoidance;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -67,7 +67,7 @@ fn a_page_of_a_mirror_is_deferred_only_if_its_copy_is_fetched() {
         config.scope.mode = ScopeMode::Host;
         config.traps = TrapAvoidance::default();
         let frontier = Arc::new(MemoryFrontier::new());
-        let run = Run {
+        let run = SimulatedRunSettings {
             config,
             frontier: Arc::clone(&frontier),
             seed: 1,

@@ -254,10 +254,10 @@ impl Ord for Flight {
 
 /// An operator who steers the crawl: receives the time and the requests that have ended, and
 /// returns commands.
-type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<CrawlCommand> + 'a;
+type SimulatedOperator<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<CrawlCommand> + 'a;
 
 /// The result of a simulated crawl.
-struct Played {
+struct SimulationResult {
     /// The requests, ordered by the time when they ended.
     requests: Vec<RequestRow>,
     totals: CrawlTotals,
@@ -275,7 +275,7 @@ struct Played {
 
 /// The size of the pages of a web, and how fast they are read.
 #[derive(Clone, Copy, Default)]
-struct Pages {
+struct PageCosts {
     /// The number of extra bytes in each page.
     padding: usize,
     /// How long the reader takes for each page.
@@ -304,9 +304,9 @@ fn play(
     frontier: Arc<MemoryFrontier>,
     seed: u64,
     round: Round,
-    person: &mut Person<'_>,
-) -> Played {
-    play_pages(config, frontier, seed, round, person, Pages::default())
+    person: &mut SimulatedOperator<'_>,
+) -> SimulationResult {
+    play_pages(config, frontier, seed, round, person, PageCosts::default())
 }
 
 fn play_pages(
@@ -314,16 +314,16 @@ fn play_pages(
     frontier: Arc<MemoryFrontier>,
     seed: u64,
     round: Round,
-    person: &mut Person<'_>,
-    pages: Pages,
-) -> Played {
+    person: &mut SimulatedOperator<'_>,
+    pages: PageCosts,
+) -> SimulationResult {
     let mut web = Web {
         seed,
         has_calendar: config.traps.traps,
         asked: BTreeMap::new(),
         padding: pages.padding,
     };
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier,
         seed,
@@ -335,7 +335,7 @@ fn play_pages(
 }
 
 /// The settings of one simulated run.
-struct Run<'a> {
+struct SimulatedRunSettings<'a> {
     config: Config,
     frontier: Arc<MemoryFrontier>,
     seed: u64,
@@ -347,8 +347,12 @@ struct Run<'a> {
 }
 
 /// Simulates a run. If nothing can happen until the operator acts, advances virtual time by hours.
-fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) -> Played {
-    let Run {
+fn play_run(
+    run: SimulatedRunSettings<'_>,
+    person: &mut SimulatedOperator<'_>,
+    servers: &mut dyn Servers,
+) -> SimulationResult {
+    let SimulatedRunSettings {
         config,
         frontier,
         seed,
@@ -527,7 +531,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         assert!(days < 30, "nothing is under way, and nothing will happen");
     }
     let answers = asked.into_iter().map(|mut asked| asked.try_recv().unwrap());
-    Played {
+    SimulationResult {
         requests,
         totals: coordinator.totals(),
         ended: coordinator.outcome().unwrap(),
@@ -591,7 +595,7 @@ fn the_same_seed_gives_the_same_requests() {
 }
 
 /// After each event, the simulation checks the counters, including the number of leases in
-/// `LeaseJudge`.
+/// `LeasedUrlJudge`.
 #[test]
 fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let dir = tempfile::tempdir().unwrap();

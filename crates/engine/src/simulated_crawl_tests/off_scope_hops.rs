@@ -8,7 +8,7 @@ use crawl_archive::rows::PageRow;
 use crawl_frontier::MemoryFrontier;
 use crawl_scope::ScopeMode;
 
-use super::{Played, Web, config, play};
+use super::{SimulationResult, Web, config, play};
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
 
@@ -37,7 +37,7 @@ fn links(url: &str) -> Vec<String> {
 
 /// Runs a crawl. Returns the fetched pages, each with its hops off scope and the page that linked
 /// to it.
-fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
+fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, SimulationResult) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.scope.mode = ScopeMode::Host;

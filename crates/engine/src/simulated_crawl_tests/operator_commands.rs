@@ -9,7 +9,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use expect_test::expect;
 
-use super::{HOSTS, PAGES, Played, START, config, play};
+use super::{HOSTS, PAGES, START, SimulationResult, config, play};
 use crate::config::Config;
 use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand};
 use crate::revisit::visit::Round;
@@ -30,7 +30,7 @@ fn url(text: &str) -> CanonicalUrl {
 fn steered(
     change: impl FnOnce(&mut Config),
     mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<CrawlCommand>,
-) -> Played {
+) -> SimulationResult {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     change(&mut config);
@@ -170,7 +170,7 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
     }];
     assert_eq!(first.ended, EndReason::Unreachable(named.clone()));
     let at = parked_at.unwrap().as_millis();
-    let of_host = |played: &Played, since: u64| {
+    let of_host = |played: &SimulationResult, since: u64| {
         let mut rows = played.requests.iter();
         rows.any(|row| row.host == "h3.example" && row.start > since)
     };

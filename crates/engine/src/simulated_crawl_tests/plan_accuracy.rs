@@ -19,7 +19,7 @@ use crawl_weburl::canonicalize;
 use tempfile::TempDir;
 
 use super::scripted_servers::{SimulatedAnswer, answer};
-use super::{Played, Run, START, Servers, config, drawn, play_run};
+use super::{START, Servers, SimulatedRunSettings, SimulationResult, config, drawn, play_run};
 use crate::config::{Config, RunMode};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -77,14 +77,14 @@ fn web() -> TestWeb {
 }
 
 /// Runs a crawl over all sites, and returns its directory.
-fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
+fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, SimulationResult) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     let roots = (0..web.hosts()).map(|host| canonicalize(None, &web.url(host, "/")).unwrap());
     config.seeds = roots.collect();
     config.politeness.per_address = 64;
     change(&mut config);
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier: Arc::new(MemoryFrontier::new()),
         seed: 1,
@@ -115,7 +115,7 @@ fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::CostPlan {
 }
 
 /// Returns, for each host, the seconds from the start of its first request to the end of its last.
-fn seconds_by_host(played: &Played) -> BTreeMap<&str, f64> {
+fn seconds_by_host(played: &SimulationResult) -> BTreeMap<&str, f64> {
     let mut times: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in &played.requests {
         let (first, last) = times.entry(&row.host).or_insert((row.start, row.end));

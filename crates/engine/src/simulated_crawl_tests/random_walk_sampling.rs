@@ -15,7 +15,7 @@ use crawl_scheduler::{SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::scripted_servers::{answer, moved, page, rows};
-use super::{Played, Run, Servers, config, drawn, play_run};
+use super::{Servers, SimulatedRunSettings, SimulationResult, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -26,13 +26,13 @@ const PAGES: u64 = 40;
 const SEEDS: [&str; 2] = ["http://a.example/p0", "http://b.example/p1"];
 
 /// Two hosts whose pages link to each other. `pace` determines how long their answers take.
-struct Maze {
+struct LinkedHosts {
     pace: u64,
 }
 
 /// The destinations of a page: the page's links, the target of its redirect, or none (with the
 /// reason).
-enum Leads {
+enum ExpectedDestinations {
     Links(Vec<String>),
     Redirect(String),
     Nothing(&'static str),
@@ -51,14 +51,14 @@ fn at(host: &str, number: u64) -> String {
     format!("http://{host}/p{number}{query}")
 }
 
-fn leads(url: &str) -> Leads {
+fn leads(url: &str) -> ExpectedDestinations {
     let url = canonicalize(None, url).unwrap();
     let number = number(&url).unwrap();
     match number % 10 {
-        3 => Leads::Nothing("no page"),
-        4 => Leads::Redirect(at(url.host(), number + 1)),
-        6 => Leads::Nothing("no links"),
-        7 => Leads::Nothing("excluded"),
+        3 => ExpectedDestinations::Nothing("no page"),
+        4 => ExpectedDestinations::Redirect(at(url.host(), number + 1)),
+        6 => ExpectedDestinations::Nothing("no links"),
+        7 => ExpectedDestinations::Nothing("excluded"),
         _ => {
             let host = url.host();
             let link = |link: u64| {
@@ -74,12 +74,12 @@ fn leads(url: &str) -> Leads {
                 at(to, draw / 7)
             };
             let links: BTreeSet<_> = (0..5).map(link).collect();
-            Leads::Links(links.into_iter().collect())
+            ExpectedDestinations::Links(links.into_iter().collect())
         }
     }
 }
 
-impl Servers for Maze {
+impl Servers for LinkedHosts {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match number(url) {
@@ -88,16 +88,16 @@ impl Servers for Maze {
                 "User-agent: *\nDisallow: /p7\nDisallow: /p17\nDisallow: /p27\nDisallow: /p37\n",
             ),
             Some(number) => match leads(url.as_str()) {
-                Leads::Links(links) => {
+                ExpectedDestinations::Links(links) => {
                     let barred = at(url.host(), number + 11);
                     let links = links.iter().rev().map(|to| format!("<a href={to}>x</a>"));
                     let links = links.chain([format!("<a rel=nofollow href={barred}>x</a>")]);
                     // Each link occurs twice, as is common on real pages.
                     page(&links.collect::<String>().repeat(2))
                 }
-                Leads::Redirect(to) => moved(&to),
-                Leads::Nothing("no links") => page("nothing"),
-                Leads::Nothing(_) => answer(404, "<a href=/p0>x</a>"),
+                ExpectedDestinations::Redirect(to) => moved(&to),
+                ExpectedDestinations::Nothing("no links") => page("nothing"),
+                ExpectedDestinations::Nothing(_) => answer(404, "<a href=/p0>x</a>"),
             },
         };
         let takes = drawn(
@@ -127,13 +127,13 @@ fn run(
     dir: &Path,
     pace: u64,
     change: impl FnOnce(&mut Config),
-) -> Played {
+) -> SimulationResult {
     let mut config = config(dir);
     config.seeds = SEEDS.map(|url| canonicalize(None, url).unwrap()).into();
     config.sitemaps = false;
     config.sample = Some(SampleMethod::Walk(design()));
     change(&mut config);
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier: Arc::clone(frontier),
         seed: pace,
@@ -143,7 +143,7 @@ fn run(
             coordinator.restore(SnapshotCompleteness::Complete).unwrap();
         },
     };
-    play_run(run, &mut |_, _| Vec::new(), &mut Maze { pace })
+    play_run(run, &mut |_, _| Vec::new(), &mut LinkedHosts { pace })
 }
 
 /// Returns the steps in the rows of `dir`, ordered by walker and step.
@@ -174,26 +174,34 @@ fn expected() -> Vec<RandomWalkStep> {
             let seed = SEEDS[design.start(walker, step, SEEDS.len())];
             let mut next = match at.as_deref().map(leads) {
                 None => row("start", None, seed, &at, None),
-                Some(Leads::Links(links)) => match design.link(walker, step, links.len()) {
-                    Some(link) => row("link", None, &links[link], &at, Some(links.len() as u64)),
-                    None => row(
-                        "restart",
-                        Some("chance"),
-                        seed,
-                        &at,
-                        Some(links.len() as u64),
-                    ),
-                },
+                Some(ExpectedDestinations::Links(links)) => {
+                    match design.link(walker, step, links.len()) {
+                        Some(link) => {
+                            row("link", None, &links[link], &at, Some(links.len() as u64))
+                        }
+                        None => row(
+                            "restart",
+                            Some("chance"),
+                            seed,
+                            &at,
+                            Some(links.len() as u64),
+                        ),
+                    }
+                }
                 // An error page has no links, so the walk restarts. The row gives only the error as
                 // the reason.
-                Some(Leads::Nothing(why)) => row("restart", Some(why), seed, &at, Some(0)),
-                Some(Leads::Redirect(_)) => unreachable!("it was followed"),
+                Some(ExpectedDestinations::Nothing(why)) => {
+                    row("restart", Some(why), seed, &at, Some(0))
+                }
+                Some(ExpectedDestinations::Redirect(_)) => unreachable!("it was followed"),
             };
             loop {
                 at = Some(next.url.clone());
                 steps.push(next);
                 match leads(at.as_deref().unwrap()) {
-                    Leads::Redirect(to) => next = row("redirect", None, &to, &at, None),
+                    ExpectedDestinations::Redirect(to) => {
+                        next = row("redirect", None, &to, &at, None);
+                    }
                     _ => break,
                 }
             }
@@ -202,7 +210,7 @@ fn expected() -> Vec<RandomWalkStep> {
     steps
 }
 
-fn requested_urls(played: &Played) -> Vec<String> {
+fn requested_urls(played: &SimulationResult) -> Vec<String> {
     let pages = played.requests.iter().filter(|row| row.purpose != "robots");
     pages.map(|row| row.url.clone()).collect()
 }
@@ -228,7 +236,7 @@ fn a_walk_does_not_depend_on_the_order_of_answers() {
         // The fetched URLs are exactly those that walkers reached and that robots.txt allows.
         let came_to: BTreeSet<_> = expected
             .iter()
-            .filter(|row| !matches!(leads(&row.url), Leads::Nothing("excluded")))
+            .filter(|row| !matches!(leads(&row.url), ExpectedDestinations::Nothing("excluded")))
             .map(|row| row.url.clone())
             .collect();
         assert_eq!(urls, came_to.iter().cloned().collect::<Vec<_>>());

@@ -44,7 +44,7 @@ const MONTHS: u64 = 20;
 
 /// Five hosts that link to each other. Some pages have nothing new, redirect, fail, or are answered
 /// 503.
-pub(super) struct SimulatedHosts {
+pub(super) struct UnreliableHosts {
     seed: u64,
     /// Whether the pages are empty until scripts build them.
     are_scripted: bool,
@@ -53,7 +53,7 @@ pub(super) struct SimulatedHosts {
     exchanges: u64,
 }
 
-impl SimulatedHosts {
+impl UnreliableHosts {
     fn page(&self, host: u64, page: u64) -> String {
         let link = |number: u64| {
             let draw = drawn(self.seed, &[host, page, number]);
@@ -100,7 +100,7 @@ impl SimulatedHosts {
     }
 }
 
-impl Servers for SimulatedHosts {
+impl Servers for UnreliableHosts {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let tries = self.asked.entry(url.to_string()).or_default();
@@ -186,7 +186,7 @@ impl Ord for At {
 }
 
 /// A run of a crawl on disk, with delayed readers and writer.
-struct LateRun {
+struct DelayedRun {
     seed: u64,
     now: Tick,
     coordinator: Coordinator,
@@ -210,8 +210,8 @@ struct LateRun {
     stop_after: Option<u64>,
 }
 
-impl LateRun {
-    fn open(config: &Arc<Config>, seed: u64, now: Tick) -> LateRun {
+impl DelayedRun {
+    fn open(config: &Arc<Config>, seed: u64, now: Tick) -> DelayedRun {
         let mut directory = crawl_directory::open(config, 1).unwrap();
         let visits = directory.take_up_round(config, now, &|| false).unwrap();
         let CrawlDirectory {
@@ -272,7 +272,7 @@ impl LateRun {
             .with_traps(traps)
             .with_sampling(sampling)
             .with_replay_order_log(order.clone());
-        LateRun {
+        DelayedRun {
             seed,
             now,
             coordinator,
@@ -305,7 +305,7 @@ impl LateRun {
         self.due.push(At { at, number, due });
     }
 
-    fn perform(&mut self, servers: &mut SimulatedHosts) {
+    fn perform(&mut self, servers: &mut UnreliableHosts) {
         while !self.effects.is_empty() {
             let effects = std::mem::take(&mut self.effects);
             let lines = || lines_to_log(&effects);
@@ -365,7 +365,7 @@ impl LateRun {
 
     /// Runs the crawl until it ends, or kills it after `left` events. Returns false if it was
     /// killed.
-    fn go(&mut self, servers: &mut SimulatedHosts, mut left: u64) -> bool {
+    fn go(&mut self, servers: &mut UnreliableHosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
             if let Some((after, _)) = self.commands.front()
@@ -518,7 +518,7 @@ pub(super) fn crawl_by(dir: &Path, course: ReplayTestSettings) -> Config {
     config.politeness.delay_factor = 0.0;
     config.politeness.per_host = 3;
     config.politeness.per_address = 64;
-    let mut servers = SimulatedHosts {
+    let mut servers = UnreliableHosts {
         seed,
         are_scripted: render.is_some(),
         asked: BTreeMap::new(),
@@ -530,7 +530,7 @@ pub(super) fn crawl_by(dir: &Path, course: ReplayTestSettings) -> Config {
     for number in 0..unfinished + u64::from(rounds) {
         config.recrawl = number > unfinished;
         let shared = Arc::new(config.clone());
-        let mut run = LateRun::open(&shared, seed + 1000 * number, now);
+        let mut run = DelayedRun::open(&shared, seed + 1000 * number, now);
         run.commands = commands().into();
         run.stop_after = stop_after.filter(|_| number == 0);
         let events = match number >= stopped && number < unfinished {

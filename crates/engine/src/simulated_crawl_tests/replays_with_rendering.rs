@@ -15,9 +15,9 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::render::{PostedResourceRequest, RenderId, VisibleContentSize};
 use crate::render::{
-    EncodedResponse, NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture,
-    RenderLimits, RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind,
-    ResourceRequest, ResourceRequestSender,
+    NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
+    RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
+    ResourceRequestSender, UndecodedResponse,
 };
 use crate::replay::{RecordedCrawl, ReplayResult, ReplayTimingMode, RerenderResult, replay};
 
@@ -131,7 +131,7 @@ impl SimulatedBrowser {
         id: RenderId,
         url: String,
         fetched: Tick,
-        answer: EncodedResponse,
+        answer: UndecodedResponse,
     ) {
         let wanted = Arc::clone(&self.wanted);
         let requests = ResourceRequestSender(Arc::new(move |request, answer| {

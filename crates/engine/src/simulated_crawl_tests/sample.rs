@@ -15,7 +15,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, moved, page, rows};
-use super::{Played, Run, Servers, config, play_run};
+use super::{Servers, SimulatedRunSettings, SimulationResult, config, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -65,12 +65,12 @@ fn run(
     dir: &Path,
     servers: &mut dyn Servers,
     change: impl FnOnce(&mut Config),
-) -> Played {
+) -> SimulationResult {
     let mut config = config(dir);
     config.seeds = vec![canonicalize(None, "http://a.example/").unwrap()];
     config.max_sitemap_urls = None;
     change(&mut config);
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier: Arc::clone(frontier),
         seed: 1,

@@ -16,7 +16,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
-use super::{ADDRESS, Played, Run, START, Servers, config, play_run};
+use super::{ADDRESS, START, Servers, SimulatedRunSettings, SimulationResult, config, play_run};
 use crate::config::Config;
 use crate::control::CrawlCommand;
 use crate::crawl_loop::Coordinator;
@@ -175,14 +175,14 @@ impl SimulatedCrawl {
         change: impl FnOnce(&mut Config),
         earlier: impl FnMut(&mut Coordinator),
         answers: &SimulatedAnswersByUrl,
-    ) -> (Played, String) {
+    ) -> (SimulationResult, String) {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         config.seeds = vec![canonicalize(None, "http://a.example/").unwrap()];
         config.wait_unreachable = Duration::from_secs(60);
         change(&mut config);
         let mut earlier = earlier;
-        let run = Run {
+        let run = SimulatedRunSettings {
             config,
             frontier: Arc::clone(&self.frontier),
             seed: 1,
@@ -214,7 +214,7 @@ pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &SimulatedAnswers
     SimulatedCrawl::default().run(change, |_| {}, answers).1
 }
 
-fn report(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
+fn report(dir: &Path, played: &SimulationResult, frontier: &dyn Frontier) -> String {
     let mut report = String::new();
     for row in &played.requests {
         let since = row.start - START.as_millis();

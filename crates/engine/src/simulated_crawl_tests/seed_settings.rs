@@ -13,7 +13,7 @@ use crawl_scope::{ScopeMode, SeedAreaKind, SeedSettings};
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
-use super::{Run, Servers, config, drawn, play_run};
+use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
@@ -185,7 +185,7 @@ impl Case {
         config.scope.mode = self.mode;
         config.scope.hops_off = self.hops_off;
         config.scope.max_depth = self.max_depth;
-        let run = Run {
+        let run = SimulatedRunSettings {
             config,
             frontier: Arc::new(MemoryFrontier::new()),
             seed: self.web,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_frontier::MemoryFrontier;
 use crawl_scheduler::Tick;
 
-use super::{HOSTS, PAGES, Pages, Played, START, config, play_pages};
+use super::{HOSTS, PAGES, PageCosts, START, SimulationResult, config, play_pages};
 use crate::messages::Event;
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::revisit::visit::Round;
@@ -79,7 +79,7 @@ impl SlowReader {
 fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     let (time, takes) = (Duration::from_secs(100), Duration::from_secs(20));
     let frontier = Arc::new(MemoryFrontier::new());
-    let run = |max_time: Option<Duration>, pages: Pages| -> Played {
+    let run = |max_time: Option<Duration>, pages: PageCosts| -> SimulationResult {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         config.budgets.max_time = max_time;
@@ -96,7 +96,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         )
     };
     let padding = 2 << 20;
-    let first = run(Some(time), Pages { padding, takes });
+    let first = run(Some(time), PageCosts { padding, takes });
     assert_eq!(first.ended, EndReason::Budget("max-time"));
     // The run ends promptly, because the page that was being read when the time was over is given
     // back.
@@ -116,7 +116,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         first.most_waiting
     );
     assert!(!first.given_back.is_empty());
-    let second = run(None, Pages::default());
+    let second = run(None, PageCosts::default());
     assert_eq!(second.ended, EndReason::Finished);
     // Each page is settled in exactly one of the two runs, so none is lost.
     assert_eq!(first.totals.pages + second.totals.pages, HOSTS * PAGES);

@@ -13,7 +13,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
-use super::{Run, Servers, config, drawn, play_run};
+use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
@@ -104,7 +104,7 @@ fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
     config.sitemaps = false;
     let steps = design.steps * u64::from(design.walkers);
     config.sample = Some(SampleMethod::Walk(design));
-    let run = Run {
+    let run = SimulatedRunSettings {
         config,
         frontier: Arc::new(MemoryFrontier::new()),
         seed: 1,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
-    ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, LogSyncer, RowFileWriter,
-    RowLogWriter, RowReader, StateDigestGuard, TEMPORARY_DIGESTS, Warcinfo, check_entries,
+    ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, DigestUpdateGuard, LogSyncer,
+    RowFileWriter, RowLogWriter, RowReader, TEMPORARY_DIGESTS, Warcinfo, check_entries,
     is_behind_dangling_link, keep_archive_digests,
 };
 use crawl_frontier::worker_frontier::WorkerFrontier;
@@ -218,7 +218,7 @@ pub(crate) fn open_with(
     let created = make_state(&state)?;
     // Declare this guard before the frontier, so that it is dropped after the frontier if the run
     // is refused.
-    let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
+    let _digests = DigestUpdateGuard::before_opening(dir, STATE, is_write_once);
     let (frontier, shared, lock) = open_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
@@ -305,7 +305,7 @@ pub(crate) fn last_end(dir: &Path) -> Option<String> {
 pub(crate) struct RestingFrontier {
     frontier: FjallFrontier,
     /// Declared last, because fields are dropped in order and the frontier must be closed first.
-    _digests: StateDigestGuard,
+    _digests: DigestUpdateGuard,
 }
 
 impl Deref for RestingFrontier {
@@ -331,7 +331,7 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<RestingFrontier, EngineError> {
             dir: dir.to_path_buf(),
         });
     }
-    let digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
+    let digests = DigestUpdateGuard::before_opening(dir, STATE, is_write_once);
     Ok(RestingFrontier {
         frontier: open_frontier(dir, &dir.join(STATE))?,
         _digests: digests,

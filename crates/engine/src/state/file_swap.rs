@@ -46,7 +46,7 @@ impl FileSwapList {
 
 /// The content of `forget.json`.
 #[derive(Serialize, Deserialize)]
-struct List {
+struct SignedSwapList {
     #[serde(flatten)]
     swap: FileSwapList,
     /// The user's signature of [`FileSwapList::message`]. `None` if the user had no key.
@@ -78,7 +78,7 @@ pub(crate) fn commit(
         sync_folders(&dir.join(STAGING))?;
         let mark = sign(&swap.message());
         let swap = swap.clone();
-        let bytes = serde_json::to_vec(&List { swap, mark })?;
+        let bytes = serde_json::to_vec(&SignedSwapList { swap, mark })?;
         let mut file = replace_file(&beside)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
@@ -192,7 +192,7 @@ pub(crate) fn resume(
         dir: dir.to_owned(),
         why,
     };
-    let List { swap, mark } =
+    let SignedSwapList { swap, mark } =
         serde_json::from_str(&text).map_err(|why| foreign(why.to_string()))?;
     let mut names = swap.replace.iter().chain(&swap.remove);
     if let Some(name) = names.find(|name| !may_change(name)) {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{DIGESTS, FilesToRehash, RowReader, StateDigestGuard, write_digests};
+use crawl_archive::{DIGESTS, DigestUpdateGuard, FilesToRehash, RowReader, write_digests};
 use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
 use crawl_frontier::worker_frontier::{CrawlMoveError, ImportedWorker, IncomingCrawl};
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, is_write_once};
@@ -44,7 +44,7 @@ pub struct CrawlImportResult {
 
 /// A row of any file, reduced to its URL.
 #[derive(Deserialize)]
-struct NamedUrl {
+struct RowUrl {
     #[serde(default)]
     url: Option<String>,
 }
@@ -69,7 +69,7 @@ pub fn import(
     file_swap::recover(dir)?;
     // Declare this guard before the frontier, so that it is dropped after the frontier if the
     // import is refused.
-    let _digests = StateDigestGuard::before_opening(dir, STATE, is_write_once);
+    let _digests = DigestUpdateGuard::before_opening(dir, STATE, is_write_once);
     let opened = FjallFrontier::open(&state, &FjallFrontierOptions::default());
     let frontier = opened.map_err(|error| crawl_directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
@@ -178,7 +178,7 @@ fn put_all(
         if !path.exists() {
             continue;
         }
-        let rows = RowReader::<NamedUrl>::open(&path, marks.get(name).copied())?;
+        let rows = RowReader::<RowUrl>::open(&path, marks.get(name).copied())?;
         for row in rows {
             let url = row?.url;
             let Some(url) = url.and_then(|url| canonicalize(None, &url).ok()) else {

@@ -34,7 +34,7 @@ const LOCK: &str = "worker.lock";
 
 /// The worker that owns the directory.
 #[derive(Debug, Deserialize, Serialize)]
-struct WorkerFile {
+struct DirectoryOwner {
     crawl: String,
     worker: String,
     /// The id of the last process that ran as this worker: a unique name, not a process id of the
@@ -84,7 +84,7 @@ pub(super) fn open(
     // This start cuts off the deferred URLs that the last run appended to `excluded.jsonl` at its
     // end, so no URL is listed now.
     frontier.note_listed(&BTreeSet::new())?;
-    let file = WorkerFile {
+    let file = DirectoryOwner {
         crawl: shared.crawl.clone(),
         worker: shared.worker.clone(),
         life: frontier.life().to_owned(),
@@ -98,7 +98,7 @@ pub(super) fn open(
 pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError> {
     match read(state)? {
         None => Ok(()),
-        Some(WorkerFile { crawl, worker, .. }) => Err(EngineError::SharedState {
+        Some(DirectoryOwner { crawl, worker, .. }) => Err(EngineError::SharedState {
             dir: dir.to_owned(),
             crawl,
             worker,
@@ -106,7 +106,7 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// Returns the worker's process id (see [`WorkerFile::life`]) under which an interrupted import of
+/// Returns the worker's process id (see [`DirectoryOwner::life`]) under which an interrupted import of
 /// this directory ran. `None` if no import began.
 pub(super) fn begun_import(
     dir: &Path,
@@ -134,12 +134,12 @@ pub(super) fn begun_import(
 }
 
 /// Assigns the directory to the worker that continues the crawl. Returns a new process id of the
-/// worker (see [`WorkerFile::life`]), which only the import uses.
+/// worker (see [`DirectoryOwner::life`]), which only the import uses.
 pub(super) fn begin_import(
     state: &Path,
     target: &CrawlImportTarget<'_>,
 ) -> Result<String, EngineError> {
-    let file = WorkerFile {
+    let file = DirectoryOwner {
         crawl: target.crawl.clone(),
         worker: target.worker.clone(),
         life: target.frontier.new_life(&target.worker),
@@ -185,7 +185,7 @@ pub(super) fn remove_recorded_parking(state: &Path) -> Result<(), EngineError> {
     removed.map_err(EngineError::disk(&path))
 }
 
-fn write(state: &Path, file: &WorkerFile) -> Result<(), EngineError> {
+fn write(state: &Path, file: &DirectoryOwner) -> Result<(), EngineError> {
     let path = state.join(WORKER);
     let bytes = serde_json::to_vec(file).unwrap_or_default();
     replace(&path, &state.join(WORKER_BESIDE), &bytes).map_err(EngineError::disk(&path))
@@ -205,7 +205,7 @@ fn lock(dir: &Path, state: &Path) -> Result<FileLock, EngineError> {
     })
 }
 
-fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
+fn read(state: &Path) -> Result<Option<DirectoryOwner>, EngineError> {
     read_json(&state.join(WORKER))
 }
 

@@ -19,12 +19,12 @@ use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::links_awaiting_answer::{LinksAwaitingAnswer, OtherSpellingState};
+use super::links_awaiting_answer::{LinksAwaitingOtherSpelling, OtherSpellingState};
 use super::own_or_shared_transaction::OwnOrSharedTransaction;
-use super::redirect_loops::SettledRedirects;
+use super::redirect_loops::UncommittedRedirects;
 use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
-use crate::crawl_totals::{CommitPosition, CrawlTotals, PageChange};
+use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::error::EngineError;
 use crate::excluded_rows::{excluded_row, excluded_words, found_as};
 use crate::frontier_meta_keys::{
@@ -73,7 +73,7 @@ pub(super) struct CommitGroup<'a> {
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     pub(super) traps: Option<&'a SharedTrapDetector>,
-    pub(super) links_awaiting_answer: &'a mut LinksAwaitingAnswer,
+    pub(super) links_awaiting_answer: &'a mut LinksAwaitingOtherSpelling,
     /// The state of each URL that was answered in this group. Links to other spellings of these
     /// URLs may wait for the answers.
     pub(super) spellings: HashMap<CanonicalUrl, OtherSpellingState>,
@@ -85,7 +85,7 @@ pub(super) struct CommitGroup<'a> {
     events: &'a TraceEventEmitter,
     sessions: &'a SiteSessions,
     pub(super) tombstones: &'a Tombstones,
-    redirects: SettledRedirects,
+    redirects: UncommittedRedirects,
     /// Whether to judge deferred URLs again after this group, and with which scope. If several
     /// messages request it, the URLs are still judged only once.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
@@ -133,7 +133,7 @@ impl<'a> CommitGroup<'a> {
             events: &writer.events,
             sessions: &writer.sessions,
             tombstones: &writer.tombstones,
-            redirects: SettledRedirects::default(),
+            redirects: UncommittedRedirects::default(),
             take_back: None,
             takes_back_mirrored: false,
             draws_sample: false,
@@ -167,7 +167,7 @@ impl CommitGroup<'_> {
     ) -> Result<LoggedMessageEntry, EngineError> {
         let mut looked_at = None;
         if let WriterMessage::Page(page) = &message {
-            let number = page.findings.looked_at.map(CommitPosition::of);
+            let number = page.findings.looked_at.map(CommitPoint::of);
             looked_at = number.map(|point| point.messages(&self.start));
         }
         self.new_words = None;
@@ -880,7 +880,7 @@ impl CommitGroup<'_> {
             let key = format!("{META_SESSION}{site}");
             self.transaction.keep_meta(&key, &session);
         }
-        let point = CommitPosition::since(&self.start, &self.totals);
+        let point = CommitPoint::since(&self.start, &self.totals);
         self.transaction.number(point.number());
         let origins = self.transaction.commit()?.origins;
         if let Some(traps) = self.traps {

@@ -53,12 +53,12 @@ impl OtherSpellingState {
 /// The links are deferred in the frontier. After a restart,
 /// [`readmit_deferred`](super::readmit_deferred) finds them there.
 #[derive(Debug, Default)]
-pub(super) struct LinksAwaitingAnswer {
+pub(super) struct LinksAwaitingOtherSpelling {
     by_other: HashMap<CanonicalUrl, Vec<UrlToAdmit>>,
     count: usize,
 }
 
-impl LinksAwaitingAnswer {
+impl LinksAwaitingOtherSpelling {
     /// Adds a link that waits for the answer of `other`. Returns false if too many links wait.
     pub(super) fn add(&mut self, other: &CanonicalUrl, link: UrlToAdmit) -> bool {
         if self.count >= MAX_WAITING {

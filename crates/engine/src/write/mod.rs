@@ -31,7 +31,7 @@ use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
-use self::links_awaiting_answer::LinksAwaitingAnswer;
+use self::links_awaiting_answer::LinksAwaitingOtherSpelling;
 use self::readmit_deferred::DeferralJudge;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
@@ -70,7 +70,7 @@ pub(crate) struct Writer {
     /// The fetch time of the page that was settled last. At first, the start of the round.
     latest: Timestamp,
     traps: Option<SharedTrapDetector>,
-    links_awaiting_answer: LinksAwaitingAnswer,
+    links_awaiting_answer: LinksAwaitingOtherSpelling,
     sampling: Option<SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<Arc<dyn WorkerFrontier>>,
@@ -108,7 +108,7 @@ impl Writer {
             newest_parked: 0,
             latest: Timestamp::from_micros(u64::from(visits.round.began) * 1_000_000),
             traps: None,
-            links_awaiting_answer: LinksAwaitingAnswer::default(),
+            links_awaiting_answer: LinksAwaitingOtherSpelling::default(),
             sampling: None,
             shared: None,
             events: TraceEventEmitter::default(),

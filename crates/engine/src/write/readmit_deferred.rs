@@ -10,7 +10,7 @@ use crawl_scope::{Scope, ScopeVerdict};
 use crawl_traps::{TrapKind, UrlDisposition, fetched_instead, mirrored_page};
 use crawl_weburl::CanonicalUrl;
 
-use super::links_awaiting_answer::{LinksAwaitingAnswer, OtherSpellingState};
+use super::links_awaiting_answer::{LinksAwaitingOtherSpelling, OtherSpellingState};
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_trap_detector::SharedTrapDetector;
@@ -90,7 +90,7 @@ pub(super) fn judge(
     waiting: &UnsettledUrl<'_>,
     frontier: &dyn Frontier,
     (traps, scope): (Option<&SharedTrapDetector>, Option<&Scope>),
-    links_awaiting_answer: &mut LinksAwaitingAnswer,
+    links_awaiting_answer: &mut LinksAwaitingOtherSpelling,
 ) -> Result<Option<Priority>, FrontierError> {
     if is_in_reach(waiting, scope) {
         return Ok(Some(Priority::LINK));
@@ -180,7 +180,7 @@ fn is_answered_elsewhere(
     frontier: &dyn Frontier,
     other: &CanonicalUrl,
     link: &UrlToAdmit,
-    links_awaiting_answer: &mut LinksAwaitingAnswer,
+    links_awaiting_answer: &mut LinksAwaitingOtherSpelling,
 ) -> Result<bool, FrontierError> {
     let details = frontier.known(other)?;
     let state = details.as_ref().map(|details| &details.state);
@@ -205,7 +205,7 @@ mod tests {
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
-    use super::{LinksAwaitingAnswer, MAX_BATCH, each_batch, judge, judge_mirrored};
+    use super::{LinksAwaitingOtherSpelling, MAX_BATCH, each_batch, judge, judge_mirrored};
     use crate::config::TrapAvoidance;
     use crate::priority::Priority;
     use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
@@ -234,7 +234,7 @@ mod tests {
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())
             };
-            let mut links_awaiting_answer = LinksAwaitingAnswer::default();
+            let mut links_awaiting_answer = LinksAwaitingOtherSpelling::default();
             let mut judge = |waiting: &UnsettledUrl<'_>| {
                 judge(
                     waiting,
@@ -316,7 +316,7 @@ mod tests {
             admit(&frontier, [link]);
         }
         let traps = SharedTrapDetector::new(&TrapAvoidance::default(), None);
-        let mut links_awaiting_answer = LinksAwaitingAnswer::default();
+        let mut links_awaiting_answer = LinksAwaitingOtherSpelling::default();
         let mut readmitted = Vec::new();
         let mut admit = |batch: &[UrlToAdmit]| {
             readmitted.extend(batch.iter().map(|link| link.url.path().to_owned()));

@@ -14,9 +14,9 @@ const MAX_HOPS: usize = 256;
 /// The redirects settled in the current group. They are kept here because the frontier returns a
 /// redirect only after its commit.
 #[derive(Debug, Default)]
-pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
+pub(crate) struct UncommittedRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
 
-impl SettledRedirects {
+impl UncommittedRedirects {
     /// Records that `url` redirects to `target`. Returns whether this closes a loop that leads back
     /// to `url`.
     ///
@@ -64,14 +64,14 @@ mod tests {
     use crawl_frontier::MemoryFrontier;
     use crawl_weburl::canonicalize;
 
-    use super::SettledRedirects;
+    use super::UncommittedRedirects;
 
     /// Settles redirects in order, in one commit group. Returns the URLs whose redirect closes a
     /// loop.
     fn loops(redirects: &[(&str, &str)]) -> Vec<String> {
         let url = |name: &str| canonicalize(None, &format!("http://{name}.example/")).unwrap();
         let frontier = MemoryFrontier::new();
-        let mut settled = SettledRedirects::default();
+        let mut settled = UncommittedRedirects::default();
         let mut looping = Vec::new();
         for (from, to) in redirects {
             let is_loop = settled.closes_loop(&frontier, &url(from), &url(to));

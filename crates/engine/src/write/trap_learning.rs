@@ -9,7 +9,7 @@ use crate::priority::Priority;
 use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 
 /// What the trap detector concluded from a settled page.
-pub(crate) struct TrapJudgement {
+pub(crate) struct TrapConclusion {
     pub(crate) is_barren: bool,
     pub(crate) traps_changed: bool,
     pub(crate) new_words: Option<u32>,
@@ -32,10 +32,10 @@ pub(crate) fn weigh(
     lease: &Lease,
     signal: &TrapEvidence,
     links: &mut [UrlToAdmit],
-) -> TrapJudgement {
+) -> TrapConclusion {
     let opinion = shared.lock().observe(&visit(lease, signal));
     let replaced = place(shared, opinion.level, links);
-    TrapJudgement {
+    TrapConclusion {
         is_barren: opinion.is_barren,
         traps_changed: opinion.traps_changed,
         new_words: opinion.new_words,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crawl_engine::EndReason;
-use crawl_testweb::{AllowedHosts, LinkMix, TestWeb};
+use crawl_testweb::{HostsInScope, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
@@ -43,7 +43,7 @@ fn web() -> TestWeb {
 
 /// Returns a page that the seed links to, so it is known once the seed was read.
 fn child(web: &TestWeb) -> String {
-    let truth = web.truth(AllowedHosts::Host);
+    let truth = web.truth(HostsInScope::Host);
     let mut fetched = truth.fetched.iter();
     let child = fetched.find(|(_, expected)| expected.depth == 1);
     child.unwrap().0.clone()
@@ -58,7 +58,7 @@ fn a_url_read_at_three_deaths_is_fetched_last() {
         web.take_log();
         let summary = crawl.run().unwrap();
         assert_eq!((summary.ended, summary.pending), (EndReason::Finished, 0));
-        let mut urls = expected(&web, AllowedHosts::Host);
+        let mut urls = expected(&web, HostsInScope::Host);
         urls.remove(&web.url(0, "/sitemap.xml"));
         assert!(crawl.statuses().into_keys().eq(urls));
         let log = web.log();

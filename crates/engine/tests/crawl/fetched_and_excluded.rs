@@ -9,7 +9,7 @@ use crawl_engine::{CrawlBudgets, EndReason, HostBudget, HostGroupBudget};
 use crawl_fetcher::ResolveOverride;
 use crawl_scheduler::PolitenessOverride;
 use crawl_scope::ScopeMode;
-use crawl_testweb::{AllowedHosts, ExclusionReason, HttpAnswer, LinkMix, LogEntry, TestWeb, gaps};
+use crawl_testweb::{ExclusionReason, HostsInScope, HttpAnswer, LinkMix, LogEntry, TestWeb, gaps};
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
@@ -26,9 +26,9 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     let statuses = crawl.statuses();
     assert_eq!(
         statuses.keys().cloned().collect::<BTreeSet<_>>(),
-        expected(&web, AllowedHosts::Host)
+        expected(&web, HostsInScope::Host)
     );
-    let truth = web.truth(AllowedHosts::Host);
+    let truth = web.truth(HostsInScope::Host);
     for page in crawl.pages() {
         if let Some(expected) = truth.fetched.get(&page.url) {
             assert_eq!(page.status, Some(expected.status), "{}", page.url);
@@ -69,7 +69,7 @@ fn least_depth_is_the_row_s_depth() {
     let mut crawl = Crawl::of(&web);
     crawl.config.sitemaps = false;
     crawl.run().unwrap();
-    let truth = web.truth(AllowedHosts::Host);
+    let truth = web.truth(HostsInScope::Host);
     for page in crawl.pages() {
         assert_eq!(page.depth, truth.fetched[&page.url].depth, "{}", page.url);
     }
@@ -88,7 +88,7 @@ fn scope_any_crawls_all_hosts_each_after_its_robots() {
     crawl.config.fetch.allow_private = true;
     crawl.config.sitemaps = false;
     crawl.run().unwrap();
-    let truth = web.truth(AllowedHosts::Any);
+    let truth = web.truth(HostsInScope::Any);
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.fetched.into_keys().collect::<Vec<_>>()
@@ -218,7 +218,7 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert_eq!(summary.ended, EndReason::Finished);
     assert_eq!(
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, AllowedHosts::Host)
+        expected(&web, HostsInScope::Host)
     );
     assert_eq!(summary.excluded.get("budget"), None);
 }
@@ -241,7 +241,7 @@ fn the_archive_holds_every_settled_exchange_and_robots_txt() {
             }
         }
     }
-    let mut expected = expected(&web, AllowedHosts::Host);
+    let mut expected = expected(&web, HostsInScope::Host);
     expected.insert(web.url(0, "/robots.txt"));
     assert_eq!(archived, expected);
     let index = std::fs::read_to_string(crawl.output("archive/index.cdxj")).unwrap();
@@ -365,7 +365,7 @@ fn a_higher_depth_limit_readmits_deferred_urls() {
         crawl.config.scope.max_depth = max_depth;
         crawl.run().unwrap();
     }
-    let truth = web.truth(AllowedHosts::Host).fetched;
+    let truth = web.truth(HostsInScope::Host).fetched;
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.into_keys().collect::<Vec<_>>()
@@ -508,7 +508,7 @@ fn evicted_hosts_lose_nothing() {
     crawl.config.hosts_in_memory = 0;
     crawl.run().unwrap();
     let fetched: BTreeSet<String> = crawl.statuses().into_keys().collect();
-    let wanted = web.truth(AllowedHosts::Any).fetched_with_sitemaps();
+    let wanted = web.truth(HostsInScope::Any).fetched_with_sitemaps();
     assert!(
         wanted.is_subset(&fetched),
         "{:?}",

@@ -14,7 +14,7 @@ use crawl_engine::{
 };
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, LeaseOutcome};
 use crawl_index::IndexSearcher;
-use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, LogEntry, ReplySequence, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer, LinkMix, LogEntry, ReplySequence, TestWeb};
 use flate2::{Compression, GzBuilder};
 
 use crate::support::{Crawl, expected};
@@ -70,7 +70,7 @@ fn unchanged_pages_are_not_sent_again() {
     let second = changes(&crawl, 2);
     assert_eq!(
         second.keys().cloned().collect::<BTreeSet<_>>(),
-        expected(&web, AllowedHosts::Host)
+        expected(&web, HostsInScope::Host)
     );
     // Redirects, broken links and the sitemap have no validators, so no 304 can confirm them. Their
     // rows must nevertheless report them as unchanged.
@@ -547,7 +547,7 @@ fn a_round_that_is_cut_off_is_finished_first() {
     let second = changes(&crawl, 2);
     assert_eq!(
         second.into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, AllowedHosts::Host)
+        expected(&web, HostsInScope::Host)
     );
     assert_eq!(again(&mut crawl).round, 3);
 }

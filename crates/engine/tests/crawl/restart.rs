@@ -9,7 +9,7 @@ use crawl_engine::{
     EndReason, EngineError, HostLocks, RunSummary, RunningCrawlDescription, StopUrgency,
 };
 use crawl_scope::ScopeMode;
-use crawl_testweb::{AllowedHosts, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
 use crate::support::{Crawl, expected};
@@ -55,7 +55,7 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
         assert!(interrupted > 0);
         assert_eq!(
             crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-            expected(&web, AllowedHosts::Host)
+            expected(&web, HostsInScope::Host)
         );
         crawl.excluded();
     }
@@ -280,7 +280,7 @@ fn a_lower_depth_limit_defers_queued_urls_and_a_higher_one_readmits_them() {
     crawl.config.scope.max_depth = None;
     let summary = crawl.run().unwrap();
     assert_eq!(summary.excluded.get("depth"), None);
-    let truth = web.truth(AllowedHosts::Host).fetched;
+    let truth = web.truth(HostsInScope::Host).fetched;
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.into_keys().collect::<Vec<_>>()
@@ -351,7 +351,7 @@ fn a_crawl_without_commit_delay_ends() {
     assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     assert_eq!(
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, AllowedHosts::Host)
+        expected(&web, HostsInScope::Host)
     );
 }
 

@@ -8,7 +8,7 @@ use crawl_engine::{
     CommandAnswer, CommandRefusal, Commander, CrawlCommand, EngineError, RunSummary,
 };
 use crawl_engine::{CrawlPhase, EndReason, FreeSpaceMeter, park_at_rest, unpark_at_rest};
-use crawl_testweb::{AllowedHosts, HttpAnswer as Reply, LinkMix, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer as Reply, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
 
 use crate::support::Crawl;
@@ -159,7 +159,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     });
     assert_eq!(summary.unwrap().ended, EndReason::Finished);
     assert!(was_low.load(Ordering::Relaxed));
-    let truth = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
+    let truth = web.truth(HostsInScope::Host).fetched_with_sitemaps();
     let statuses = crawl.statuses();
     assert!(truth.iter().all(|url| statuses.contains_key(url)));
 }

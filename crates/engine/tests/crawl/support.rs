@@ -263,7 +263,7 @@ impl Crawl {
 }
 
 /// Returns the URLs that a crawl with sitemaps must fetch, including the sitemap.
-pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::AllowedHosts) -> BTreeSet<String> {
+pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::HostsInScope) -> BTreeSet<String> {
     let mut urls = web.truth(reach).fetched_with_sitemaps();
     urls.insert(web.url(0, "/sitemap.xml"));
     urls

@@ -38,7 +38,7 @@ pub(crate) struct ContentReader {
     regions: RegionTracker,
     spans: OpenInlineElements,
     /// The kind of the next text: text of the page, a title, a script or the like.
-    raw: Raw,
+    raw: ContentTextKind,
     head_end: HeadTracker,
     /// The level of the open heading.
     heading: Option<u8>,
@@ -58,7 +58,7 @@ pub(crate) struct ContentReader {
 
 /// The kind of text that comes next, which depends on its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Raw {
+enum ContentTextKind {
     No,
     Title,
     JsonLd,
@@ -78,7 +78,7 @@ impl ContentReader {
             withheld: Vec::new(),
             regions: RegionTracker::new(limits),
             spans: OpenInlineElements::default(),
-            raw: Raw::No,
+            raw: ContentTextKind::No,
             head_end: HeadTracker::default(),
             heading: None,
             marks: HeadingControlTracker::default(),
@@ -181,18 +181,18 @@ impl ContentReader {
             return false;
         }
         match self.raw {
-            Raw::No => !at.raw && !self.regions.is_hidden() && !self.spans.is_hidden(),
-            Raw::Title => true,
-            Raw::JsonLd => true,
-            Raw::Shown => !self.regions.is_hidden(),
-            Raw::Other => false,
+            ContentTextKind::No => !at.raw && !self.regions.is_hidden() && !self.spans.is_hidden(),
+            ContentTextKind::Title => true,
+            ContentTextKind::JsonLd => true,
+            ContentTextKind::Shown => !self.regions.is_hidden(),
+            ContentTextKind::Other => false,
         }
     }
 
     /// Returns whether text at this position is shown on the page, and isn't part of a title or a
     /// script.
     pub(super) fn wants_page_text(&self, at: TagContext) -> bool {
-        matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
+        matches!(self.raw, ContentTextKind::No | ContentTextKind::Shown) && self.wants_text(at)
     }
 
     /// Returns whether snippets must not contain the current text (`data-nosnippet`).
@@ -214,15 +214,15 @@ impl ContentReader {
         };
         match tag.name {
             element_name::META => self.meta(tag, offset),
-            element_name::TITLE => self.raw = Raw::Title,
+            element_name::TITLE => self.raw = ContentTextKind::Title,
             element_name::HTML | element_name::BODY => self.root(tag, offset),
             _ => {}
         }
         match self.raw {
-            Raw::Title if self.title.is_none() => {
+            ContentTextKind::Title if self.title.is_none() => {
                 self.title = Some(CollapsedTextBuilder::new(self.limits.field_bytes));
             }
-            Raw::Title => self.raw = Raw::Other,
+            ContentTextKind::Title => self.raw = ContentTextKind::Other,
             _ => {}
         }
         let part = part_of(tag.name);
@@ -467,10 +467,10 @@ impl ContentReader {
     }
 
     fn end_raw(&mut self, offset: usize) {
-        match std::mem::replace(&mut self.raw, Raw::No) {
-            Raw::JsonLd => self.json_ld.end_script(offset, &mut self.oddities),
-            Raw::Shown => self.end_block(offset),
-            Raw::Title | Raw::Other | Raw::No => {}
+        match std::mem::replace(&mut self.raw, ContentTextKind::No) {
+            ContentTextKind::JsonLd => self.json_ld.end_script(offset, &mut self.oddities),
+            ContentTextKind::Shown => self.end_block(offset),
+            ContentTextKind::Title | ContentTextKind::Other | ContentTextKind::No => {}
         }
     }
 
@@ -519,15 +519,15 @@ impl TagConsumer for ContentReader {
         }
         if at.raw {
             self.raw = match tag.name {
-                element_name::XMP | element_name::PLAINTEXT => Raw::Shown,
-                element_name::SCRIPT if is_json_ld(tag) => Raw::JsonLd,
-                _ => Raw::Other,
+                element_name::XMP | element_name::PLAINTEXT => ContentTextKind::Shown,
+                element_name::SCRIPT if is_json_ld(tag) => ContentTextKind::JsonLd,
+                _ => ContentTextKind::Other,
             };
         }
         if at.shown {
             self.element(tag, at.offset);
         } else if at.raw {
-            self.raw = Raw::Other;
+            self.raw = ContentTextKind::Other;
         }
     }
 
@@ -578,14 +578,14 @@ impl TagConsumer for ContentReader {
             return;
         }
         text.parts(|part| match self.raw {
-            Raw::Title => {
+            ContentTextKind::Title => {
                 if let Some(title) = &mut self.title {
                     title.push(part);
                 }
             }
-            Raw::JsonLd => self.json_ld.text(part),
-            Raw::Other => {}
-            Raw::No | Raw::Shown => self.page_text(part, at.offset),
+            ContentTextKind::JsonLd => self.json_ld.text(part),
+            ContentTextKind::Other => {}
+            ContentTextKind::No | ContentTextKind::Shown => self.page_text(part, at.offset),
         });
     }
 }

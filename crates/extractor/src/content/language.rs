@@ -138,7 +138,7 @@ pub(super) fn detect<'a>(
     };
     let proof = EnglishProof::of(declared);
     let max_bytes = limits.language_bytes;
-    let mut sample = Sample::default();
+    let mut sample = LanguageSample::default();
     sample.fill(&mut text, FIRST_BYTES.min(max_bytes));
     if proof.holds_for(&sample.text) {
         return Some(english);
@@ -156,7 +156,7 @@ pub(super) fn detect<'a>(
 
 /// The beginning of a text, for detecting its language.
 #[derive(Debug, Default)]
-struct Sample<'a> {
+struct LanguageSample<'a> {
     text: String,
     /// The rest of the last part, which did not fit into `text`.
     rest: &'a str,
@@ -164,7 +164,7 @@ struct Sample<'a> {
     weight: u32,
 }
 
-impl<'a> Sample<'a> {
+impl<'a> LanguageSample<'a> {
     fn bytes(&self) -> usize {
         self.text.len()
     }
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_sample_ends_between_two_characters() {
-        let mut sample = Sample::default();
+        let mut sample = LanguageSample::default();
         let mut parts = ["aé", "東京", "", "b"].into_iter();
         for (bytes, text) in [(2, "a"), (3, "aé "), (8, "aé 東"), (99, "aé 東京  b ")] {
             sample.fill(&mut parts, bytes);

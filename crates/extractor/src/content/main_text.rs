@@ -44,14 +44,14 @@ pub(super) fn places(
     regions: &[PageRegion],
     title: Option<&str>,
 ) -> Vec<BlockRole> {
-    let page = PageSums::new(blocks, regions);
+    let page = RegionTextAmounts::new(blocks, regions);
     let root = page.root();
     let mut main = page.filter(text, root);
     keep_headings(blocks, &mut main);
     page.add_title_and_introduction(text, &mut main, title);
     let navigation = navigation(regions);
     let in_content = page.in_content();
-    let place = |((block, links), main): ((&UnclassifiedBlock, &Links), bool)| {
+    let place = |((block, links), main): ((&UnclassifiedBlock, &LinkShare), bool)| {
         let region = block.region as usize;
         match main {
             true => BlockRole::Main,
@@ -67,7 +67,7 @@ pub(super) fn places(
 
 /// The amount of text in each region, and whether the region is surroundings (a menu, a sidebar or
 /// the like).
-struct PageSums<'a> {
+struct RegionTextAmounts<'a> {
     blocks: &'a [UnclassifiedBlock],
     regions: &'a [PageRegion],
     /// Whether the region is surroundings, or is within a region that is surroundings.
@@ -78,14 +78,14 @@ struct PageSums<'a> {
     /// All text in each region, including nested regions, in half words. Surroundings are not
     /// counted.
     all: Vec<u64>,
-    links: Vec<Links>,
+    links: Vec<LinkShare>,
 }
 
-impl<'a> PageSums<'a> {
-    fn new(blocks: &'a [UnclassifiedBlock], regions: &'a [PageRegion]) -> PageSums<'a> {
+impl<'a> RegionTextAmounts<'a> {
+    fn new(blocks: &'a [UnclassifiedBlock], regions: &'a [PageRegion]) -> RegionTextAmounts<'a> {
         let links = links_of(blocks, regions);
         let weights: Vec<u64> = blocks.iter().map(|block| u64::from(block.weight)).collect();
-        let running = |(block, links): (&UnclassifiedBlock, &Links)| match links.many() {
+        let running = |(block, links): (&UnclassifiedBlock, &LinkShare)| match links.many() {
             true => 0,
             false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
@@ -111,7 +111,7 @@ impl<'a> PageSums<'a> {
         if sum(&running, &both)[0] >= COMMENTS_BESIDE {
             surrounds = both;
         }
-        PageSums {
+        RegionTextAmounts {
             blocks,
             regions,
             good: sum(&running, &surrounds),
@@ -391,14 +391,14 @@ fn navigation(regions: &[PageRegion]) -> Vec<bool> {
 /// The share of links in a block. A list item or a table cell has the share of its whole list or
 /// table.
 #[derive(Clone, Copy)]
-struct Links {
+struct LinkShare {
     /// Percentage of text in links.
     share: u32,
     /// Weight of all text, in half words.
     weight: u64,
 }
 
-impl Links {
+impl LinkShare {
     /// Returns whether the text consists mostly of links.
     fn many(self) -> bool {
         self.share > MAX_LINKS
@@ -407,7 +407,7 @@ impl Links {
 
 /// Returns the share of links in each block. A list item or a table cell gets the share of its
 /// whole list or table.
-fn links_of(blocks: &[UnclassifiedBlock], regions: &[PageRegion]) -> Vec<Links> {
+fn links_of(blocks: &[UnclassifiedBlock], regions: &[PageRegion]) -> Vec<LinkShare> {
     let tables = tables(regions);
     let group = |block: &UnclassifiedBlock| match block.kind {
         BlockKind::ListItem | BlockKind::Term | BlockKind::Definition => {
@@ -426,7 +426,7 @@ fn links_of(blocks: &[UnclassifiedBlock], regions: &[PageRegion]) -> Vec<Links> 
     }
     let links = |block: &UnclassifiedBlock| {
         let (weight, links) = group(block).map_or(own(block), |group| sums[group]);
-        Links {
+        LinkShare {
             share: u32::try_from(links * 100 / weight.max(1)).unwrap_or(100),
             weight,
         }

@@ -26,9 +26,9 @@ pub(super) struct OpenInlineElements {
     pub(super) ruby: Option<OpenRubyElement>,
     /// Ruby readings to append to the current block.
     pub(super) readings: String,
-    hidden: Option<MarkedElement>,
+    hidden: Option<SuppressedElement>,
     /// The element whose text snippets must not contain.
-    withheld: Option<MarkedElement>,
+    withheld: Option<SuppressedElement>,
 }
 
 /// The kind of text in a `noscript`. A browser with scripts enabled saves the markup in a
@@ -68,7 +68,7 @@ impl NoscriptTextKind {
 
 /// A hidden or withheld element that is not a container. (`RegionTracker` tracks containers.)
 #[derive(Debug)]
-struct MarkedElement {
+struct SuppressedElement {
     name: ElementName,
     /// Number of open elements with this name, including the marked one.
     open: u32,
@@ -79,11 +79,11 @@ struct MarkedElement {
 /// Processes the start of an element within `depth` open containers. The element is marked if
 /// `starts` is true. Counts an element within the marked one if both have the same name: the marked
 /// element ends only after as many end tags.
-fn start_in(marked: &mut Option<MarkedElement>, starts: bool, name: ElementName, depth: usize) {
+fn start_in(marked: &mut Option<SuppressedElement>, starts: bool, name: ElementName, depth: usize) {
     match marked {
         None if starts => {
             let open = 1;
-            *marked = Some(MarkedElement { name, open, depth });
+            *marked = Some(SuppressedElement { name, open, depth });
         }
         Some(marked) if marked.name == name => marked.open = marked.open.saturating_add(1),
         _ => {}
@@ -159,7 +159,7 @@ impl OpenInlineElements {
     /// Processes the start of a block. The block ends a hidden `p` or heading, whose end tag may be
     /// missing, but not a hidden `span` around the block.
     pub(super) fn end_hidden_at_block(&mut self, block: ElementName) {
-        let ends = |hidden: &mut MarkedElement| {
+        let ends = |hidden: &mut SuppressedElement| {
             matches!(
                 hidden.name,
                 element_name::P

@@ -26,7 +26,7 @@ pub(super) struct PageRegion {
 }
 
 /// An open element.
-struct Open {
+struct OpenElement {
     name: ElementName,
     part: ElementRole,
     region: u32,
@@ -45,7 +45,7 @@ struct Open {
 /// Tracks the open elements of a page, and lists its regions.
 pub(super) struct RegionTracker {
     pub(super) all: Vec<PageRegion>,
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     /// Number of open elements beyond the depth limit.
     beyond: u32,
     limits: (usize, usize),
@@ -143,7 +143,7 @@ impl RegionTracker {
         let named = traits.id.filter(|_| without < surround && is_own);
         let named = named.map(|id| &id[..id.floor_char_boundary(MAX_NAME_BYTES)]);
         let named = named.map(|id| (letters(id), without));
-        self.open.push(Open {
+        self.open.push(OpenElement {
             name,
             named,
             part,
@@ -194,7 +194,7 @@ impl RegionTracker {
             self.beyond -= 1;
             return;
         }
-        let stops = |open: &Open| match part {
+        let stops = |open: &OpenElement| match part {
             ElementRole::Item => open.part == ElementRole::List,
             ElementRole::Table | ElementRole::Row | ElementRole::Page => false,
             ElementRole::Cell => open.part == ElementRole::Table,
@@ -215,7 +215,8 @@ impl RegionTracker {
                 |open| open.part == ElementRole::Table,
             ),
             ElementRole::Cell => {
-                let ends = |open: &Open| matches!(open.part, ElementRole::Row | ElementRole::Table);
+                let ends =
+                    |open: &OpenElement| matches!(open.part, ElementRole::Row | ElementRole::Table);
                 self.close(|open| open.part == part, ends);
             }
             _ => {}
@@ -224,7 +225,7 @@ impl RegionTracker {
 
     /// Closes the innermost element that satisfies `is`, with the elements open within it. Closes
     /// nothing if an element that satisfies `stops` is found first.
-    fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
+    fn close(&mut self, is: impl Fn(&OpenElement) -> bool, stops: impl Fn(&OpenElement) -> bool) {
         for at in (0..self.open.len()).rev() {
             if is(&self.open[at]) {
                 return self.open.truncate(at);

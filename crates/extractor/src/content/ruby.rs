@@ -15,7 +15,7 @@ pub(super) struct OpenRubyElement {
     /// The last character of the base text so far, ignoring white space. Before the first base
     /// text, the last character before the ruby in the same block.
     last: Option<char>,
-    gap: Gap,
+    gap: TrailingSpace,
     readings: String,
     /// Whether the next text of a reading begins a new word.
     is_apart: bool,
@@ -24,7 +24,7 @@ pub(super) struct OpenRubyElement {
 /// White space at the end of the base text so far. This state is kept because a text may come in
 /// pieces, for example before and after a comment. The result must not depend on the pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gap {
+enum TrailingSpace {
     No,
     /// A space was added.
     Added,
@@ -48,7 +48,7 @@ impl OpenRubyElement {
             part: RubyPart::Base,
             open: 1,
             last: before,
-            gap: Gap::No,
+            gap: TrailingSpace::No,
             readings: String::new(),
             is_apart: false,
         }
@@ -104,26 +104,26 @@ impl OpenRubyElement {
 
     /// Returns base text as in [`OpenRubyElement::base_text`], its last character, and the white
     /// space at its end.
-    fn joined(&self, text: &str) -> (String, Option<char>, Gap) {
+    fn joined(&self, text: &str) -> (String, Option<char>, TrailingSpace) {
         let mut joined = String::with_capacity(text.len());
         let (mut last, mut gap) = (self.last, self.gap);
         for c in text.chars() {
             if c.is_whitespace() {
-                if gap == Gap::No {
-                    gap = Gap::Pending;
+                if gap == TrailingSpace::No {
+                    gap = TrailingSpace::Pending;
                 }
                 continue;
             }
-            if gap == Gap::Pending && !(is_unspaced(c) && last.is_none_or(is_unspaced)) {
+            if gap == TrailingSpace::Pending && !(is_unspaced(c) && last.is_none_or(is_unspaced)) {
                 joined.push(' ');
             }
-            gap = Gap::No;
+            gap = TrailingSpace::No;
             joined.push(c);
             last = Some(c);
         }
-        if gap == Gap::Pending && last.is_some_and(|last| !is_unspaced(last)) {
+        if gap == TrailingSpace::Pending && last.is_some_and(|last| !is_unspaced(last)) {
             joined.push(' ');
-            gap = Gap::Added;
+            gap = TrailingSpace::Added;
         }
         (joined, last, gap)
     }

@@ -31,7 +31,7 @@ const MIN_PARAGRAPH: u64 = 24;
 
 /// Counts of the blocks in a region and its nested regions.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct TeaserCounts {
     /// Number of blocks that are the linked title of another page.
     titles: u64,
     /// Number of titles outside of lists. (Titles in a list are usually references.)
@@ -45,16 +45,21 @@ struct Sums {
     code: u64,
 }
 
-impl Sums {
-    fn of(block: &UnclassifiedBlock, region: &PageRegion, is_main: bool, min_title: u32) -> Sums {
+impl TeaserCounts {
+    fn of(
+        block: &UnclassifiedBlock,
+        region: &PageRegion,
+        is_main: bool,
+        min_title: u32,
+    ) -> TeaserCounts {
         let share = block.link_weight * 100 / block.weight.max(1);
         let is_plain = !matches!(
             block.kind,
             BlockKind::Cell | BlockKind::Term | BlockKind::Code
         );
-        let mut sums = Sums {
+        let mut sums = TeaserCounts {
             code: u64::from(block.kind == BlockKind::Code),
-            ..Sums::default()
+            ..TeaserCounts::default()
         };
         if share > MAX_LINKS && block.weight >= min_title && is_plain {
             let is_item = block.kind == BlockKind::ListItem && region.part == ElementRole::List;
@@ -68,7 +73,7 @@ impl Sums {
         sums
     }
 
-    fn add(&mut self, other: Sums) {
+    fn add(&mut self, other: TeaserCounts) {
         self.titles += other.titles;
         self.cards += other.cards;
         self.running += other.running;
@@ -109,10 +114,15 @@ pub(super) fn drop_teasers(
     } else {
         MIN_TITLE
     };
-    let mut sums = vec![Sums::default(); regions.len()];
+    let mut sums = vec![TeaserCounts::default(); regions.len()];
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| is_inside[*at]) {
         let region = block.region as usize;
-        sums[region].add(Sums::of(block, &regions[region], main[at], min_title));
+        sums[region].add(TeaserCounts::of(
+            block,
+            &regions[region],
+            main[at],
+            min_title,
+        ));
     }
     for at in (1..regions.len()).rev() {
         let own = sums[at];

@@ -21,13 +21,13 @@ pub(super) struct CssUrlScanner<'a> {
     at: usize,
     place: CssContext,
     /// The open blocks and functions, outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
     /// The current at-rule, and the number of blocks that were open when it began.
-    rule: Option<(Rule, usize)>,
+    rule: Option<(AtRule, usize)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+enum OpenBracket {
     Curly,
     Square,
     /// Parentheses, or a function whose strings are not URLs, such as `format(`.
@@ -40,7 +40,7 @@ enum Open {
 
 /// At-rules in which a URL doesn't lead to an image or a font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum AtRule {
     /// `@import`, whose URL comes next.
     Import,
     /// A rule without URLs, such as `@namespace`, or an `@import` whose URL was read.
@@ -91,15 +91,15 @@ impl<'a> CssUrlScanner<'a> {
             b'0'..=b'9' => self.number(),
             b'+' | b'-' | b'.' if self.starts_number() => self.number(),
             _ if self.starts_name(0) => return self.word(),
-            b'(' => self.begin(Open::Paren),
-            b'[' => self.begin(Open::Square),
+            b'(' => self.begin(OpenBracket::Paren),
+            b'[' => self.begin(OpenBracket::Square),
             b'{' => {
                 self.end_rule();
-                self.begin(Open::Curly);
+                self.begin(OpenBracket::Curly);
             }
-            b')' => self.end(|open| !matches!(open, Open::Curly | Open::Square)),
-            b']' => self.end(|open| open == Open::Square),
-            b'}' => self.end(|open| open == Open::Curly),
+            b')' => self.end(|open| !matches!(open, OpenBracket::Curly | OpenBracket::Square)),
+            b']' => self.end(|open| open == OpenBracket::Square),
+            b'}' => self.end(|open| open == OpenBracket::Curly),
             b';' => {
                 self.end_rule();
                 self.at += 1;
@@ -109,14 +109,14 @@ impl<'a> CssUrlScanner<'a> {
         None
     }
 
-    fn begin(&mut self, open: Open) {
+    fn begin(&mut self, open: OpenBracket) {
         self.open.push(open);
         self.at += 1;
     }
 
     /// Processes a closing bracket, which ends the innermost open block or function if `is_kind`
     /// accepts its kind.
-    fn end(&mut self, is_kind: impl Fn(Open) -> bool) {
+    fn end(&mut self, is_kind: impl Fn(OpenBracket) -> bool) {
         self.at += 1;
         if self.open.last().copied().is_some_and(is_kind) {
             self.open.pop();
@@ -131,9 +131,9 @@ impl<'a> CssUrlScanner<'a> {
         // An `@import` counts only outside of blocks.
         let is_top_level = self.place == CssContext::Sheet && self.open.is_empty();
         let rule = if is("import") && is_top_level {
-            Rule::Import
+            AtRule::Import
         } else if is("import") || is("namespace") || is("charset") {
-            Rule::Mute
+            AtRule::Mute
         } else {
             return;
         };
@@ -150,12 +150,12 @@ impl<'a> CssUrlScanner<'a> {
     /// a URL.
     fn string_url(&mut self, text: Cow<'a, str>, range: Range<usize>) -> Option<CssUrl<'a>> {
         let is_import =
-            matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
+            matches!(self.rule, Some((AtRule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
             _ if is_import => {}
             // The first string in `url(` is the URL. Strings after it belong to modifiers.
-            Some(open) if *open == Open::Url => *open = Open::Paren,
-            Some(Open::Images) => {}
+            Some(open) if *open == OpenBracket::Url => *open = OpenBracket::Paren,
+            Some(OpenBracket::Images) => {}
             _ => return None,
         }
         self.record_url(text, range)
@@ -166,9 +166,9 @@ impl<'a> CssUrlScanner<'a> {
     fn record_url(&mut self, url: Cow<'a, str>, range: Range<usize>) -> Option<CssUrl<'a>> {
         let is_import = match &mut self.rule {
             None => false,
-            Some((Rule::Mute, _)) => return None,
+            Some((AtRule::Mute, _)) => return None,
             Some((rule, _)) => {
-                *rule = Rule::Mute;
+                *rule = AtRule::Mute;
                 true
             }
         };
@@ -188,15 +188,15 @@ impl<'a> CssUrlScanner<'a> {
         let is = |keyword: &str| name.eq_ignore_ascii_case(keyword);
         if !is("url") {
             self.begin(if is("src") {
-                Open::Url
+                OpenBracket::Url
             } else if is("image-set") || is("-webkit-image-set") || is("image") {
-                Open::Images
+                OpenBracket::Images
             } else {
-                Open::Paren
+                OpenBracket::Paren
             });
             return None;
         }
-        self.begin(Open::Url);
+        self.begin(OpenBracket::Url);
         self.skip_space();
         if matches!(self.peek(0), Some(b'"' | b'\'')) {
             return None;
@@ -210,7 +210,7 @@ impl<'a> CssUrlScanner<'a> {
     /// range.
     fn bare_url(&mut self) -> Option<(Cow<'a, str>, Range<usize>)> {
         let start = self.at;
-        let mut parts = Parts::from(self.at);
+        let mut parts = TokenTextBuilder::from(self.at);
         while let Some(byte) = self.peek(0) {
             match byte {
                 b')' => break,
@@ -240,7 +240,7 @@ impl<'a> CssUrlScanner<'a> {
     fn skip_bad_url(&mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
-                b'\\' if self.is_escape(0) => self.escape(&mut Parts::from(self.at)),
+                b'\\' if self.is_escape(0) => self.escape(&mut TokenTextBuilder::from(self.at)),
                 b')' => {
                     self.at += 1;
                     return;
@@ -253,7 +253,7 @@ impl<'a> CssUrlScanner<'a> {
     /// Consumes a string. `None` if the line ends before the string does.
     fn string(&mut self, quote: u8) -> Option<Cow<'a, str>> {
         self.at += 1;
-        let mut parts = Parts::from(self.at);
+        let mut parts = TokenTextBuilder::from(self.at);
         while let Some(byte) = self.peek(0) {
             match byte {
                 _ if byte == quote => {
@@ -278,7 +278,7 @@ impl<'a> CssUrlScanner<'a> {
     }
 
     fn name(&mut self) -> Cow<'a, str> {
-        let mut parts = Parts::from(self.at);
+        let mut parts = TokenTextBuilder::from(self.at);
         while let Some(byte) = self.peek(0) {
             if is_name(byte) {
                 self.at += 1;
@@ -309,7 +309,7 @@ impl<'a> CssUrlScanner<'a> {
     }
 
     /// Consumes an escape, starting at its backslash ("consume an escaped code point").
-    fn escape(&mut self, parts: &mut Parts) {
+    fn escape(&mut self, parts: &mut TokenTextBuilder) {
         let start = self.at;
         self.at += 1;
         let digits = self.rest().iter().take(6);
@@ -404,14 +404,14 @@ impl<'a> Iterator for CssUrlScanner<'a> {
 
 /// Collects the text of a token. The text is copied only if an escape was replaced or a part was
 /// dropped.
-struct Parts {
+struct TokenTextBuilder {
     done: Option<String>,
     from: usize,
 }
 
-impl Parts {
-    fn from(at: usize) -> Parts {
-        Parts {
+impl TokenTextBuilder {
+    fn from(at: usize) -> TokenTextBuilder {
+        TokenTextBuilder {
             done: None,
             from: at,
         }

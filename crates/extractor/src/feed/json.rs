@@ -124,7 +124,7 @@ impl<'de> Visitor<'de> for FeedVisitor<'_, '_, '_> {
                     feed.extend(next);
                     feed.truncate(MAX_NEXT_PAGES);
                 }
-                "items" => map.next_value_seed(Items(builder))?,
+                "items" => map.next_value_seed(ItemsVisitor(builder))?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -135,9 +135,9 @@ impl<'de> Visitor<'de> for FeedVisitor<'_, '_, '_> {
 }
 
 /// Reads the entries one by one, so that entries that are dropped take no memory.
-struct Items<'i, 'a, 'f>(&'i FeedBuilder<'a, 'f>);
+struct ItemsVisitor<'i, 'a, 'f>(&'i FeedBuilder<'a, 'f>);
 
-impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for ItemsVisitor<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -145,7 +145,7 @@ impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Items<'_, '_, '_> {
+impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 use crate::xml::{XmlEvent, XmlNamespace, XmlReader, XmlStartTag};
 
 pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
-    let mut walk = Walk {
+    let mut walk = XmlFeedReader {
         xml: XmlReader::new(text, limits),
         limits,
         feed,
@@ -56,7 +56,7 @@ enum Field {
     Updated,
 }
 
-struct Walk<'a> {
+struct XmlFeedReader<'a> {
     xml: XmlReader<'a>,
     limits: &'a ReadingLimits,
     feed: &'a mut Feed,
@@ -69,7 +69,7 @@ struct Walk<'a> {
     value: String,
 }
 
-impl Walk<'_> {
+impl XmlFeedReader<'_> {
     /// Processes a start tag. Returns false if reading must stop, because the document is not a
     /// feed or a limit is reached.
     fn start(&mut self, tag: &XmlStartTag<'_>) -> bool {

@@ -14,13 +14,13 @@ const MAX_DEPTH: usize = 256;
 /// The open drawings (SVG) and formulas (MathML), and HTML within them; outermost first.
 #[derive(Debug, Default)]
 pub(super) struct ForeignElements {
-    open: Vec<Part>,
+    open: Vec<ForeignPart>,
     /// Number of open parts beyond [`MAX_DEPTH`].
     beyond: u32,
 }
 
 #[derive(Debug)]
-enum Part {
+enum ForeignPart {
     Svg,
     Math,
     /// A script or style within a drawing. The tokenizer reads its content as markup, which
@@ -40,20 +40,20 @@ impl ForeignElements {
     /// Returns whether the current position is in a drawing or formula, and not in HTML within it.
     #[inline]
     pub(super) fn is_foreign(&self) -> bool {
-        !matches!(self.open.last(), None | Some(Part::Html(_)))
+        !matches!(self.open.last(), None | Some(ForeignPart::Html(_)))
     }
 
     /// Returns whether the current position is visible: not in a script or style of a drawing.
     pub(super) fn is_shown(&self) -> bool {
-        !matches!(self.open.last(), Some(Part::Mute(_)))
+        !matches!(self.open.last(), Some(ForeignPart::Mute(_)))
     }
 
     /// Returns the namespace of text at the current position.
     pub(super) fn space(&self) -> Namespace {
         match self.open.last() {
-            None | Some(Part::Html(_)) => Namespace::Html,
-            Some(Part::Svg | Part::Mute(_)) => Namespace::Svg,
-            Some(Part::Math) => Namespace::Math,
+            None | Some(ForeignPart::Html(_)) => Namespace::Html,
+            Some(ForeignPart::Svg | ForeignPart::Mute(_)) => Namespace::Svg,
+            Some(ForeignPart::Math) => Namespace::Math,
         }
     }
 
@@ -73,11 +73,11 @@ impl ForeignElements {
         }
         match tag.name {
             element_name::SVG => {
-                self.push(Part::Svg, tag);
+                self.push(ForeignPart::Svg, tag);
                 Namespace::Svg
             }
             element_name::MATH => {
-                self.push(Part::Math, tag);
+                self.push(ForeignPart::Math, tag);
                 Namespace::Math
             }
             _ => Namespace::Html,
@@ -87,16 +87,16 @@ impl ForeignElements {
     /// Processes an end tag. Returns the namespace of its element.
     pub(super) fn end(&mut self, name: ElementName) -> Namespace {
         let around = self.space();
-        if name == element_name::SVG && matches!(self.open.last(), Some(Part::Mute(_))) {
+        if name == element_name::SVG && matches!(self.open.last(), Some(ForeignPart::Mute(_))) {
             self.open.pop();
         }
         let Some(part) = self.open.last() else {
             return Namespace::Html;
         };
         let ends = match part {
-            Part::Svg => name == element_name::SVG,
-            Part::Math => name == element_name::MATH,
-            Part::Mute(open) | Part::Html(open) => *open == name,
+            ForeignPart::Svg => name == element_name::SVG,
+            ForeignPart::Math => name == element_name::MATH,
+            ForeignPart::Mute(open) | ForeignPart::Html(open) => *open == name,
         };
         if ends {
             match self.beyond {
@@ -130,23 +130,23 @@ impl ForeignElements {
     fn start_within(&mut self, tag: &Tag<'_>) {
         let name = tag.name;
         let part = match self.open.last() {
-            Some(Part::Svg) => match name {
-                element_name::SVG => Part::Svg,
-                element_name::SCRIPT | element_name::STYLE => Part::Mute(name),
+            Some(ForeignPart::Svg) => match name {
+                element_name::SVG => ForeignPart::Svg,
+                element_name::SCRIPT | element_name::STYLE => ForeignPart::Mute(name),
                 element_name::FOREIGNOBJECT | element_name::DESC | element_name::TITLE => {
-                    Part::Html(name)
+                    ForeignPart::Html(name)
                 }
                 _ => return,
             },
-            Some(Part::Math) => match name {
-                element_name::MATH => Part::Math,
-                element_name::SVG => Part::Svg,
+            Some(ForeignPart::Math) => match name {
+                element_name::MATH => ForeignPart::Math,
+                element_name::SVG => ForeignPart::Svg,
                 element_name::MI
                 | element_name::MO
                 | element_name::MN
                 | element_name::MS
-                | element_name::MTEXT => Part::Html(name),
-                element_name::ANNOTATION_XML if holds_html(tag) => Part::Html(name),
+                | element_name::MTEXT => ForeignPart::Html(name),
+                element_name::ANNOTATION_XML if holds_html(tag) => ForeignPart::Html(name),
                 _ => return,
             },
             _ => return,
@@ -154,7 +154,7 @@ impl ForeignElements {
         self.push(part, tag);
     }
 
-    fn push(&mut self, part: Part, tag: &Tag<'_>) {
+    fn push(&mut self, part: ForeignPart, tag: &Tag<'_>) {
         if tag.self_closing {
             return;
         }

@@ -67,9 +67,9 @@ impl TagConsumer for ContentRecorder {
 }
 
 /// Passes html5ever's tokens to our consumers.
-struct Reference<C>(RefCell<TagDispatcher<C>>);
+struct Html5everTokenSink<C>(RefCell<TagDispatcher<C>>);
 
-impl<C: TagConsumer> TokenSink for Reference<C> {
+impl<C: TagConsumer> TokenSink for Html5everTokenSink<C> {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -125,7 +125,7 @@ fn by_html5ever<C: TagConsumer>(html: &str, consumer: C) -> C {
         discard_bom: false,
         ..TokenizerOpts::default()
     };
-    let sink = Reference(RefCell::new(TagDispatcher::new(consumer)));
+    let sink = Html5everTokenSink(RefCell::new(TagDispatcher::new(consumer)));
     let tokenizer = Tokenizer::new(sink, options);
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from_slice(html));

@@ -33,7 +33,7 @@ pub(super) struct LinkReader {
 }
 
 /// The context of a tag, which all links of the tag share.
-struct Spot<'a> {
+struct LinkTagContext<'a> {
     oddities: &'a mut OddityList<DocumentOddityKind>,
     offset: usize,
     element: LinkElement,
@@ -72,7 +72,7 @@ impl LinkReader {
         at: TagContext,
         oddities: &mut OddityList<DocumentOddityKind>,
     ) {
-        let mut spot = Spot {
+        let mut spot = LinkTagContext {
             oddities,
             offset: at.offset,
             element: LinkElement::Any,
@@ -176,7 +176,7 @@ impl LinkReader {
         offset: usize,
     ) {
         let element = LinkElement::Style;
-        let mut spot = Spot {
+        let mut spot = LinkTagContext {
             oddities,
             offset,
             element,
@@ -192,7 +192,7 @@ impl LinkReader {
         offset: usize,
     ) {
         let element = LinkElement::MetaRefresh;
-        let mut spot = Spot {
+        let mut spot = LinkTagContext {
             oddities,
             offset,
             element,
@@ -200,7 +200,12 @@ impl LinkReader {
         self.add(target, "content", LinkKind::Page, &mut spot);
     }
 
-    fn html(&mut self, name: ElementName, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn html(
+        &mut self,
+        name: ElementName,
+        attributes: TagAttributes<'_>,
+        spot: &mut LinkTagContext<'_>,
+    ) {
         // Check for `a` first, because it is the most frequent element with links.
         if name == element_name::A {
             return self.anchor(attributes, &["href"], spot);
@@ -232,7 +237,7 @@ impl LinkReader {
         &mut self,
         name: ElementName,
         attributes: TagAttributes<'_>,
-        spot: &mut Spot<'_>,
+        spot: &mut LinkTagContext<'_>,
     ) {
         match name {
             element_name::AREA => self.area(attributes, spot),
@@ -261,7 +266,12 @@ impl LinkReader {
         }
     }
 
-    fn svg(&mut self, name: ElementName, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn svg(
+        &mut self,
+        name: ElementName,
+        attributes: TagAttributes<'_>,
+        spot: &mut LinkTagContext<'_>,
+    ) {
         spot.element = match name {
             element_name::A => {
                 return self.anchor(attributes, &["href", "xlink:href"], spot);
@@ -279,7 +289,7 @@ impl LinkReader {
 
     /// Reads the link of a MathML element. Any MathML element may be a link (MathML 3 section
     /// 2.1.6).
-    fn math(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn math(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         spot.element = LinkElement::Math;
         for attribute in ["href", "xlink:href"] {
             self.add_if_there(attributes, attribute, LinkKind::Page, spot);
@@ -291,7 +301,7 @@ impl LinkReader {
         &mut self,
         attributes: TagAttributes<'_>,
         names: &[&'static str],
-        spot: &mut Spot<'_>,
+        spot: &mut LinkTagContext<'_>,
     ) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
@@ -307,7 +317,7 @@ impl LinkReader {
         }
     }
 
-    fn area(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn area(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         let Some(href) = attributes.get("href") else {
             return;
         };
@@ -326,7 +336,7 @@ impl LinkReader {
         self.links.push(Link { text, ..link });
     }
 
-    fn link_element(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn link_element(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         spot.element = LinkElement::Link;
         let link = Link::new(String::new(), LinkElement::Link, "href", LinkKind::Other);
         let link = typed(link, attributes);
@@ -342,7 +352,12 @@ impl LinkReader {
         }
     }
 
-    fn frame(&mut self, attributes: TagAttributes<'_>, element: LinkElement, spot: &mut Spot<'_>) {
+    fn frame(
+        &mut self,
+        attributes: TagAttributes<'_>,
+        element: LinkElement,
+        spot: &mut LinkTagContext<'_>,
+    ) {
         spot.element = element;
         // If there is a `srcdoc`, a browser shows it instead of the page at `src`.
         if element == LinkElement::Frame || attributes.get("srcdoc").is_none() {
@@ -353,7 +368,7 @@ impl LinkReader {
         }
     }
 
-    fn object(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn object(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         spot.element = LinkElement::Object;
         let base = attributes.get("codebase").unwrap_or_default();
         if let Some(data) = attributes.get("data") {
@@ -367,7 +382,7 @@ impl LinkReader {
         }
     }
 
-    fn applet(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn applet(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         spot.element = LinkElement::Applet;
         let base = attributes.get("codebase").unwrap_or_default();
         for attribute in ["code", "object"] {
@@ -382,7 +397,7 @@ impl LinkReader {
         }
     }
 
-    fn form(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn form(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         // A form within another form is ignored.
         if self.form.is_some() {
             return;
@@ -401,7 +416,7 @@ impl LinkReader {
 
     /// Processes the `formaction` of a button: the URL to which the button sends the form, instead
     /// of the form's `action`.
-    fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
+    fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
                 .iter()
@@ -413,7 +428,7 @@ impl LinkReader {
         }
     }
 
-    fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut Spot<'_>) {
+    fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut LinkTagContext<'_>) {
         for url in srcset::urls(value) {
             self.add(url, attribute, LinkKind::Resource, spot);
         }
@@ -426,7 +441,7 @@ impl LinkReader {
         urls: impl Iterator<Item = css::CssUrl<'c>>,
 
         attribute: &'static str,
-        spot: &mut Spot<'_>,
+        spot: &mut LinkTagContext<'_>,
     ) {
         for url in urls {
             let how = if attribute.is_empty() {
@@ -443,7 +458,7 @@ impl LinkReader {
         attributes: TagAttributes<'_>,
         name: &'static str,
         kind: LinkKind,
-        spot: &mut Spot<'_>,
+        spot: &mut LinkTagContext<'_>,
     ) {
         let held = attributes.get(name).filter(|value| !trim(value).is_empty());
         if let Some(value) = held {
@@ -458,7 +473,7 @@ impl LinkReader {
         file: &str,
         name: &'static str,
         kind: LinkKind,
-        spot: &mut Spot<'_>,
+        spot: &mut LinkTagContext<'_>,
     ) {
         let (base, file) = (trim(base), trim(file));
         if file.is_empty() {
@@ -472,7 +487,13 @@ impl LinkReader {
         self.add(&below(base, file), name, kind, spot);
     }
 
-    fn add(&mut self, href: &str, attribute: &'static str, kind: LinkKind, spot: &mut Spot<'_>) {
+    fn add(
+        &mut self,
+        href: &str,
+        attribute: &'static str,
+        kind: LinkKind,
+        spot: &mut LinkTagContext<'_>,
+    ) {
         if let Some(href) = self.room(href, kind, spot) {
             self.links
                 .push(Link::new(href, spot.element, attribute, kind));
@@ -481,7 +502,7 @@ impl LinkReader {
 
     /// Returns the URL `href` trimmed, if the limits allow one more link of its kind. Otherwise
     /// notes an oddity and returns `None`.
-    fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
+    fn room(&self, href: &str, kind: LinkKind, spot: &mut LinkTagContext<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
             Ok(href) => Some(href),
             Err(what) => {

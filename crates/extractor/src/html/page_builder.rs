@@ -18,7 +18,7 @@ pub(super) struct PageBuilder {
     page: ExtractedPage,
     links: LinkReader,
     /// The kind of text that comes next.
-    text_of: TextOf,
+    text_of: PageTextKind,
     title: CollapsedTextBuilder,
     has_title: bool,
     head_end: HeadTracker,
@@ -30,7 +30,7 @@ pub(super) struct PageBuilder {
 
 /// The kind of text that comes next, which depends on its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TextOf {
+enum PageTextKind {
     /// Text of the page or, if a link is open, of the link.
     Page,
     Title,
@@ -44,7 +44,7 @@ impl PageBuilder {
         PageBuilder {
             page: ExtractedPage::default(),
             links: LinkReader::new(limits),
-            text_of: TextOf::Page,
+            text_of: PageTextKind::Page,
             title: CollapsedTextBuilder::new(limits.title_bytes),
             has_title: false,
             head_end: HeadTracker::default(),
@@ -74,10 +74,10 @@ impl PageBuilder {
             element_name::META if is_html => self.meta(attributes, at.offset),
             element_name::TITLE if is_html && !self.has_title => {
                 self.has_title = true;
-                self.text_of = TextOf::Title;
+                self.text_of = PageTextKind::Title;
             }
             element_name::STYLE if is_css(attributes) => {
-                self.text_of = TextOf::Style;
+                self.text_of = PageTextKind::Style;
                 self.css_offset = at.offset;
             }
             _ => {}
@@ -192,16 +192,16 @@ impl PageBuilder {
     /// Ends the title or style element that is open, if there is one.
     #[inline]
     fn end_text(&mut self, offset: usize) {
-        if self.text_of != TextOf::Page {
+        if self.text_of != PageTextKind::Page {
             self.end_own_text(offset);
         }
     }
 
     fn end_own_text(&mut self, offset: usize) {
-        match std::mem::replace(&mut self.text_of, TextOf::Page) {
-            TextOf::Title => self.end_title(offset),
-            TextOf::Style => self.end_style(),
-            TextOf::Page | TextOf::Raw => {}
+        match std::mem::replace(&mut self.text_of, PageTextKind::Page) {
+            PageTextKind::Title => self.end_title(offset),
+            PageTextKind::Style => self.end_style(),
+            PageTextKind::Page | PageTextKind::Raw => {}
         }
     }
 
@@ -223,7 +223,7 @@ impl PageBuilder {
     /// most tags.
     #[inline]
     fn passes_over(&self, tag: &Tag<'_>) -> bool {
-        self.text_of == TextOf::Page
+        self.text_of == PageTextKind::Page
             && self.head_end.is_over()
             && !tag.kinds.is(TagKinds::ABOUT_PAGE)
             && !self.links.wants(tag)
@@ -234,7 +234,7 @@ impl PageBuilder {
         self.end_text(at.offset);
         let attributes = self.attributes(tag, at);
         if at.raw {
-            self.text_of = TextOf::Raw;
+            self.text_of = PageTextKind::Raw;
         }
         if at.in_template {
             let oddities = &mut self.oddities;
@@ -268,15 +268,15 @@ impl PageBuilder {
     /// the head.
     fn wanted_text(&mut self, text: &TextBetweenTags<'_>) {
         text.parts(|part| match self.text_of {
-            TextOf::Page => {
+            PageTextKind::Page => {
                 self.head_end.text(part);
                 if self.links.wants_text() {
                     self.links.text(part);
                 }
             }
-            TextOf::Title => self.title.push(part),
-            TextOf::Style => self.style_text(part),
-            TextOf::Raw => {}
+            PageTextKind::Title => self.title.push(part),
+            PageTextKind::Style => self.style_text(part),
+            PageTextKind::Raw => {}
         });
     }
 }
@@ -299,9 +299,9 @@ impl TagConsumer for PageBuilder {
     #[inline]
     fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
         let is_wanted = match self.text_of {
-            TextOf::Page => at.shown && (self.links.wants_text() || self.head_end.is_head()),
-            TextOf::Title | TextOf::Style => true,
-            TextOf::Raw => false,
+            PageTextKind::Page => at.shown && (self.links.wants_text() || self.head_end.is_head()),
+            PageTextKind::Title | PageTextKind::Style => true,
+            PageTextKind::Raw => false,
         };
         if is_wanted {
             self.wanted_text(text);

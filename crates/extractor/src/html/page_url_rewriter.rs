@@ -34,13 +34,13 @@ pub(crate) fn page_edits(page: &DecodedPage<'_>, rewriter: &mut UrlRewriter<'_>)
     let collector = walk(
         page,
         ReadingLimits::default().attributes,
-        Collector::new(rewriter),
+        UrlEditCollector::new(rewriter),
     );
     collector.finish()
 }
 
 /// Collects the edits of a page.
-struct Collector<'r, 'f> {
+struct UrlEditCollector<'r, 'f> {
     rewriter: &'r mut UrlRewriter<'f>,
     edits: Vec<TextEdit>,
     meta_place: Option<usize>,
@@ -52,9 +52,9 @@ struct Collector<'r, 'f> {
     is_srcdoc: bool,
 }
 
-impl<'r, 'f> Collector<'r, 'f> {
-    fn new(rewriter: &'r mut UrlRewriter<'f>) -> Collector<'r, 'f> {
-        Collector {
+impl<'r, 'f> UrlEditCollector<'r, 'f> {
+    fn new(rewriter: &'r mut UrlRewriter<'f>) -> UrlEditCollector<'r, 'f> {
+        UrlEditCollector {
             rewriter,
             edits: Vec::new(),
             meta_place: None,
@@ -274,7 +274,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         }
         let srcdoc = attributes.first("srcdoc").filter(|_| !self.is_srcdoc);
         let Some(srcdoc) = srcdoc else { return };
-        let mut inner = Collector::new(&mut *self.rewriter);
+        let mut inner = UrlEditCollector::new(&mut *self.rewriter);
         inner.is_srcdoc = true;
         let edits = walk_html(srcdoc.value(), ReadingLimits::default().attributes, inner).finish();
         self.set_edited(srcdoc, &edits.edits);
@@ -333,7 +333,7 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 }
 
-impl TagConsumer for Collector<'_, '_> {
+impl TagConsumer for UrlEditCollector<'_, '_> {
     fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.is_in_style = false;
         if !self.has_meta_place {

@@ -67,12 +67,12 @@ pub(super) struct VisibleTextReader<'o> {
     /// The hidden element around the current text.
     hidden: Option<HiddenElement>,
     heading: CollapsedTextBuilder,
-    inside: Inside,
+    inside: VisibleTextKind,
 }
 
 /// The kind of element that the next text is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
+enum VisibleTextKind {
     Page,
     /// The first non-empty `h1`.
     Heading,
@@ -127,7 +127,7 @@ impl<'o> VisibleTextReader<'o> {
             hidden_letters: NonSpaceCharacterCounter::default(),
             hidden: None,
             heading: CollapsedTextBuilder::new(MAX_HEADING_BYTES),
-            inside: Inside::Page,
+            inside: VisibleTextKind::Page,
         }
     }
 
@@ -170,15 +170,15 @@ impl<'o> VisibleTextReader<'o> {
     #[cold]
     fn text_inside(&mut self, text: &TextBetweenTags<'_>) {
         match self.inside {
-            Inside::Title => {
+            VisibleTextKind::Title => {
                 self.take_texts(text.page);
                 self.notify(text.page, std::slice::from_ref(&text.place()));
             }
-            Inside::Heading => {
+            VisibleTextKind::Heading => {
                 text.parts(|part| self.heading.push(part));
                 self.put_aside(text);
             }
-            Inside::Page | Inside::Script => {}
+            VisibleTextKind::Page | VisibleTextKind::Script => {}
         }
     }
 
@@ -191,16 +191,19 @@ impl<'o> VisibleTextReader<'o> {
     }
 
     fn end_heading(&mut self) {
-        if self.inside == Inside::Heading {
+        if self.inside == VisibleTextKind::Heading {
             self.outline.heading = self.heading.take().0;
-            self.inside = Inside::Page;
+            self.inside = VisibleTextKind::Page;
         }
     }
 
     #[inline]
     fn end_raw(&mut self) {
-        if matches!(self.inside, Inside::Title | Inside::Script) {
-            self.inside = Inside::Page;
+        if matches!(
+            self.inside,
+            VisibleTextKind::Title | VisibleTextKind::Script
+        ) {
+            self.inside = VisibleTextKind::Page;
         }
     }
 }
@@ -213,13 +216,15 @@ impl VisibleTextReader<'_> {
             element_name::SCRIPT | element_name::STYLE => {
                 self.outline.has_scripts |= tag.name == element_name::SCRIPT && !is_data(tag);
                 self.end_heading();
-                self.inside = Inside::Script;
+                self.inside = VisibleTextKind::Script;
             }
             element_name::TITLE | element_name::TEXTAREA => {
                 self.end_heading();
-                self.inside = Inside::Title;
+                self.inside = VisibleTextKind::Title;
             }
-            element_name::H1 if self.outline.heading.is_none() => self.inside = Inside::Heading,
+            element_name::H1 if self.outline.heading.is_none() => {
+                self.inside = VisibleTextKind::Heading;
+            }
             element_name::INPUT => {
                 let kind = tag.attributes.get("type").map(trim);
                 let is_password = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("password"));
@@ -317,7 +322,7 @@ impl TagConsumer for VisibleTextReader<'_> {
     fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
         match self.inside {
             _ if !at.shown => {}
-            Inside::Page => self.put_aside(text),
+            VisibleTextKind::Page => self.put_aside(text),
             _ => self.text_inside(text),
         }
     }

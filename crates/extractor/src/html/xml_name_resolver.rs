@@ -26,7 +26,7 @@ pub(super) struct XmlNameResolver {
     /// The declarations in scope, innermost last.
     bindings: Vec<Binding>,
     /// The open elements with declarations, outermost first.
-    open: Vec<Declaring>,
+    open: Vec<DeclaringElement>,
 }
 
 /// A prefix, and whether it is declared for one of the namespaces in [`OF_A_PAGE`].
@@ -39,7 +39,7 @@ struct Binding {
 
 /// An open element that declares namespaces.
 #[derive(Debug)]
-struct Declaring {
+struct DeclaringElement {
     /// The name as written, with its prefix.
     name: ElementName,
     /// The number of open elements with this name: this element, and those within it.
@@ -57,7 +57,7 @@ impl XmlNameResolver {
         if tag.self_closing {
             self.bindings.truncate(around);
         } else if self.bindings.len() > around {
-            self.open.push(Declaring {
+            self.open.push(DeclaringElement {
                 name: tag.name,
                 count: 1,
                 around,

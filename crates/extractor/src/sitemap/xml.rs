@@ -13,7 +13,7 @@ use crate::xml::{XmlEvent, XmlReader, XmlStartTag};
 const MAX_HINT_BYTES: usize = 128;
 
 pub(super) fn read(text: &str, start: usize, limits: &ReadingLimits, sitemap: &mut Sitemap) {
-    let mut walk = Walk {
+    let mut walk = XmlSitemapReader {
         xml: XmlReader::from(text, start, limits),
         limits,
         sitemap,
@@ -74,7 +74,7 @@ enum Extension {
     News,
 }
 
-struct Walk<'a> {
+struct XmlSitemapReader<'a> {
     xml: XmlReader<'a>,
     limits: &'a ReadingLimits,
     sitemap: &'a mut Sitemap,
@@ -88,7 +88,7 @@ struct Walk<'a> {
     extras: usize,
 }
 
-impl Walk<'_> {
+impl XmlSitemapReader<'_> {
     /// Reads a start tag. Returns `false` to stop, because the document is not a sitemap or has too
     /// many entries. The depth is 1 for the root, 2 for an entry, 3 for a field, and 4 for an
     /// element in an extension.

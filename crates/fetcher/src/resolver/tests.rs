@@ -46,7 +46,7 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
         let held = PerEntryExpiry.expire_after_create(&name, &entry, Instant::now());
         assert_eq!(held, None, "being looked up");
         entry
-            .set(Known::of(ResolvedAddresses { addresses, ttl }))
+            .set(CachedAddresses::of(ResolvedAddresses { addresses, ttl }))
             .unwrap();
         let known = entry.get().unwrap();
         assert!(known.addresses.as_ref().is_ok_and(|all| all.len() == 1) == good);
@@ -78,7 +78,7 @@ async fn a_name_that_becomes_private_is_refused() {
     let leads_to = async |address: &str| {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
-        let entry = Known::of(ResolvedAddresses { addresses, ttl });
+        let entry = CachedAddresses::of(ResolvedAddresses { addresses, ttl });
         let key = "a.example".to_owned();
         names.known.insert(key, Arc::new(entry.into()));
         names
@@ -133,14 +133,14 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     let rules = Arc::new(AddressChecker::new(false, true, &typed, None));
     let names =
         CheckedResolver::new(rules, NameServerResolver::new(&[], None, Duration::ZERO)).for_typed();
-    let partial: Entry = Arc::new(Known::of(answer(&[private])).into());
+    let partial: Entry = Arc::new(CachedAddresses::of(answer(&[private])).into());
     let key = "seed.example".to_owned();
     names.known.insert(key.clone(), Arc::clone(&partial));
     assert!(names.look_up("seed.example").await.is_ok());
 
     let rest = || -> LookupFuture { Box::pin(std::future::ready(answer(&[private, public]))) };
     let late = |partial| names.clone().add_late(key.clone(), partial, rest());
-    late(Arc::new(Known::of(answer(&[private])).into())).await;
+    late(Arc::new(CachedAddresses::of(answer(&[private])).into())).await;
     let current = names.known.get(&key).unwrap();
     assert!(
         Arc::ptr_eq(&current, &partial),

@@ -17,13 +17,13 @@ pub struct FaultyDisk(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     remaining: u64,
-    files: BTreeMap<PathBuf, Written>,
+    files: BTreeMap<PathBuf, SyncedPart>,
 }
 
 /// How much of a file survives a power cut: its name, if that was synced, and the bytes that were
 /// synced.
 #[derive(Clone, Copy, Debug, Default)]
-struct Written {
+struct SyncedPart {
     named: bool,
     synced: u64,
 }
@@ -61,7 +61,7 @@ impl FaultyDisk {
         }
     }
 
-    fn note(&self, path: &Path, change: impl FnOnce(&mut Written)) {
+    fn note(&self, path: &Path, change: impl FnOnce(&mut SyncedPart)) {
         change(self.state().files.entry(path.to_owned()).or_default());
     }
 
@@ -81,7 +81,7 @@ impl RunDisk for FaultyDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.step()?;
         let file = File::create(path)?;
-        self.note(path, |written| *written = Written::default());
+        self.note(path, |written| *written = SyncedPart::default());
         Ok(Box::new(FaultyFile {
             disk: self.clone(),
             path: path.to_owned(),

@@ -6,7 +6,7 @@ use std::io::Write;
 use crawl_extractor::escape_markdown;
 
 use super::markdown_folder::heading_text;
-use super::{ExportError, JsonExportReport, is_shown};
+use super::{DocumentExportReport, ExportError, is_shown};
 use crawl_index_entry::IndexedPage;
 
 /// Maximum length of a title or description in the list, in characters.
@@ -22,7 +22,7 @@ pub struct LlmsTxtWriter {
     /// The entries of each group, by host and first folder.
     sections: BTreeMap<(String, String), Vec<Entry>>,
     home: Option<Home>,
-    done: JsonExportReport,
+    done: DocumentExportReport,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl LlmsTxtWriter {
             now,
             sections: BTreeMap::new(),
             home: None,
-            done: JsonExportReport::default(),
+            done: DocumentExportReport::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl LlmsTxtWriter {
     ///
     /// # Errors
     /// If the output fails.
-    pub fn finish(mut self, out: &mut impl Write) -> Result<JsonExportReport, ExportError> {
+    pub fn finish(mut self, out: &mut impl Write) -> Result<DocumentExportReport, ExportError> {
         let mut text = String::new();
         if let Some(home) = &self.home {
             text.push_str(&format!("# {}\n", heading_text(&home.title)));

@@ -15,7 +15,7 @@ use crawl_index_entry::IndexedPage;
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 #[derive(Serialize)]
-struct Document<'p> {
+struct MeilisearchDocument<'p> {
     id: String,
     /// The key of the page, which all its sections share.
     page: &'p str,
@@ -62,7 +62,7 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
         } else if section.level > 0 {
             above.retain(|(level, _)| *level < section.level);
         }
-        let document = Document {
+        let document = MeilisearchDocument {
             id: format!("{key}-{position}"),
             page: &key,
             url: address(page, &section),

@@ -15,23 +15,23 @@ use crawl_index_entry::IndexedPage;
 const MAX_KEYWORD_CHARS: u32 = 8191;
 
 #[derive(Serialize)]
-struct Action<'p> {
-    index: Id<'p>,
+struct BulkAction<'p> {
+    index: BulkActionMetadata<'p>,
 }
 
 #[derive(Serialize)]
-struct Id<'p> {
+struct BulkActionMetadata<'p> {
     #[serde(rename = "_id")]
     id: &'p str,
 }
 
 #[derive(Serialize)]
-struct Document<'p> {
+struct OpenSearchDocument<'p> {
     url: &'p str,
     #[serde(flatten)]
     about: ExportedPageMetadata<'p>,
     headings: Vec<&'p str>,
-    sections: Vec<Anchor<'p>>,
+    sections: Vec<HeadingLink<'p>>,
     text: &'p str,
     #[serde(skip_serializing_if = "str::is_empty")]
     beside: &'p str,
@@ -39,7 +39,7 @@ struct Document<'p> {
 
 /// A heading with an ID, and the URL that leads to it.
 #[derive(Serialize)]
-struct Anchor<'p> {
+struct HeadingLink<'p> {
     heading: &'p str,
     level: u8,
     url: String,
@@ -55,8 +55,8 @@ pub fn opensearch<W: Write>(out: W, now: i64) -> SearchEngineJsonExporter<W> {
         let id = url_id(&page.url);
         line(
             out,
-            &Action {
-                index: Id { id: &id },
+            &BulkAction {
+                index: BulkActionMetadata { id: &id },
             },
         )?;
         line(out, &document(page))?;
@@ -109,13 +109,13 @@ pub fn opensearch_mapping() -> Value {
     })
 }
 
-fn document(page: &IndexedPage) -> Document<'_> {
+fn document(page: &IndexedPage) -> OpenSearchDocument<'_> {
     let link = |section: &super::exported_page_metadata::ExportedSection<'_>| {
         format!("{}#{}", page.url, section.id.unwrap_or(""))
     };
     let sections = sections(page);
     let linked = sections.iter().filter(|section| section.id.is_some());
-    Document {
+    OpenSearchDocument {
         url: &page.url,
         about: ExportedPageMetadata::of(page),
         headings: page
@@ -124,7 +124,7 @@ fn document(page: &IndexedPage) -> Document<'_> {
             .map(|heading| heading.text.as_str())
             .collect(),
         sections: linked
-            .map(|section| Anchor {
+            .map(|section| HeadingLink {
                 heading: section.heading,
                 level: section.level,
                 url: link(section),

@@ -1,7 +1,7 @@
 //! Suggests a corrected query.
 
 use super::{PlannedWord, QueryPlanner};
-use crate::query::{Query, QueryTerm, TermMatchMode};
+use crate::query::{Query, QueryTerm, QueryTermKind};
 
 impl QueryPlanner<'_> {
     /// Returns the corrected query; `None` if nothing was corrected.
@@ -30,12 +30,12 @@ pub(super) struct MaybeCorrectedTerm {
 impl MaybeCorrectedTerm {
     /// Returns the uncorrected term with its operators.
     pub(super) fn as_typed(term: &QueryTerm) -> MaybeCorrectedTerm {
-        let quote = if term.how == TermMatchMode::Phrase {
+        let quote = if term.how == QueryTermKind::Phrase {
             "\""
         } else {
             ""
         };
-        let star = if term.how == TermMatchMode::Prefix {
+        let star = if term.how == QueryTermKind::Prefix {
             "*"
         } else {
             ""

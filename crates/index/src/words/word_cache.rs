@@ -41,7 +41,7 @@ pub(super) struct WordCache {
     stemmer: Stemmer,
     /// Words by the hash of their written form.
     places: HashMap<u64, CachedWordHandle, RandomState>,
-    words: Vec<Places>,
+    words: Vec<CachedWordRanges>,
     letters: String,
     /// The parts of all words that have several parts, each as a range in its word.
     parts: Vec<Range<u32>>,
@@ -49,7 +49,7 @@ pub(super) struct WordCache {
 
 /// The ranges of a word's forms in `letters`, and of its parts in `WordCache::parts`.
 #[derive(Clone, Debug)]
-struct Places {
+struct CachedWordRanges {
     written: Range<u32>,
     text: Range<u32>,
     /// Empty if the word has no stem.
@@ -114,7 +114,7 @@ impl WordCache {
             self.parts.extend(parts);
         }
         let place = self.add(written);
-        let places = Places {
+        let places = CachedWordRanges {
             // Most words are written in their folded form. Store it only once.
             text: match text == written {
                 true => place.clone(),

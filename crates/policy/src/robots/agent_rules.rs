@@ -10,7 +10,7 @@ use crate::product_token::{ProductToken, RobotsProfile};
 use super::line_parser::{self, RobotsFileBody};
 use super::merged_group_rules::CompiledRule;
 use super::non_rule_lines::{
-    CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineVocabulary, VisitTimeLine,
+    CleanParamLine, RequestRateLine, SitemapLine, UsageLine, UsageLineVocabulary, VisitTimeLine,
 };
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
 use super::older_standards_parser::{self, OlderStandard, RecordSelectionMode};
@@ -142,7 +142,7 @@ impl AgentRules {
     /// Returns the `Request-rate` lines of the agent's groups. Under [`RobotsProfile::Strictest`],
     /// these are the lines of the groups that apply when the file is read by RFC 9309.
     #[must_use]
-    pub fn request_rates(&self) -> &[RequestRate] {
+    pub fn request_rates(&self) -> &[RequestRateLine] {
         &self.reading.group.request_rates
     }
 
@@ -162,7 +162,7 @@ impl AgentRules {
 
     /// Returns the `Clean-param` lines of the file.
     #[must_use]
-    pub fn clean_params(&self) -> &[CleanParam] {
+    pub fn clean_params(&self) -> &[CleanParamLine] {
         &self.reading.file.clean_params
     }
 

@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::agent_rules::AgentRules;
-use super::non_rule_lines::CleanParam;
+use super::non_rule_lines::CleanParamLine;
 use super::pattern::find;
 
 /// Maximum `Clean-param` lines to compare with a URL that has a query. Later lines are ignored.
@@ -66,7 +66,7 @@ fn without_params(url: &Url, names: &[String]) -> Option<Url> {
     Some(url)
 }
 
-fn as_written(line: &CleanParam) -> String {
+fn as_written(line: &CleanParamLine) -> String {
     let text = format!("Clean-param: {} {}", line.params.join("&"), line.path);
     text.trim_end().to_owned()
 }

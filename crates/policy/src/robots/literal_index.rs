@@ -26,14 +26,14 @@ pub(super) struct LiteralIndex {
     lengths: Vec<usize>,
     /// The literal parts of all rules, rule by rule. The text before a rule's first wildcard is not
     /// included. The only part that may be empty is the last part of an anchored rule (`$`).
-    parts: Box<[Part]>,
+    parts: Box<[LiteralPart]>,
     /// For each rule, the index in `parts` of its first literal part. An additional entry marks the
     /// end of `parts`.
     first: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct LiteralPart {
     key: u32,
     /// The offset of this literal part in its pattern.
     start: u32,
@@ -79,7 +79,7 @@ impl LiteralIndex {
                         let number = narrow(keys.len());
                         let key = *keys.entry(first_bytes(&rest[..len])).or_insert(number);
                         has_length[len.min(KEY_BYTES)] = true;
-                        parts.push(Part {
+                        parts.push(LiteralPart {
                             key,
                             start: narrow(start),
                             len: narrow(len),
@@ -182,7 +182,7 @@ impl LiteralIndex {
     /// Returns the maximum memory of an index of this many rules with this many wildcards.
     pub(super) fn memory_bound(rules: usize, wildcards: usize) -> usize {
         // A hash table doubles its size when it is full, so count each key twice.
-        wildcards * (2 * KEY_MEMORY + size_of::<Part>())
+        wildcards * (2 * KEY_MEMORY + size_of::<LiteralPart>())
             + (rules + 1) * size_of::<u32>()
             + KEY_BYTES * size_of::<usize>()
             + 8 * KEY_MEMORY
@@ -193,7 +193,7 @@ impl LiteralIndex {
 /// of the table that stays unused.
 const KEY_MEMORY: usize = 20;
 
-impl Part {
+impl LiteralPart {
     fn of<'a>(&self, pattern: &'a [u8]) -> &'a [u8] {
         &pattern[self.start as usize..][..self.len as usize]
     }
@@ -206,7 +206,7 @@ impl LiteralOccurrences {
 
     /// Returns the first position of `part` in `path` that is not before `from`. `text` is the text
     /// of `part`.
-    fn next(&self, part: Part, text: &[u8], path: &[u8], from: usize) -> Option<usize> {
+    fn next(&self, part: LiteralPart, text: &[u8], path: &[u8], from: usize) -> Option<usize> {
         let list = self.lists[part.key as usize].checked_sub(1)? as usize;
         let all = &self.positions[self.ends[list] as usize..self.ends[list + 1] as usize];
         let behind = all.partition_point(|at| (*at as usize) < from);

@@ -48,7 +48,7 @@ impl RulePrecedence {
 
 /// The user-agent line of a group that applies to the agent.
 #[derive(Clone, Copy, Debug)]
-struct Header {
+struct UserAgentLineSpan {
     agent: Span,
     line: u32,
 }
@@ -87,7 +87,7 @@ impl Span {
 #[derive(Debug, Default)]
 pub(super) struct MergedGroupRules {
     entries: Vec<CompiledRule>,
-    headers: Vec<Header>,
+    headers: Vec<UserAgentLineSpan>,
     texts: String,
     // The patterns whose normal form differs from the text as written.
     patterns: Vec<u8>,
@@ -100,7 +100,7 @@ pub(super) struct MergedGroupRules {
 }
 
 /// The state of judging one path.
-struct Question<'p, 'a> {
+struct PathMatchState<'p, 'a> {
     path: &'p NormalizedPath<'a>,
     /// The weight and index of the best matching rule so far.
     best: (RulePrecedence, Reverse<u32>),
@@ -140,7 +140,7 @@ impl MergedGroupRules {
         // Reserve little, because half of all files have at most a dozen rules for a robot.
         self.entries.reserve(16);
         let agent = Span::of(agent, body);
-        self.headers.push(Header { agent, line });
+        self.headers.push(UserAgentLineSpan { agent, line });
     }
 
     /// Adds a rule to the last group. `value` and `written` (the whole line) are slices of `body`.
@@ -274,8 +274,8 @@ impl MergedGroupRules {
         (weight != RulePrecedence::default()).then(|| &self.entries[number as usize])
     }
 
-    fn answer<'p, 'a>(&self, path: &'p NormalizedPath<'a>) -> Question<'p, 'a> {
-        let mut question = Question {
+    fn answer<'p, 'a>(&self, path: &'p NormalizedPath<'a>) -> PathMatchState<'p, 'a> {
+        let mut question = PathMatchState {
             path,
             // The default weight is less than that of any rule.
             best: (RulePrecedence::default(), Reverse(0)),
@@ -324,7 +324,7 @@ impl MergedGroupRules {
     fn weigh<'r>(
         &self,
         rules: impl Iterator<Item = (u32, &'r CompiledRule)>,
-        question: &mut Question<'_, '_>,
+        question: &mut PathMatchState<'_, '_>,
     ) {
         let glance = question.path.glance;
         for (number, entry) in rules {
@@ -337,7 +337,12 @@ impl MergedGroupRules {
         }
     }
 
-    fn matches(&self, number: u32, entry: &CompiledRule, question: &mut Question<'_, '_>) -> bool {
+    fn matches(
+        &self,
+        number: u32,
+        entry: &CompiledRule,
+        question: &mut PathMatchState<'_, '_>,
+    ) -> bool {
         let (pattern, path) = (self.pattern(entry), &*question.path.bytes);
         if entry.wild {
             if question.searches >= FEW_SEARCHES
@@ -416,7 +421,7 @@ impl MergedGroupRules {
             }
         };
         self.entries.capacity() * size_of::<CompiledRule>()
-            + self.headers.capacity() * size_of::<Header>()
+            + self.headers.capacity() * size_of::<UserAgentLineSpan>()
             + self.texts.capacity()
             + self.patterns.capacity()
             + heads

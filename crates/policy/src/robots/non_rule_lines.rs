@@ -21,7 +21,7 @@ pub struct SitemapLine {
 
 /// A `Request-rate:` line: a maximum number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestRate {
+pub struct RequestRateLine {
     /// The number of requests, at least one.
     pub requests: u32,
     /// The period for which `requests` is the maximum; longer than zero.
@@ -32,7 +32,7 @@ pub struct RequestRate {
     pub line: u32,
 }
 
-impl RequestRate {
+impl RequestRateLine {
     /// Returns the gap between requests that corresponds to the rate.
     #[must_use]
     pub fn gap(&self) -> Duration {
@@ -71,7 +71,7 @@ impl VisitHours {
 
 /// A `Clean-param:` line: query parameters that don't change the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CleanParam {
+pub struct CleanParamLine {
     /// The names of the parameters.
     pub params: Vec<String>,
     /// The path prefix to which the line applies, with `*` allowed. Empty for every path.
@@ -84,7 +84,7 @@ pub struct CleanParam {
 #[derive(Debug, Default)]
 pub(super) struct NonRuleGroupLines {
     pub(super) crawl_delay: Option<(Duration, u32)>,
-    pub(super) request_rates: Vec<RequestRate>,
+    pub(super) request_rates: Vec<RequestRateLine>,
     pub(super) visit_times: Vec<VisitTimeLine>,
     pub(super) preferences: Vec<UsageLine>,
 }
@@ -94,14 +94,14 @@ pub(super) struct NonRuleGroupLines {
 pub(super) struct NonGroupLines {
     pub(super) sitemaps: Vec<SitemapLine>,
     pub(super) hosts: Vec<(String, u32)>,
-    pub(super) clean_params: Vec<CleanParam>,
+    pub(super) clean_params: Vec<CleanParamLine>,
     /// Lines about the use of pages that come before any group.
     pub(super) preferences: Vec<UsageLine>,
 }
 
 impl NonRuleGroupLines {
     pub(super) fn memory_bytes(&self) -> usize {
-        self.request_rates.capacity() * size_of::<RequestRate>()
+        self.request_rates.capacity() * size_of::<RequestRateLine>()
             + self.visit_times.capacity() * size_of::<VisitTimeLine>()
             + usage_bytes(&self.preferences)
     }
@@ -119,7 +119,7 @@ impl NonGroupLines {
         sitemaps.chain(hosts).chain(clean_params).sum::<usize>()
             + self.sitemaps.capacity() * size_of::<SitemapLine>()
             + self.hosts.capacity() * size_of::<(String, u32)>()
-            + self.clean_params.capacity() * size_of::<CleanParam>()
+            + self.clean_params.capacity() * size_of::<CleanParamLine>()
             + usage_bytes(&self.preferences)
     }
 }
@@ -216,7 +216,7 @@ impl NonGroupLines {
             RobotsFieldName::CleanParam => {
                 let mut words = text.split_ascii_whitespace();
                 let params = words.next().unwrap_or_default();
-                self.clean_params.push(CleanParam {
+                self.clean_params.push(CleanParamLine {
                     params: params.split('&').map(str::to_owned).collect(),
                     path: words.next().unwrap_or_default().to_owned(),
                     line,
@@ -274,7 +274,7 @@ fn seconds(text: &str) -> Option<Duration> {
 
 /// Parses `requests/time[s|m|h|d] [HHMM-HHMM]`, with or without spaces around the slash. A bare
 /// number means one request in that many seconds.
-fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
+fn request_rate(text: &str, line: u32) -> Option<RequestRateLine> {
     let (requests, rest) = text.split_once('/').unwrap_or(("1", text));
     let (requests, rest) = (requests.trim(), rest.trim_start());
     let (time, hours_text) = match rest.split_once(|c: char| c.is_ascii_whitespace()) {
@@ -299,7 +299,7 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
     };
     // A rate whose hours can't be read always applies.
     let during = hours_text.and_then(hours);
-    Some(RequestRate {
+    Some(RequestRateLine {
         requests: digits(requests).filter(|&n: &u32| n > 0)?,
         per: Duration::from_secs(unit * u64::from(number)).max(Duration::from_millis(1)),
         during,

@@ -55,7 +55,9 @@ pub(super) fn push_pattern(
     }
     let begin = out.len();
     loop {
-        let plain = rest.iter().position(|&b| CLASS[b as usize] != Class::Plain);
+        let plain = rest
+            .iter()
+            .position(|&b| CLASS[b as usize] != ByteClass::Plain);
         let (run, behind) = rest.split_at(plain.unwrap_or(rest.len()));
         out.extend_from_slice(run);
         shape.bytes += bytes(run.len());
@@ -133,9 +135,9 @@ fn odd_path(bytes: &[u8]) -> Vec<u8> {
 fn push_byte<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let byte = text[0];
     match CLASS[byte as usize] {
-        Class::Plain | Class::Special => out.push(byte),
-        Class::Encoded => push_escape(byte, out),
-        Class::Percent => {
+        ByteClass::Plain | ByteClass::Special => out.push(byte),
+        ByteClass::Encoded => push_escape(byte, out),
+        ByteClass::Percent => {
             let Some(value) = escaped(text) else {
                 out.push(b'%');
                 return &text[1..];
@@ -224,7 +226,7 @@ pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     /// An unreserved or reserved byte, which stays as it is.
     Plain,
     /// `*` or `$`: plain in a path, special in a pattern.
@@ -235,15 +237,17 @@ enum Class {
     Encoded,
 }
 
-const CLASS: [Class; 256] = {
-    let mut class = [Class::Encoded; 256];
+const CLASS: [ByteClass; 256] = {
+    let mut class = [ByteClass::Encoded; 256];
     let mut byte = 0x21;
     while byte < 0x7F {
         class[byte as usize] = match byte {
-            b'*' | b'$' => Class::Special,
-            b'%' => Class::Percent,
-            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => Class::Encoded,
-            _ => Class::Plain,
+            b'*' | b'$' => ByteClass::Special,
+            b'%' => ByteClass::Percent,
+            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+                ByteClass::Encoded
+            }
+            _ => ByteClass::Plain,
         };
         byte += 1;
     }
@@ -257,8 +261,8 @@ fn is_unreserved(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        CLASS, Class, NormalizedPath, ODD, PatternProperties, SPECIAL, SpecialCharacters, marks,
-        matches, push_pattern,
+        ByteClass, CLASS, NormalizedPath, ODD, PatternProperties, SPECIAL, SpecialCharacters,
+        marks, matches, push_pattern,
     };
 
     fn check(pattern: &str, path: &str, expect: bool) {
@@ -314,9 +318,9 @@ mod tests {
     fn marks_detect_normal_form_and_distinguish_nearly_all_bytes() {
         for byte in 0..=u8::MAX {
             let (class, mark) = (CLASS[byte as usize], marks(&[byte]));
-            let is_odd = matches!(class, Class::Encoded | Class::Percent);
+            let is_odd = matches!(class, ByteClass::Encoded | ByteClass::Percent);
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
-            assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
+            assert_eq!(mark & SPECIAL != 0, class == ByteClass::Special, "{byte}");
         }
         // Use only every second capital letter and no rare punctuation, because some capitals share
         // a bit, and so do some punctuation marks.

@@ -14,14 +14,14 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct RulePrefixIndex {
     /// The heads (the texts before the first wildcard), sorted by text.
-    heads: Box<[Head]>,
+    heads: Box<[RulePrefix]>,
     /// The indices of the rules, grouped by head (the text before the first wildcard).
     numbers: Box<[u32]>,
 }
 
 /// The text before the first wildcard of one or several rules.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct RulePrefix {
     /// The position in `numbers` of the first rule with this head.
     first: u32,
     /// The index in `heads` of the longest other head that is a prefix of this one, or [`NONE`].
@@ -34,7 +34,7 @@ impl RulePrefixIndex {
     pub(super) fn new<'a>(count: usize, head: impl Fn(u32) -> &'a [u8]) -> RulePrefixIndex {
         let mut numbers: Vec<u32> = (0..narrow(count)).collect();
         numbers.sort_by_key(|number| head(*number));
-        let mut heads: Vec<Head> = Vec::new();
+        let mut heads: Vec<RulePrefix> = Vec::new();
         // A stack of heads. Each head is a prefix of the next.
         let mut open: Vec<(u32, &[u8])> = Vec::new();
         for (first, number) in (0..).zip(&numbers) {
@@ -47,7 +47,7 @@ impl RulePrefixIndex {
             }
             let within = open.last().map_or(NONE, |(at, _)| *at);
             open.push((narrow(heads.len()), text));
-            heads.push(Head { first, within });
+            heads.push(RulePrefix { first, within });
         }
         RulePrefixIndex {
             heads: heads.into(),
@@ -63,7 +63,7 @@ impl RulePrefixIndex {
         head: impl Fn(u32) -> &'a [u8],
         mut visit: impl FnMut(&[u32]),
     ) {
-        let text = |at: &Head| head(self.numbers[at.first as usize]);
+        let text = |at: &RulePrefix| head(self.numbers[at.first as usize]);
         let behind = self.heads.partition_point(|at| text(at) <= path);
         let mut next = narrow(behind.wrapping_sub(1));
         while let Some(at) = self.heads.get(next as usize) {
@@ -82,7 +82,7 @@ impl RulePrefixIndex {
 
     /// Returns the maximum memory for this many rules.
     pub(super) fn memory_bound(rules: usize) -> usize {
-        rules * (size_of::<Head>() + size_of::<u32>())
+        rules * (size_of::<RulePrefix>() + size_of::<u32>())
     }
 }
 

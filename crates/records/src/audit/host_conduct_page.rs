@@ -25,7 +25,7 @@ use crate::row_file_reader::{pages, requests};
 use crate::self_contained_page::{HtmlTable, TableCell, fold, page};
 
 /// Everything that the page about a host shows.
-struct Conduct<'a> {
+struct HostConduct<'a> {
     host: &'a HostKey,
     audit: &'a AuditReport,
     /// The requests to the host, in the order in which they started.
@@ -37,7 +37,7 @@ struct Conduct<'a> {
     /// hash of the request's URL and start (see [`key`]).
     pages: HashMap<u64, PageVerdict>,
     /// The robots.txt responses, in the order in which they ended.
-    copies: Vec<RobotsText>,
+    copies: Vec<ShownRobotsResponse>,
     /// The responses in `copies`, as the audit judges them.
     responses: RobotsResponses,
     settings: SettingsHistory,
@@ -54,7 +54,7 @@ struct PageVerdict {
 }
 
 /// A robots.txt response of the host.
-struct RobotsText {
+struct ShownRobotsResponse {
     /// The origin that the robots.txt has rules for.
     origin: Option<Origin>,
     /// When the response ended, in milliseconds since 1970.
@@ -70,7 +70,7 @@ struct RobotsText {
     meaning: &'static str,
 }
 
-/// The value of [`RobotsText::meaning`] if the response makes robots.txt unreachable.
+/// The value of [`ShownRobotsResponse::meaning`] if the response makes robots.txt unreachable.
 const NOTHING: &str = ", so nothing may be fetched";
 
 /// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit`
@@ -111,7 +111,7 @@ pub fn conduct_page(
     let hops = rules.into_iter().map(|(row, _)| row);
     let mut hops: Vec<RequestRow> = hops.filter(|row| row.purpose == "hop").collect();
     hops.sort_by_key(|row| row.start);
-    let conduct = Conduct {
+    let conduct = HostConduct {
         pages: page_verdicts(dir, &own)?,
         copies: copies(&mut responses, &own, &hops)?,
         responses,
@@ -186,10 +186,10 @@ fn copies(
     responses: &mut RobotsResponses,
     requests: &[RequestRow],
     hops: &[RequestRow],
-) -> Result<Vec<RobotsText>, RecordsError> {
+) -> Result<Vec<ShownRobotsResponse>, RecordsError> {
     let fetches = requests.iter().filter(|row| row.purpose == "robots");
     let mut read = |row: &RequestRow| responses.exchange(row);
-    let mut copies: Vec<RobotsText> = Vec::new();
+    let mut copies: Vec<ShownRobotsResponse> = Vec::new();
     for row in fetches {
         let mut steps = vec![row];
         let mut exchange = read(row)?;
@@ -236,7 +236,7 @@ fn copies(
         for step in steps.iter().skip(1) {
             words += &format!(", then {} answered {}", step.url, step.answer());
         }
-        copies.push(RobotsText {
+        copies.push(ShownRobotsResponse {
             origin: Origin::parse(&row.url).ok(),
             end: last.end,
             worker: last.worker.clone(),
@@ -286,7 +286,7 @@ fn excluded_by_robots(dir: &Path, host: &HostKey) -> Result<BTreeMap<String, u64
     Ok(rules)
 }
 
-impl Conduct<'_> {
+impl HostConduct<'_> {
     fn to_html(&self) -> String {
         let first = self.requests.first().map(|row| time(row.start));
         let last = self.requests.last().map(|row| time(row.end));
@@ -448,13 +448,14 @@ impl Conduct<'_> {
     /// if this page doesn't list the copy.
     fn in_force(&self, origin: &Origin, moment: u64, settings: &AuditedSettings) -> Option<usize> {
         let end = self.responses.in_force(origin, moment, settings)?.end;
-        let is_it = |copy: &RobotsText| copy.end == end && copy.origin.as_ref() == Some(origin);
+        let is_it =
+            |copy: &ShownRobotsResponse| copy.end == end && copy.origin.as_ref() == Some(origin);
         let index = self.copies.iter().position(is_it)?;
         Some(index + 1)
     }
 
     /// Describes what the response in copy `number` means for the pages of its origin.
-    fn meaning(&self, number: usize, copy: &RobotsText) -> String {
+    fn meaning(&self, number: usize, copy: &ShownRobotsResponse) -> String {
         let settings = self.settings.at(copy.worker.as_deref(), copy.end);
         let origin = copy.origin.as_ref();
         match origin.and_then(|origin| self.in_force(origin, copy.end, settings)) {
@@ -470,7 +471,7 @@ impl Conduct<'_> {
     }
 
     /// Renders a robots.txt with numbered lines.
-    fn copy_text(&self, number: usize, copy: &RobotsText) -> Markup {
+    fn copy_text(&self, number: usize, copy: &ShownRobotsResponse) -> Markup {
         let text = copy.body.as_deref().map(String::from_utf8_lossy);
         let lines = text.as_deref().map(|text| {
             let lines = (1..).zip(text.lines());

@@ -36,9 +36,9 @@ pub(super) struct HostRequestTracker {
     /// request waits until no later row can have an earlier start.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The latest request in each slot. A host has `per_host` slots, one per request in flight.
-    places: Vec<Ended>,
+    places: Vec<JudgedRequest>,
     /// The request that ended last.
-    latest: Option<Ended>,
+    latest: Option<JudgedRequest>,
     /// The latest start of all judged requests.
     judged: u64,
     owed: Vec<WaitOwed>,
@@ -77,7 +77,7 @@ pub(super) enum SentRequestPurpose {
 }
 
 #[derive(Clone, Debug)]
-struct Ended {
+struct JudgedRequest {
     start: u64,
     end: u64,
     line: u64,
@@ -98,7 +98,7 @@ struct WaitOwed {
 }
 
 /// A delay demanded by a robots.txt.
-struct PaceAsked {
+struct RobotsDelayAsked {
     /// The delay in milliseconds, the directive that demands it, and the line of the directive in
     /// robots.txt.
     gap: (u64, &'static str, u32),
@@ -299,7 +299,7 @@ impl AuditRun<'_> {
         let (key, settings, delays) = (&*host.key, self.settings, &self.delays);
         // If the delay changed during a gap, the shorter delay is required.
         let before = settings.just_before(sent.worker(), sent.start);
-        let required = |ended: &Ended| {
+        let required = |ended: &JudgedRequest| {
             let from = ended.end.min(before);
             let usual = settings.delay(key, sent.worker(), from, sent.start);
             let delay = delays.least(key, sent.worker(), usual, (from, sent.start));
@@ -308,8 +308,9 @@ impl AuditRun<'_> {
                 false => (delay, "the minimum delay"),
             }
         };
-        let free =
-            |ended: &Ended| ended.end.saturating_add(required(ended).0) <= sent.start + ROUNDING_MS;
+        let free = |ended: &JudgedRequest| {
+            ended.end.saturating_add(required(ended).0) <= sent.start + ROUNDING_MS
+        };
         // Of the slots whose delay is over, take the one used last, so that later requests have
         // more choice. Take an unused slot only if the delay of every used slot is still running.
         let places = host.places.iter().enumerate();
@@ -321,7 +322,7 @@ impl AuditRun<'_> {
         if host.places.len() < per_host {
             return;
         }
-        let may_be_free = |ended: &Ended| {
+        let may_be_free = |ended: &JudgedRequest| {
             let free_at = ended.end.saturating_add(required(ended).0);
             sent.may_be_after(free_at, ended.worker.as_deref())
         };
@@ -435,12 +436,12 @@ impl AuditRun<'_> {
         number: usize,
         sent: &SentRequest,
         own: Option<usize>,
-    ) -> Result<Option<PaceAsked>, RecordsError> {
+    ) -> Result<Option<RobotsDelayAsked>, RecordsError> {
         let (Some(copies), Some(host)) = (&mut self.copies, self.hosts.all.get(number)) else {
             return Ok(None);
         };
         let settings = self.settings.at(sent.worker(), sent.start);
-        let mut longest: Option<PaceAsked> = None;
+        let mut longest: Option<RobotsDelayAsked> = None;
         for &origin in &host.origins {
             let answers = copies.answers(origin);
             let count = answers.partition_point(|answer| answer.known_at <= sent.start);
@@ -465,7 +466,7 @@ impl AuditRun<'_> {
                 .as_ref()
                 .is_none_or(|longest| longest.gap.0 <= gap.0);
             if binds && gap.0 > 0 && is_longer {
-                longest = Some(PaceAsked {
+                longest = Some(RobotsDelayAsked {
                     gap,
                     line: answer.line,
                     known_at: answer.known_at,
@@ -528,7 +529,7 @@ impl SettingsHistory {
     /// Returns whether a run began, by its clock, while `earlier` was in flight and before `sent`
     /// started. No request is in flight when a run begins, so the clock was set back. False for the
     /// rows of gathered workers: another worker may have sent the earlier request.
-    fn began_during(&self, earlier: &Ended, sent: &SentRequest) -> bool {
+    fn began_during(&self, earlier: &JudgedRequest, sent: &SentRequest) -> bool {
         let until = earlier.end.min(sent.start);
         sent.worker().is_none() && self.began_between(None, earlier.start, until)
     }
@@ -546,7 +547,7 @@ impl HostRequestTracker {
     }
 
     fn note(&mut self, sent: &SentRequest) {
-        let ended = Ended {
+        let ended = JudgedRequest {
             start: sent.start,
             end: sent.end,
             line: sent.line,

@@ -62,7 +62,7 @@ pub(crate) fn key(url: &str, start_ms: u64) -> u64 {
 
 /// The fields of a line in the capture log (CDXJ) that locate a record.
 #[derive(Deserialize)]
-struct Captured {
+struct CaptureLogLine {
     url: String,
     filename: String,
     offset: String,
@@ -255,10 +255,10 @@ fn file(fields: &HeaderFields, body: &[u8], is_cut: bool) -> Option<Bytes> {
 
 /// Parses a line of the capture log. Returns the key and the place of the exchange if the key is in
 /// `wanted`.
-fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
+fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, CaptureLogLine)> {
     let mut words = line.splitn(3, |byte| *byte == b' ').skip(1);
     let begun = Timestamp::parse_fourteen_digits(words.next()?)?;
-    let captured: Captured = serde_json::from_slice(words.next()?).ok()?;
+    let captured: CaptureLogLine = serde_json::from_slice(words.next()?).ok()?;
     let key = key(&captured.url, begun.as_millis());
     wanted.contains(&key).then_some((key, captured))
 }

@@ -50,11 +50,11 @@ pub(super) struct RobotsResponse {
     pub(super) rests_on: Option<u64>,
     /// Whether the exchange at the end of all redirects was with the origin's own host.
     pub(super) at_home: bool,
-    state: State,
+    state: RobotsResponseState,
     /// When robots.txt must be fetched again, in milliseconds since 1970.
     until: u64,
     pub(super) status: Option<u16>,
-    good: Good,
+    good: LastGoodCopy,
     /// Number of consecutive failures to fetch robots.txt.
     tries: u32,
     /// A cache of the pace that this robots.txt demands, for each interpretation used so far.
@@ -65,7 +65,7 @@ pub(super) struct RobotsResponse {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RobotsResponseState {
     Rules,
     None,
     Unreachable,
@@ -75,7 +75,7 @@ enum State {
 
 /// The last usable robots.txt of an origin.
 #[derive(Clone, Copy, Debug)]
-enum Good {
+enum LastGoodCopy {
     None,
     /// There may be a usable file, but it isn't archived.
     Unknown,
@@ -166,13 +166,13 @@ impl RobotsResponses {
         let origin = self.number(origin)?;
         let last = self.last_at(origin, moment)?;
         let (last, earlier) = self.answers(origin).get(..=last)?.split_last()?;
-        if last.state != State::Unreachable
+        if last.state != RobotsResponseState::Unreachable
             || last.force(settings) == RobotsRulesInForce::Unreachable
         {
             return Some(last);
         }
         let mut earlier = earlier.iter().rev();
-        earlier.find(|answer| answer.state != State::Unreachable)
+        earlier.find(|answer| answer.state != RobotsResponseState::Unreachable)
     }
 
     /// Reads the exchange of a request. `None` if it is not archived.
@@ -191,7 +191,7 @@ impl RobotsResponses {
         self.added = added;
         for answer in self.answers.iter_mut().filter_map(|all| all.last_mut()) {
             answer.until = answer.until.saturating_add(more);
-            if let Good::Copy { at, .. } = &mut answer.good {
+            if let LastGoodCopy::Copy { at, .. } = &mut answer.good {
                 *at = at.saturating_add(more);
             }
         }
@@ -337,8 +337,8 @@ impl RobotsResponses {
         settings: &AuditedSettings,
     ) -> RobotsResponse {
         let before = self.answers(number).last();
-        let held = before.map_or(Good::None, |before| before.good);
-        let tries = before.filter(|before| before.state == State::Unreachable);
+        let held = before.map_or(LastGoodCopy::None, |before| before.good);
+        let tries = before.filter(|before| before.state == RobotsResponseState::Unreachable);
         let tries = tries.map_or(1, |before| before.tries.saturating_add(1));
         let end = row.end;
         // If the exchange is not archived, assume the maximum lifetime, because its header fields
@@ -355,12 +355,12 @@ impl RobotsResponses {
         match (meaning, held) {
             (AnswerMeaning::Rules(place), _) => answer.hold(place, lasts),
             (AnswerMeaning::None, _) => {
-                answer.state = State::None;
-                answer.good = Good::None;
+                answer.state = RobotsResponseState::None;
+                answer.good = LastGoodCopy::None;
             }
             (
                 AnswerMeaning::NotModified,
-                Good::Copy {
+                LastGoodCopy::Copy {
                     place, lasts: old, ..
                 },
             ) => {
@@ -374,11 +374,13 @@ impl RobotsResponses {
                 let wait = doubled.min(settings.retry_most);
                 let demanded =
                     exchange.map_or(0, |found| retry_after(&found.fields, end - self.added));
-                answer.state = State::Unreachable;
+                answer.state = RobotsResponseState::Unreachable;
                 answer.until = end.saturating_add(wait.max(demanded));
                 answer.good = held;
             }
-            (AnswerMeaning::NotModified, Good::None) => answer.state = State::Unreachable,
+            (AnswerMeaning::NotModified, LastGoodCopy::None) => {
+                answer.state = RobotsResponseState::Unreachable;
+            }
             (
                 AnswerMeaning::NotModified | AnswerMeaning::Unknown | AnswerMeaning::Redirect(_),
                 _,
@@ -396,10 +398,10 @@ impl RobotsResponse {
             line,
             rests_on: None,
             at_home: true,
-            state: State::Unknown,
+            state: RobotsResponseState::Unknown,
             until,
             status: row.status,
-            good: Good::Unknown,
+            good: LastGoodCopy::Unknown,
             tries,
             paces: Vec::new(),
             page_followed: false,
@@ -410,24 +412,28 @@ impl RobotsResponse {
     /// or confirmed it.
     fn hold(&mut self, place: RobotsExchangeLocation, lasts: u64) {
         let at = self.end;
-        self.state = State::Rules;
+        self.state = RobotsResponseState::Rules;
         self.until = at.saturating_add(lasts);
-        self.good = Good::Copy { place, at, lasts };
+        self.good = LastGoodCopy::Copy { place, at, lasts };
     }
 
     /// Returns the rules that apply to the origin's pages from the end of this response.
     pub(super) fn force(&self, settings: &AuditedSettings) -> RobotsRulesInForce {
         match (self.state, self.good) {
-            (State::Rules, Good::Copy { place, .. }) => RobotsRulesInForce::Rules {
-                place: Some(place),
-                until: self.until,
-            },
-            (State::None, _) => RobotsRulesInForce::Rules {
+            (RobotsResponseState::Rules, LastGoodCopy::Copy { place, .. }) => {
+                RobotsRulesInForce::Rules {
+                    place: Some(place),
+                    until: self.until,
+                }
+            }
+            (RobotsResponseState::None, _) => RobotsRulesInForce::Rules {
                 place: None,
                 until: self.until,
             },
-            (State::Unreachable, Good::None) => RobotsRulesInForce::Unreachable,
-            (State::Unreachable, Good::Copy { place, at, .. }) => {
+            (RobotsResponseState::Unreachable, LastGoodCopy::None) => {
+                RobotsRulesInForce::Unreachable
+            }
+            (RobotsResponseState::Unreachable, LastGoodCopy::Copy { place, at, .. }) => {
                 let served = at.saturating_add(settings.last_good);
                 match self.end < served {
                     true => RobotsRulesInForce::Rules {
@@ -437,9 +443,9 @@ impl RobotsResponse {
                     false => RobotsRulesInForce::Unreachable,
                 }
             }
-            (State::Unknown, _) | (_, Good::Unknown) | (State::Rules, Good::None) => {
-                RobotsRulesInForce::Unknown
-            }
+            (RobotsResponseState::Unknown, _)
+            | (_, LastGoodCopy::Unknown)
+            | (RobotsResponseState::Rules, LastGoodCopy::None) => RobotsRulesInForce::Unknown,
         }
     }
 
@@ -447,7 +453,7 @@ impl RobotsResponse {
     /// because of this status.
     pub(super) fn forbidden(&self, settings: &AuditedSettings) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
-        status.filter(|_| settings.forbids && self.state == State::None)
+        status.filter(|_| settings.forbids && self.state == RobotsResponseState::None)
     }
 }
 

@@ -27,7 +27,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// A request whose limits are not checked yet, ordered by its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Started {
+struct StartedRequest {
     start: u64,
     line: u64,
     end: u64,
@@ -64,7 +64,7 @@ struct Starts(VecDeque<(u64, u64)>);
 /// address and site.
 #[derive(Debug, Default)]
 pub(super) struct SharedLimitTracker {
-    ahead: BinaryHeap<Reverse<Started>>,
+    ahead: BinaryHeap<Reverse<StartedRequest>>,
     all: HashMap<Option<Box<str>>, Starts>,
     gates: HashMap<(Option<Box<str>>, GateKey), Gate>,
     /// The only address of each host. `None` if the host has had several addresses.
@@ -81,7 +81,7 @@ impl SharedLimitTracker {
         settings: &SettingsHistory,
         findings: &mut AuditFindings,
     ) {
-        self.ahead.push(Reverse(Started {
+        self.ahead.push(Reverse(StartedRequest {
             start: row.start,
             line,
             end: row.end,
@@ -189,7 +189,7 @@ impl SharedLimitTracker {
         }
     }
 
-    fn gate(&mut self, sent: &Started, key: GateKey) -> &mut Gate {
+    fn gate(&mut self, sent: &StartedRequest, key: GateKey) -> &mut Gate {
         (self.gates.entry((sent.worker.clone(), key))).or_default()
     }
 
@@ -197,7 +197,7 @@ impl SharedLimitTracker {
     /// breach, and the line of an earlier request that shows it.
     fn address(
         &mut self,
-        sent: &Started,
+        sent: &StartedRequest,
         limits: AddressOrSiteLimits,
         since: u64,
     ) -> Option<(String, u64)> {
@@ -229,7 +229,7 @@ impl Gate {
     /// requests that started at `since` or later, the time of the last change of the settings.
     fn take(
         &mut self,
-        sent: &Started,
+        sent: &StartedRequest,
         limits: AddressOrSiteLimits,
         since: u64,
     ) -> Option<(String, u64)> {
@@ -276,7 +276,12 @@ impl Gate {
 impl Starts {
     /// Counts a request. If the rate is too high, returns a description of the breach, and the line
     /// of an earlier request that shows it.
-    fn take(&mut self, sent: &Started, interval: Option<f64>, since: u64) -> Option<(String, u64)> {
+    fn take(
+        &mut self,
+        sent: &StartedRequest,
+        interval: Option<f64>,
+        since: u64,
+    ) -> Option<(String, u64)> {
         while self.0.front().is_some_and(|(start, _)| *start < since) {
             self.0.pop_front();
         }

@@ -13,12 +13,12 @@ use crate::row_file_reader::pages;
 /// bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct LatestRows {
-    by_url: HashMap<u64, Last>,
+    by_url: HashMap<u64, LatestRow>,
     round: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Last {
+struct LatestRow {
     /// The line of the URL's last row.
     line: u64,
     /// The line of the last row whose archive record contains the body; 0 if there is none.
@@ -134,7 +134,7 @@ impl LatestRows {
         self.get(url).is_some()
     }
 
-    fn get(&self, url: &str) -> Option<&Last> {
+    fn get(&self, url: &str) -> Option<&LatestRow> {
         self.by_url.get(&key(url))
     }
 }

@@ -49,11 +49,11 @@ pub(crate) fn explain(
         .zip(configs)
         .zip(counts.iter())
         .filter(|(_, counts)| counts.pages == 0)
-        .map(|((at, config), _)| (at, Conditions::of(config)))
+        .map(|((at, config), _)| (at, RuleConditionSearch::of(config)))
         .collect();
     let mut searches: Vec<_> = (0..)
         .zip(counts.iter())
-        .filter_map(|(at, counts)| Search::of(at, counts))
+        .filter_map(|(at, counts)| RuleFieldSearch::of(at, counts))
         .collect();
     if conditions.is_empty() && searches.is_empty() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(crate) fn explain(
 }
 
 /// The conditions of a rule, and whether any page meets each of them.
-struct Conditions<'a> {
+struct RuleConditionSearch<'a> {
     config: &'a RuleConfig,
     is_met: HashMap<&'static str, bool>,
     /// The beginning of a page's path that is most similar to the rule's path, and the similarity.
@@ -90,9 +90,9 @@ struct Conditions<'a> {
     pages: u64,
 }
 
-impl Conditions<'_> {
-    fn of(config: &RuleConfig) -> Conditions<'_> {
-        Conditions {
+impl RuleConditionSearch<'_> {
+    fn of(config: &RuleConfig) -> RuleConditionSearch<'_> {
+        RuleConditionSearch {
             config,
             is_met: HashMap::new(),
             nearest: None,
@@ -193,7 +193,7 @@ fn beginning<'p>(path: &'p str, wanted: &str) -> &'p str {
 }
 
 /// The search for the fields that one rule never found.
-struct Search {
+struct RuleFieldSearch {
     rule: usize,
     name: String,
     fields: Vec<FieldSearch>,
@@ -211,8 +211,8 @@ struct FieldSearch {
     lacking: BTreeMap<(String, Option<String>), u64>,
 }
 
-impl Search {
-    fn of(rule: usize, counts: &ExtractRuleCounts) -> Option<Search> {
+impl RuleFieldSearch {
+    fn of(rule: usize, counts: &ExtractRuleCounts) -> Option<RuleFieldSearch> {
         let never = (0..)
             .zip(&counts.fields)
             .filter(|(_, field)| field.is_never_found() && field.type_failure().is_none());
@@ -225,7 +225,7 @@ impl Search {
                 lacking: BTreeMap::new(),
             })
             .collect();
-        let search = Search {
+        let search = RuleFieldSearch {
             rule,
             name: counts.rule.clone(),
             fields,
@@ -277,10 +277,10 @@ fn look_at(
     rules: &CompiledRules,
     read: &PagesReadByRule,
     row: &PageRow,
-    searches: &mut [Search],
+    searches: &mut [RuleFieldSearch],
 ) {
     let key = key(&row.url);
-    let is_read = |search: &&mut Search| {
+    let is_read = |search: &&mut RuleFieldSearch| {
         read.0
             .get(&search.rule)
             .is_some_and(|pages| pages.contains(&key))

@@ -36,9 +36,9 @@ pub(super) struct MeasuredPageSizes {
     dir: PathBuf,
     /// The measured pages, one per URL, in the order of the hashes of their URLs.
     measured: Vec<MeasuredPage>,
-    by_host: HashMap<String, Sizes>,
+    by_host: HashMap<String, SizeTotals>,
     /// Sizes per template, by the hash of host and shape.
-    by_template: HashMap<u64, Sizes>,
+    by_template: HashMap<u64, SizeTotals>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ struct MeasuredPage {
 
 /// Totals of page sizes. Pages that were not drawn at random have weight 1.
 #[derive(Clone, Copy, Debug)]
-struct Sizes {
+struct SizeTotals {
     is_drawn: bool,
     count: u64,
     weights: f64,
@@ -139,8 +139,8 @@ impl MeasuredPageSizes {
             .filter(|page| page.weight.is_some())
             .map(|page| page.host)
             .collect();
-        let mut by_number: HashMap<u32, Sizes> = HashMap::new();
-        let mut by_template: HashMap<u64, Sizes> = HashMap::new();
+        let mut by_number: HashMap<u32, SizeTotals> = HashMap::new();
+        let mut by_template: HashMap<u64, SizeTotals> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
             // If some pages of a host were drawn at random, use only these. The other pages
@@ -150,10 +150,10 @@ impl MeasuredPageSizes {
                 weight => weight.unwrap_or(1.0),
             };
             let of_host = by_number.entry(page.host);
-            let of_host = of_host.or_insert_with(|| Sizes::none(is_drawn));
+            let of_host = of_host.or_insert_with(|| SizeTotals::none(is_drawn));
             of_host.add(page.bytes, weight);
             let of_template = by_template.entry(page.template);
-            let of_template = of_template.or_insert_with(|| Sizes::none(is_drawn));
+            let of_template = of_template.or_insert_with(|| SizeTotals::none(is_drawn));
             of_template.add(page.bytes, weight);
         }
         by_template.retain(|_, sizes| sizes.count >= MIN_OF_TEMPLATE);
@@ -241,7 +241,7 @@ impl MeasuredPageSizes {
         }
     }
 
-    fn within_budget(&self, sizes: &Sizes, pages: u64) -> HostBytesEstimate {
+    fn within_budget(&self, sizes: &SizeTotals, pages: u64) -> HostBytesEstimate {
         let count = pages as f64;
         HostBytesEstimate {
             expected: Some(count * sizes.mean()),
@@ -257,7 +257,7 @@ impl MeasuredPageSizes {
         }
     }
 
-    fn by_mean(&self, of_host: &Sizes, known: &PlannedHostPageCounts) -> HostBytesEstimate {
+    fn by_mean(&self, of_host: &SizeTotals, known: &PlannedHostPageCounts) -> HostBytesEstimate {
         let templates = known.by_template.iter();
         let parts = templates.filter_map(|(key, pages)| Some((self.by_template.get(key)?, *pages)));
         let parts = parts.chain([(of_host, known.others)]);
@@ -294,7 +294,7 @@ impl MeasuredPageSizes {
         range
     }
 
-    fn mean_words(&self, sizes: &Sizes, range: &HostBytesEstimate, needed: u64) -> String {
+    fn mean_words(&self, sizes: &SizeTotals, range: &HostBytesEstimate, needed: u64) -> String {
         let (count, dir) = (grouped(sizes.count), self.dir.display());
         let needed = grouped(needed);
         match sizes.is_drawn {
@@ -330,9 +330,9 @@ impl MeasuredPage {
     }
 }
 
-impl Sizes {
-    fn none(is_drawn: bool) -> Sizes {
-        Sizes {
+impl SizeTotals {
+    fn none(is_drawn: bool) -> SizeTotals {
+        SizeTotals {
             is_drawn,
             count: 0,
             weights: 0.0,

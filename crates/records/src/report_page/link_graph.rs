@@ -82,13 +82,13 @@ fn drawing(links: &PlottedLinkGraph) -> Markup {
         .map(|(_, pages)| *pages)
         .max()
         .unwrap_or(0);
-    let nodes: Vec<Node> = links
+    let nodes: Vec<NodeCircle> = links
         .nodes
         .iter()
         .enumerate()
         .map(|(at, (_, pages))| {
             let angle = TAU * at as f64 / links.nodes.len() as f64 - TAU / 4.0;
-            Node {
+            NodeCircle {
                 x: CENTRE.0 + RADIUS * angle.cos(),
                 y: CENTRE.1 + RADIUS * angle.sin(),
                 radius: NODE.0 + (NODE.1 - NODE.0) * part(*pages, most_pages, 1.0).sqrt(),
@@ -113,7 +113,7 @@ fn drawing(links: &PlottedLinkGraph) -> Markup {
     }
 }
 
-struct Node {
+struct NodeCircle {
     x: f64,
     y: f64,
     radius: f64,
@@ -121,13 +121,13 @@ struct Node {
 
 /// Returns the path of a line from the rim of one node to the rim of another. The line is curved,
 /// so that it doesn't cover the line of the links in the other direction.
-fn arc(from: &Node, to: &Node) -> String {
+fn arc(from: &NodeCircle, to: &NodeCircle) -> String {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let bend = (
         f64::midpoint(from.x, to.x) + dy * 0.18,
         f64::midpoint(from.y, to.y) - dx * 0.18,
     );
-    let rim = |node: &Node, gap: f64| {
+    let rim = |node: &NodeCircle, gap: f64| {
         let (x, y) = (bend.0 - node.x, bend.1 - node.y);
         let length = x.hypot(y).max(1.0);
         let out = (node.radius + gap) / length;

@@ -25,7 +25,7 @@ impl Display for SiteFaultReport {
         for (is_redirect, heading) in [(false, None), (true, Some("redirects to update"))] {
             let faults = self.faults.iter();
             let faults = faults.filter(|fault| (fault.kind == FaultKind::Redirect) == is_redirect);
-            let lines = faults.map(|fault| TextLine {
+            let lines = faults.map(|fault| FaultTextLine {
                 page: page_name(fault),
                 label: fault.kind.to_string(),
                 to: &fault.to,
@@ -35,7 +35,7 @@ impl Display for SiteFaultReport {
             });
             write_lines(f, heading, lines)?;
         }
-        let unchecked = self.unchecked.iter().map(|link| TextLine {
+        let unchecked = self.unchecked.iter().map(|link| FaultTextLine {
             page: link.page.clone(),
             label: NOT_CHECKED.to_owned(),
             to: &link.to,
@@ -68,7 +68,7 @@ impl Display for SiteFaultReport {
 }
 
 /// A line of the text format.
-struct TextLine<'a> {
+struct FaultTextLine<'a> {
     page: String,
     label: String,
     to: &'a str,
@@ -81,7 +81,7 @@ struct TextLine<'a> {
 fn write_lines<'a>(
     f: &mut fmt::Formatter<'_>,
     heading: Option<&str>,
-    lines: impl Iterator<Item = TextLine<'a>>,
+    lines: impl Iterator<Item = FaultTextLine<'a>>,
 ) -> fmt::Result {
     let mut last = None;
     for line in lines {

@@ -130,7 +130,7 @@ fn slow(site: &SiteReport) -> SiteCheckResult {
     let files = &site.files;
     let slow_files = files.slow_files();
     let tables = [
-        Extremes {
+        HighestValuesTable {
             name: "Slow pages",
             columns: ["page", "time"],
             items: &site.slow,
@@ -138,7 +138,7 @@ fn slow(site: &SiteReport) -> SiteCheckResult {
             median: site.median_ms,
             all: site.slow_pages(),
         },
-        Extremes {
+        HighestValuesTable {
             name: "Slow files of pages",
             columns: ["file", "time"],
             items: &files.slow,
@@ -167,7 +167,7 @@ fn large(site: &SiteReport) -> SiteCheckResult {
     let files = &site.files;
     let large_files = files.large_files();
     let tables = [
-        Extremes {
+        HighestValuesTable {
             name: "Large pages",
             columns: ["page", "size"],
             items: &site.large,
@@ -175,7 +175,7 @@ fn large(site: &SiteReport) -> SiteCheckResult {
             median: site.median_bytes,
             all: site.large_pages(),
         },
-        Extremes {
+        HighestValuesTable {
             name: "Large files of pages",
             columns: ["file", "size"],
             items: &files.large,
@@ -212,7 +212,7 @@ fn counted_both(pages: u64, files: u64) -> String {
 }
 
 /// The pages or files with the highest numbers.
-struct Extremes<'a> {
+struct HighestValuesTable<'a> {
     name: &'a str,
     /// The names of the two columns: the URL and the number.
     columns: [&'a str; 2],
@@ -226,7 +226,7 @@ struct Extremes<'a> {
 
 /// Renders the tables that have rows. Returns `None` if all are empty.
 fn extreme_tables(
-    tables: &[Extremes<'_>],
+    tables: &[HighestValuesTable<'_>],
     origin: &SiteOrigin,
     show: impl Fn(u64) -> String,
 ) -> Option<Markup> {
@@ -237,7 +237,7 @@ fn extreme_tables(
     (!tables.is_empty()).then(|| html! { @for table in tables { (table) } })
 }
 
-impl Extremes<'_> {
+impl HighestValuesTable<'_> {
     fn table(&self, origin: &SiteOrigin, show: impl Fn(u64) -> String) -> Option<Markup> {
         let rows = self.items.iter().filter(|item| item.number >= self.from);
         let rows: Vec<_> = rows

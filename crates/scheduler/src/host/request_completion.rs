@@ -6,7 +6,7 @@ use super::ScheduledHost;
 use crate::backoff::{Backoff, HostRateLimit, MAX_PAUSE};
 use crate::permit::GapReason;
 use crate::politeness_settings::Politeness;
-use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
+use crate::request_outcome::{OutcomeKind, PaceFromRateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
 /// A new response time has a weight of 1 / `SMOOTHING` in the smoothed one. A slow host is noticed
@@ -50,7 +50,7 @@ impl ScheduledHost {
             OutcomeKind::AskedToWait { retry_after } => {
                 self.answered(politeness, signal.response_time);
                 let retry_after = self.credible(retry_after);
-                let limit = signal.rate_limit.map(|limit| RateLimit {
+                let limit = signal.rate_limit.map(|limit| PaceFromRateLimit {
                     wait: limit.wait.filter(|_| retry_after.is_none()),
                     ..limit
                 });
@@ -95,11 +95,11 @@ impl ScheduledHost {
 
     /// Applies an answer's rate-limit fields. Without such fields the pace stays as it was. The
     /// maximum for waits is the same as for a Retry-After.
-    fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<RateLimit>) {
+    fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<PaceFromRateLimit>) {
         let Some(limit) = limit else {
             return;
         };
-        if limit == RateLimit::default() && self.backoff.is_none() {
+        if limit == PaceFromRateLimit::default() && self.backoff.is_none() {
             return;
         }
         let longest = politeness.max_retry_after;

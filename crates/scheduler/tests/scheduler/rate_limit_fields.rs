@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    GapReason, HostWait, OutcomeKind, PauseReason, Politeness, RateLimit, RequestOutcome,
+    GapReason, HostWait, OutcomeKind, PaceFromRateLimit, PauseReason, Politeness, RequestOutcome,
     Scheduler, SnapshotCompleteness,
 };
 
@@ -12,14 +12,14 @@ use crate::scheduler_harness::{ANSWER, SECOND, Stage};
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Returns the rate limit that allows this many more requests in this many seconds.
-fn left(requests: u32, seconds: u64) -> Option<RateLimit> {
+fn left(requests: u32, seconds: u64) -> Option<PaceFromRateLimit> {
     let lasts = Duration::from_secs(seconds);
     Some(match requests {
-        0 => RateLimit {
+        0 => PaceFromRateLimit {
             wait: Some(lasts),
-            ..RateLimit::default()
+            ..PaceFromRateLimit::default()
         },
-        _ => RateLimit {
+        _ => PaceFromRateLimit {
             gap: Some(lasts / requests),
             lasts,
             wait: None,
@@ -28,14 +28,17 @@ fn left(requests: u32, seconds: u64) -> Option<RateLimit> {
 }
 
 impl Stage {
-    fn answered(&mut self, rate_limit: Option<RateLimit>) -> (Duration, GapReason, HostWait) {
+    fn answered(
+        &mut self,
+        rate_limit: Option<PaceFromRateLimit>,
+    ) -> (Duration, GapReason, HostWait) {
         self.ended(OutcomeKind::Answered, rate_limit)
     }
 
     fn ended(
         &mut self,
         kind: OutcomeKind,
-        rate_limit: Option<RateLimit>,
+        rate_limit: Option<PaceFromRateLimit>,
     ) -> (Duration, GapReason, HostWait) {
         let (permit, waited) = self.wait();
         let reason = permit.why();

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    EvictedHost, OutcomeKind, Permit, PermitAdmissionResult, PollOutcome, RateLimit,
+    EvictedHost, OutcomeKind, PaceFromRateLimit, Permit, PermitAdmissionResult, PollOutcome,
     RequestOutcome, RequestPurpose, RobotsState, Scheduler, SnapshotCompleteness, SpentPermit,
     Tick,
 };
@@ -354,18 +354,18 @@ impl World {
         }
     }
 
-    fn draw_limit(&mut self, host: u32, kind: OutcomeKind) -> Option<RateLimit> {
+    fn draw_limit(&mut self, host: u32, kind: OutcomeKind) -> Option<PaceFromRateLimit> {
         let failed = matches!(kind, OutcomeKind::UrlFailed | OutcomeKind::NoConnection);
         if failed || !self.hosts[host as usize].limited || self.dice.percent(50) {
             return None;
         }
         let reset = Duration::from_secs(u64::from(1 + self.dice.below(30)));
         Some(match self.dice.below(8) {
-            0 => RateLimit {
+            0 => PaceFromRateLimit {
                 wait: Some(reset),
-                ..RateLimit::default()
+                ..PaceFromRateLimit::default()
             },
-            left => RateLimit {
+            left => PaceFromRateLimit {
                 gap: Some(reset / left),
                 lasts: reset,
                 wait: None,

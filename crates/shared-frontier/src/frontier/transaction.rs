@@ -23,7 +23,7 @@ use self::commit_rows::CommitRows;
 use super::{FrontierWriterState, SharedFrontier};
 use crate::connection::{StatementParameter, params};
 use crate::row_codec::{BucketToReopen, ColumnReader, LinkFromWorkerKey, UrlKey, state_columns};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// A transaction of the shared frontier. Collects changes until the commit.
 pub(super) struct SharedTransaction<'f> {
@@ -31,7 +31,7 @@ pub(super) struct SharedTransaction<'f> {
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
     writer: MutexGuard<'f, FrontierWriterState>,
     seq: u64,
-    changed: HashMap<Fingerprint, Change>,
+    changed: HashMap<Fingerprint, UrlChange>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
     /// Links to hosts of other workers, each with its bucket.
@@ -61,7 +61,7 @@ pub(super) struct SharedTransaction<'f> {
 }
 
 /// A URL that this transaction changes.
-struct Change {
+struct UrlChange {
     url: CanonicalUrl,
     key: UrlKey,
     /// The parts of the committed record that the counts of URLs depend on. `None` if the URL was
@@ -146,7 +146,7 @@ impl<'f> SharedTransaction<'f> {
             change.now = now;
             return;
         }
-        let change = Change {
+        let change = UrlChange {
             key: self.frontier.tables.keys.url(&url, key),
             url,
             before,
@@ -358,7 +358,7 @@ impl<'f> SharedTransaction<'f> {
     /// satisfy `is_due`.
     fn revisit_all(
         &mut self,
-        (sql, params): (Sql, Vec<StatementParameter>),
+        (sql, params): (SqlStatement, Vec<StatementParameter>),
         most: usize,
         is_due: impl Fn(&LastVisit) -> bool,
     ) -> Result<usize, FrontierError> {
@@ -440,7 +440,9 @@ impl Transaction for SharedTransaction<'_> {
         let owned = &self.frontier.tables.owned;
         let (buckets, limit) = (owned.buckets(), self.limit(most));
         let params = params![owned.crawl, buckets, i64::from(until), limit];
-        self.revisit_all((Sql::VisitsDue, params), most, |visit| visit.due <= until)
+        self.revisit_all((SqlStatement::VisitsDue, params), most, |visit| {
+            visit.due <= until
+        })
     }
 
     fn visit_misdated(
@@ -459,7 +461,7 @@ impl Transaction for SharedTransaction<'_> {
             longest.map_or(i64::from(u32::MAX), i64::from),
         );
         let params = params![owned.crawl, buckets, latest, from, term, limit];
-        self.revisit_all((Sql::VisitsMisdated, params), most, |visit| {
+        self.revisit_all((SqlStatement::VisitsMisdated, params), most, |visit| {
             visit.is_misdated(now, longest)
         })
     }
@@ -575,7 +577,7 @@ impl WorkerTransaction for SharedTransaction<'_> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let params = params![tables.owned.crawl, tables.owned.buckets(), limit];
-        let rows = tables.read(Sql::Links, params)?;
+        let rows = tables.read(SqlStatement::Links, params)?;
         let links = rows.iter().map(|row| ColumnReader::new(row).link());
         let links: Option<Vec<_>> = links.collect();
         let links = links.ok_or_else(|| tables.corrupt("link"))?;

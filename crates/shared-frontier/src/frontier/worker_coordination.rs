@@ -20,7 +20,7 @@ use crate::connection::params;
 use crate::crawl_exporter::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::row_codec::{ColumnReader, LinksToOtherGroups, sum};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 use crate::worker_home_groups::{self, FIRST_GROUP, lower_allowed, read_map};
 
 /// The duration of a lease, as a multiple of the safety margin at its end. No request is sent in
@@ -43,7 +43,7 @@ impl SendDeadline for LeaseDeadline {
 /// Maximum number of links forwarded to another server group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// The result of [`Sql::Survey`] in one server group. The doc of the statement explains the
+/// The result of [`SqlStatement::Survey`] in one server group. The doc of the statement explains the
 /// columns.
 struct GroupSurvey {
     group: i32,
@@ -174,7 +174,7 @@ impl WorkerFrontier for SharedFrontier {
         // does not renew these buckets would report them as lost.
         owned.remove(buckets);
         let params = params![owned.crawl, owned.owner.clone(), buckets.to_vec()];
-        let rows = tables.read(Sql::HandOver, params);
+        let rows = tables.read(SqlStatement::HandOver, params);
         let rows_or_none = rows.as_deref().unwrap_or_default();
         let handed_over = rows_or_none
             .iter()
@@ -228,7 +228,7 @@ impl WorkerFrontier for SharedFrontier {
     fn forward_links(&self, group: i32) -> Result<(), FrontierError> {
         let tables = &self.tables;
         let buckets = tables.groups.map().foreign_to(group);
-        let rows = tables.read_in(group, Sql::ForeignLinks, |crawl| {
+        let rows = tables.read_in(group, SqlStatement::ForeignLinks, |crawl| {
             params![crawl, buckets, group, MAX_FORWARDED]
         })?;
         for row in &rows {
@@ -246,8 +246,10 @@ impl WorkerFrontier for SharedFrontier {
                 sender,
                 number,
             } = links;
-            tables.read_in(home, Sql::ForwardLinks, |crawl| params![crawl, json])?;
-            tables.read_in(group, Sql::TakeLinks, |crawl| {
+            tables.read_in(home, SqlStatement::ForwardLinks, |crawl| {
+                params![crawl, json]
+            })?;
+            tables.read_in(group, SqlStatement::TakeLinks, |crawl| {
                 params![crawl, b, sender, number]
             })?;
         }
@@ -262,7 +264,7 @@ impl WorkerFrontier for SharedFrontier {
         let owned = &self.tables.owned;
         let pages = pages.map(|pages| pages as i64);
         let params = params![owned.crawl, owned.owner.clone(), rests, pages];
-        self.tables.read(Sql::Rest, params)?;
+        self.tables.read(SqlStatement::Rest, params)?;
         match pages {
             Some(pages) if self.tables.groups.count() > 1 => lower_allowed(&self.tables, pages),
             _ => Ok(()),
@@ -288,8 +290,8 @@ impl WorkerFrontier for SharedFrontier {
             let (begun, locked, allowed, ended) = tokio::join!(
                 biased;
                 client.batch_execute("BEGIN"),
-                session.query(Sql::LockCrawl, &locks),
-                session.query(Sql::Allow, &allows),
+                session.query(SqlStatement::LockCrawl, &locks),
+                session.query(SqlStatement::Allow, &allows),
                 client.batch_execute("COMMIT"),
             );
             begun?;
@@ -311,12 +313,12 @@ impl WorkerFrontier for SharedFrontier {
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.worker.clone(), LISTED.to_owned()];
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
-        let mut rows = self.tables.read(Sql::OthersMeta, params)?;
+        let mut rows = self.tables.read(SqlStatement::OthersMeta, params)?;
         for group in &self.tables.groups.others {
             // Read the lists in all server groups, because another group may have served a bucket
             // when a worker listed it.
             let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
-            rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
+            rows.extend(group.read(SqlStatement::OthersMeta, params![group.crawl, worker, name])?);
         }
         for row in rows {
             let listed: Option<&[u8]> = ColumnReader::new(&row).next();
@@ -340,18 +342,18 @@ impl WorkerFrontier for SharedFrontier {
         let settings = settings.to_owned();
         let stored = |crawl: i32| params![crawl, settings];
         self.tables
-            .read_in(FIRST_GROUP, Sql::ReplaceSettings, stored)?;
+            .read_in(FIRST_GROUP, SqlStatement::ReplaceSettings, stored)?;
         Ok(())
     }
 
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let mut rows = self
             .tables
-            .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
+            .read(SqlStatement::CrawlMeta, params![self.tables.owned.crawl])?;
         // Read all server groups. A commit stores values of the whole crawl in all groups that
         // exist at that time, but a group that joins later lacks these values.
         for group in &self.tables.groups.others {
-            rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
+            rows.extend(group.read(SqlStatement::CrawlMeta, params![group.crawl])?);
         }
         let meta = rows.iter().map(|row| {
             let mut reader = ColumnReader::new(row);
@@ -405,19 +407,19 @@ impl SharedFrontier {
         });
         let requests: Vec<_> = params_by_group
             .map(|(group, params)| {
-                let request = group.query(Sql::Survey, &params);
+                let request = group.query(SqlStatement::Survey, &params);
                 (group, params, request)
             })
             .collect();
         let own = params(groups.own, owned.crawl, owned.buckets());
-        let rows = tables.read(Sql::Survey, own)?;
+        let rows = tables.read(SqlStatement::Survey, own)?;
         let read = |group: i32, rows: &[Row]| {
             let survey = rows.first().and_then(|row| GroupSurvey::of(group, row));
             survey.ok_or_else(|| tables.corrupt("worker"))
         };
         let mut surveys = vec![read(groups.own, &rows)?];
         for (group, params, request) in requests {
-            let rows = group.wait(request, Sql::Survey, &params)?;
+            let rows = group.wait(request, SqlStatement::Survey, &params)?;
             surveys.push(read(group.number, &rows)?);
         }
         Ok(surveys)
@@ -455,7 +457,7 @@ impl SharedFrontier {
     fn learn_map(&self, version: i64) -> Result<(), FrontierError> {
         let rows = self
             .tables
-            .read(Sql::Map, params![self.tables.owned.crawl])?;
+            .read(SqlStatement::Map, params![self.tables.owned.crawl])?;
         let map = read_map(&rows, version).ok_or_else(|| self.tables.corrupt("bucket"))?;
         self.tables.groups.learn(map);
         Ok(())

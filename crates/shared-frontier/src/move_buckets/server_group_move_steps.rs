@@ -14,7 +14,7 @@ use crate::connection::{DatabaseSession, DatabaseThread, StatementParameter, par
 use crate::error::SharedCrawlError;
 use crate::open_groups::ServerGroup;
 use crate::row_codec::ColumnReader;
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// The number of rows copied or removed at a time.
 const PART_ROWS: i64 = 4_096;
@@ -366,7 +366,7 @@ impl ServerGroupConnection {
             let rows = self.thread.run(async move {
                 let buckets = vec![b];
                 let values: [&(dyn ToSql + Sync); 4] = [&crawl, &buckets, &group, &PART_ROWS];
-                session.query(Sql::ForeignLinks, &values).await
+                session.query(SqlStatement::ForeignLinks, &values).await
             })?;
             let Some(row) = rows.first() else {
                 return Ok(());
@@ -381,13 +381,13 @@ impl ServerGroupConnection {
             let (session, crawl, json) = (Arc::clone(&target.session), target.crawl, links.json);
             target.thread.run(async move {
                 let values: [&(dyn ToSql + Sync); 2] = [&crawl, &json];
-                session.execute(Sql::ForwardLinks, &values).await
+                session.execute(SqlStatement::ForwardLinks, &values).await
             })?;
             let (session, crawl) = (Arc::clone(&self.session), self.crawl);
             let (b, sender, number) = (links.b, links.sender, links.number);
             self.thread.run(async move {
                 let values: [&(dyn ToSql + Sync); 4] = [&crawl, &b, &sender, &number];
-                session.execute(Sql::TakeLinks, &values).await
+                session.execute(SqlStatement::TakeLinks, &values).await
             })?;
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use crawl_testweb::{AllowedHosts, ExclusionReason, LinkMix, TestWeb};
+use crawl_testweb::{ExclusionReason, HostsInScope, LinkMix, TestWeb};
 use url::Url;
 
 use crate::raw_http_client::get;
@@ -11,7 +11,7 @@ use crate::raw_http_client::get;
 /// The fetched URLs with their status, and the excluded URLs.
 type Found = (BTreeMap<String, u16>, BTreeSet<String>);
 
-fn crawl(web: &TestWeb, reach: AllowedHosts, with_sitemap: bool) -> Found {
+fn crawl(web: &TestWeb, reach: HostsInScope, with_sitemap: bool) -> Found {
     let mut crawled = Found::default();
     let root = Url::parse(&web.url(0, "/")).unwrap();
     let mut queue = vec![root.clone()];
@@ -20,7 +20,7 @@ fn crawl(web: &TestWeb, reach: AllowedHosts, with_sitemap: bool) -> Found {
     }
     while let Some(mut url) = queue.pop() {
         url.set_fragment(None);
-        let outside = reach == AllowedHosts::Host && url.authority() != root.authority();
+        let outside = reach == HostsInScope::Host && url.authority() != root.authority();
         let private =
             url.path().starts_with("/private/") && !url.path().starts_with("/private/open/");
         if outside || private || url.query().is_some_and(|query| query.contains("action=")) {
@@ -89,9 +89,9 @@ fn sitemap(web: &TestWeb, host: u32) -> Vec<Url> {
 #[test]
 fn the_truth_is_what_a_crawler_finds() {
     for (seed, reach) in [
-        (1, AllowedHosts::Host),
-        (2, AllowedHosts::Any),
-        (3, AllowedHosts::Any),
+        (1, HostsInScope::Host),
+        (2, HostsInScope::Any),
+        (3, HostsInScope::Any),
     ] {
         let mix = LinkMix {
             shunned: 50,
@@ -122,9 +122,9 @@ fn the_truth_is_what_a_crawler_finds() {
 #[test]
 fn the_truth_includes_pages_listed_only_in_the_sitemap() {
     let web = TestWeb::builder().seed(4).pages(100).start();
-    let truth = web.truth(AllowedHosts::Host);
+    let truth = web.truth(HostsInScope::Host);
     assert!(!truth.by_sitemap.is_empty());
-    let fetched: BTreeSet<String> = crawl(&web, AllowedHosts::Host, true)
+    let fetched: BTreeSet<String> = crawl(&web, HostsInScope::Host, true)
         .0
         .into_keys()
         .collect();
@@ -142,7 +142,7 @@ fn the_smallest_web_has_one_of_every_kind() {
         .pages(1)
         .mix(mix)
         .start()
-        .truth(AllowedHosts::Host);
+        .truth(HostsInScope::Host);
     let statuses: BTreeSet<u16> = truth.fetched.values().map(|page| page.status).collect();
     assert!(
         statuses.contains(&200) && statuses.contains(&404),
@@ -163,7 +163,7 @@ fn plain_webs_are_pages_and_nothing_else() {
         .pages(500)
         .mix(LinkMix::plain())
         .start();
-    let truth = web.truth(AllowedHosts::Any);
+    let truth = web.truth(HostsInScope::Any);
     assert_eq!(truth.fetched.len(), 1500);
     assert!(truth.barred.is_empty() && truth.by_sitemap.is_empty());
     assert!(truth.fetched.values().all(|page| page.status == 200));

@@ -150,7 +150,7 @@ fn a_handler_answers_from_the_request() {
 #[test]
 fn pages_come_gzipped_to_those_who_take_it() {
     let web = TestWeb::builder().pages(30).start();
-    let urls = web.truth(crawl_testweb::AllowedHosts::Host).fetched;
+    let urls = web.truth(crawl_testweb::HostsInScope::Host).fetched;
     let paths = urls
         .iter()
         .filter(|(_, page)| page.status == 200)

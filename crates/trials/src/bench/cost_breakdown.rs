@@ -35,7 +35,7 @@ use libdeflater::{CompressionLvl, Compressor};
 use xtask::debian_packages;
 use xtask::workspace::{Workspace, run};
 
-use super::measured_program::{BuildProfile, MeasuredProgram, build, cpu_of_this_process};
+use super::measured_program::{BuildProfile, WorkspaceProgram, build, cpu_of_this_process};
 use super::search::corpus;
 
 /// Pages per transaction, as in a busy crawl.
@@ -68,7 +68,7 @@ pub(super) fn parts(workspace: &Workspace, args: &CostBreakdownArgs) -> Result<(
         return measure(workspace, args);
     }
     debian_packages::fetch(workspace)?;
-    let program = build(workspace, BuildProfile::Release, MeasuredProgram::Trials)?;
+    let program = build(workspace, BuildProfile::Release, WorkspaceProgram::Trials)?;
     let mut command = workspace.program(program);
     command.args(["bench", "parts", "--here", "--runs", &args.runs.to_string()]);
     if let Some(pages) = args.pages {
@@ -374,9 +374,9 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
 
 /// Processor and wall time of a step over all groups of pages.
 #[derive(Default)]
-struct Step(Duration, Duration);
+struct StepTime(Duration, Duration);
 
-impl Step {
+impl StepTime {
     fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let (cpu, wall) = (cpu_of_this_process(), Instant::now());
         let made = work();
@@ -402,7 +402,7 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
         let seeds = pages.iter().map(|page| UrlToAdmit::seed(page.url.clone()));
         transaction.admit_all(&seeds.collect::<Vec<_>>())?;
         transaction.commit()?;
-        let (mut admit, mut settle, mut commit) = <(Step, Step, Step)>::default();
+        let (mut admit, mut settle, mut commit) = <(StepTime, StepTime, StepTime)>::default();
         for group in pages.chunks(GROUP) {
             let mut admissions = Vec::new();
             for page in group {
@@ -430,12 +430,12 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
             commit.time(|| transaction.commit())?;
         }
         if durability == Durability::ProcessDeath {
-            let Step(cpu, wall) = admit;
+            let StepTime(cpu, wall) = admit;
             parts.add("admit the links (the frontier on disk)", cpu, wall);
-            let Step(cpu, wall) = settle;
+            let StepTime(cpu, wall) = settle;
             parts.add("lease and settle the page", cpu, wall);
         }
-        let Step(cpu, wall) = commit;
+        let StepTime(cpu, wall) = commit;
         parts.add(&format!("commit {GROUP} pages, {name}"), cpu, wall);
     }
     Ok(())
@@ -443,7 +443,7 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
 
 fn index(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
     let mut writer = IndexWriter::open(&dir.join("index"))?;
-    let (mut put, mut reconcile) = <(Step, Step)>::default();
+    let (mut put, mut reconcile) = <(StepTime, StepTime)>::default();
     for page in pages {
         let html = fs::read(&page.file)?;
         let Some(read) = corpus::page(&page.url, &html) else {

@@ -17,7 +17,7 @@ use xtask::pinned_tools;
 use xtask::workspace::{Workspace, run};
 
 use super::crawl::{GeneratedWeb, WebPlan};
-use super::measured_program::{BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end};
+use super::measured_program::{BuildProfile, ProcessCost, WorkspaceProgram, build, cost_until_end};
 
 /// Maximum time for an extraction. A slower extraction is killed.
 const MAX_TIME: Duration = Duration::from_mins(20);
@@ -97,7 +97,7 @@ pub(super) fn measure(workspace: &Workspace, args: &ExtractArgs) -> Result<()> {
     let program = build(
         workspace,
         BuildProfile::of(args.dev),
-        MeasuredProgram::Crawl,
+        WorkspaceProgram::Crawl,
     )?;
     let python = pinned_tools::scrapy(workspace)?.join("bin/python");
     let folder = workspace.target.join("bench-extract");

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use crawl_testweb::{HttpAnswer, Misbehaviour, TestWeb, misbehaviours};
 
-use super::measured_program::{BuildProfile, MeasuredProgram, build, peak_until_end};
+use super::measured_program::{BuildProfile, WorkspaceProgram, build, peak_until_end};
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -71,7 +71,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
     let program = build(
         workspace,
         BuildProfile::of(args.dev),
-        MeasuredProgram::Crawl,
+        WorkspaceProgram::Crawl,
     )?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");

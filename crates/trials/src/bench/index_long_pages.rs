@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
-use super::measured_program::{BuildProfile, MeasuredProgram, build, peak_until_end};
+use super::measured_program::{BuildProfile, WorkspaceProgram, build, peak_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
@@ -62,7 +62,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
     let program = build(
         workspace,
         BuildProfile::of(args.dev),
-        MeasuredProgram::Crawl,
+        WorkspaceProgram::Crawl,
     )?;
     let dir = workspace.target.join("bench-long-pages");
     let _ = fs::remove_dir_all(&dir);

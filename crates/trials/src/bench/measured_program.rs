@@ -35,7 +35,7 @@ impl BuildProfile {
 
 /// A program of this workspace that benchmarks build and measure.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum MeasuredProgram {
+pub(super) enum WorkspaceProgram {
     /// The crawler.
     Crawl,
     /// This program, which some benchmarks measure too. It is built with the same profile as the
@@ -47,15 +47,15 @@ pub(super) enum MeasuredProgram {
 pub(super) fn build(
     workspace: &Workspace,
     profile: BuildProfile,
-    program: MeasuredProgram,
+    program: WorkspaceProgram,
 ) -> Result<PathBuf> {
     let (profile, folder) = match profile {
         BuildProfile::Dev => ("dev", "debug"),
         BuildProfile::Release => ("release", "release"),
     };
     let package = match program {
-        MeasuredProgram::Crawl => "crawl",
-        MeasuredProgram::Trials => "crawl-trials",
+        WorkspaceProgram::Crawl => "crawl",
+        WorkspaceProgram::Trials => "crawl-trials",
     };
     run(&mut workspace.cargo(&["build", "--profile", profile, "--package", package]))?;
     Ok(workspace.target.join(folder).join(package))

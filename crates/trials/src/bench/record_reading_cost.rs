@@ -17,7 +17,7 @@ use crawl_archive::{Timestamp, strip_warc_suffix};
 use serde::Serialize;
 
 use super::crawl::{GeneratedWeb, WebPlan};
-use super::measured_program::{BuildProfile, MeasuredProgram, build, cost_until_end};
+use super::measured_program::{BuildProfile, WorkspaceProgram, build, cost_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
@@ -60,7 +60,7 @@ pub(crate) struct RecordReadingCostArgs {
 
 pub(super) fn measure(workspace: &Workspace, args: &RecordReadingCostArgs) -> Result<()> {
     let profile = BuildProfile::of(args.dev);
-    let program = build(workspace, profile, MeasuredProgram::Crawl)?;
+    let program = build(workspace, profile, WorkspaceProgram::Crawl)?;
     let folder = workspace.target.join("bench-records");
     let mut out = io::stdout();
     out.write_all(
@@ -205,9 +205,9 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
         dir.join("crawl.toml"),
         "seed = [\"https://h0.example/\"]\n[crawl]\nversion = \"0.1.0\"\n",
     )?;
-    let mut rows = Rows::create(&dir.join("pages.jsonl"))?;
-    let mut requests = Rows::create(&dir.join("requests.jsonl"))?;
-    let mut excluded = Rows::create(&dir.join("excluded.jsonl"))?;
+    let mut rows = JsonLinesFile::create(&dir.join("pages.jsonl"))?;
+    let mut requests = JsonLinesFile::create(&dir.join("requests.jsonl"))?;
+    let mut excluded = JsonLinesFile::create(&dir.join("excluded.jsonl"))?;
     let captures = File::create(dir.join("archive/captures.cdxj"))?;
     let mut captures = BufWriter::new(captures);
     for round in 1..=rounds {
@@ -234,7 +234,7 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
         }
     }
     captures.flush()?;
-    let mut waiting = Rows::create(&dir.join("waiting.jsonl"))?;
+    let mut waiting = JsonLinesFile::create(&dir.join("waiting.jsonl"))?;
     waiting.add(&WaitingRow {
         reason: "finished".to_owned(),
         ..WaitingRow::default()
@@ -345,12 +345,12 @@ fn excluded_row(row: &PageRow) -> ExcludedRow {
 }
 
 /// A file of JSON lines.
-struct Rows(BufWriter<File>);
+struct JsonLinesFile(BufWriter<File>);
 
-impl Rows {
-    fn create(path: &Path) -> Result<Rows> {
+impl JsonLinesFile {
+    fn create(path: &Path) -> Result<JsonLinesFile> {
         let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
-        Ok(Rows(BufWriter::with_capacity(1 << 20, file)))
+        Ok(JsonLinesFile(BufWriter::with_capacity(1 << 20, file)))
     }
 
     fn add(&mut self, row: &impl Serialize) -> Result<()> {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
-use super::measured_program::{BuildProfile, MeasuredProgram, build};
+use super::measured_program::{BuildProfile, WorkspaceProgram, build};
 use xtask::browser_tests;
 use xtask::workspace::Workspace;
 
@@ -62,7 +62,7 @@ pub(super) fn measure(workspace: &Workspace, args: &RenderArgs) -> Result<()> {
     let program = build(
         workspace,
         BuildProfile::of(args.dev),
-        MeasuredProgram::Crawl,
+        WorkspaceProgram::Crawl,
     )?;
     let variables: BTreeMap<_, _> = browser_tests::environment(workspace)?.into_iter().collect();
     let variable = |name: &str| variables.get(name).with_context(|| format!("no {name}"));

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{LogEntry, TestWeb};
 
-use super::measured_program::{BuildProfile, MeasuredProgram, build};
+use super::measured_program::{BuildProfile, WorkspaceProgram, build};
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -54,7 +54,7 @@ pub(super) fn measure(workspace: &Workspace, args: &SlowNamesArgs) -> Result<()>
     let program = build(
         workspace,
         BuildProfile::of(args.dev),
-        MeasuredProgram::Crawl,
+        WorkspaceProgram::Crawl,
     )?;
     let mut times: [Vec<Duration>; 2] = [Vec::new(), Vec::new()];
     for _ in 0..args.runs.max(1) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use crawl_testweb::{
-    AllowedHosts, GroundTruth, HttpAnswer, LinkMix, ReplySequence, ScriptedReply, TestWeb,
+    GroundTruth, HostsInScope, HttpAnswer, LinkMix, ReplySequence, ScriptedReply, TestWeb,
 };
 
 use super::random::SeededRandom;
@@ -146,7 +146,7 @@ impl RandomWeb {
     }
 
     fn of(web: TestWeb, delay: Duration) -> RandomWeb {
-        let truth = web.truth(AllowedHosts::Any);
+        let truth = web.truth(HostsInScope::Any);
         RandomWeb {
             expected: expected(&web, &truth),
             barred: truth.barred.into_keys().collect(),

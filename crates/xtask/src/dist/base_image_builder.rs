@@ -32,7 +32,7 @@ pub(super) fn make(workspace: &Workspace, buildah: &Buildah, recipe: &str) -> Re
             .with_context(|| format!("{image} names no release of Debian that is known here"))?;
         let rust = image
             .strip_prefix("rust:")
-            .map(|_| Rust::of_this_machine(workspace));
+            .map(|_| RustToolchain::of_this_machine(workspace));
         let rust = rust.transpose()?;
         let container = buildah.container("scratch")?;
         debian(workspace, &container, release, rust.is_some())?;
@@ -110,18 +110,18 @@ fn debian(
 }
 
 /// The toolchain that builds this workspace on this machine.
-struct Rust {
+struct RustToolchain {
     version: String,
     root: String,
 }
 
-impl Rust {
-    fn of_this_machine(workspace: &Workspace) -> Result<Rust> {
+impl RustToolchain {
+    fn of_this_machine(workspace: &Workspace) -> Result<RustToolchain> {
         let rustc = |arg: &[&str]| output(workspace.program("rustc").args(arg));
         let version = rustc(&["--version"])?;
         let version = version.split(' ').nth(1).unwrap_or_default().to_owned();
         let root = rustc(&["--print", "sysroot"])?.trim().to_owned();
-        Ok(Rust { version, root })
+        Ok(RustToolchain { version, root })
     }
 
     fn copy_into(&self, container: &Container<'_>, image: &str) -> Result<()> {

@@ -35,7 +35,7 @@ const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
 /// The services to run, and the site to crawl.
-struct Trial {
+struct ImageTrial {
     folder: PathBuf,
     /// The configuration of the image.
     image: Value,
@@ -70,7 +70,7 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
     };
     let site = SiteServerProcess::start(workspace, PAGES)?;
     let container = buildah.container(image)?;
-    let trial = Trial {
+    let trial = ImageTrial {
         root: ContainerFileSystem {
             path: container.mount()?,
             environment: list("Env"),
@@ -91,7 +91,7 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
     trial.nothing_was_fetched_twice(&site.end()?)
 }
 
-impl Trial {
+impl ImageTrial {
     /// Creates the volumes and mount points, as a container engine does before it starts a service.
     fn prepare(&self, workspace: &Workspace) -> Result<()> {
         let (user, group) = self.crawl.user;

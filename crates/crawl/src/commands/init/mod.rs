@@ -21,7 +21,7 @@ const MAX_ANSWER_BYTES: u64 = 8 * 1024;
 
 /// Whether the answers are typed at a terminal or come from a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum InterviewMode {
     /// Each question is printed and repeated until its answer is usable.
     Interactive,
     /// The first unusable answer is an error.
@@ -35,8 +35,8 @@ pub(crate) fn run(file: &Path) -> Result<u8, CommandError> {
     let mut interview = Interview::new(surroundings(file)?);
     let stdin = io::stdin();
     let mode = match stdin.is_terminal() {
-        true => Mode::Interactive,
-        false => Mode::Scripted,
+        true => InterviewMode::Interactive,
+        false => InterviewMode::Scripted,
     };
     converse(&mut interview, mode, &mut stdin.lock(), &mut io::stderr())?;
     let shown = quoted(file);
@@ -132,16 +132,16 @@ fn surroundings(file: &Path) -> Result<InterviewContext, CommandError> {
 /// unusable.
 fn converse(
     interview: &mut Interview,
-    mode: Mode,
+    mode: InterviewMode,
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> Result<(), CommandError> {
     while let Some(question) = interview.question() {
-        if mode == Mode::Interactive {
+        if mode == InterviewMode::Interactive {
             write_text(output, &prompt(&question));
         }
         let line = read_line(input)?;
-        if mode == Mode::Interactive && line.is_none() {
+        if mode == InterviewMode::Interactive && line.is_none() {
             write_text(output, "\n");
             return Err(CommandError {
                 code: INTERRUPTED,
@@ -150,7 +150,7 @@ fn converse(
         }
         match interview.answer(&line.unwrap_or_default()) {
             Ok(()) => {}
-            Err(problem) if mode == Mode::Interactive => note(&problem.to_string()),
+            Err(problem) if mode == InterviewMode::Interactive => note(&problem.to_string()),
             Err(problem) => return Err(in_script(problem, &question)),
         }
     }

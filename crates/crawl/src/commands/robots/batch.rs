@@ -13,7 +13,7 @@ use crate::error::{CommandError, FINISHED, USAGE};
 #[derive(Debug, Deserialize)]
 struct Question {
     /// The content of robots.txt, as text or as base64. Null if the site has no robots.txt.
-    robots: Option<Body>,
+    robots: Option<RobotsContent>,
     /// A product token. Anything after the token, such as a version, is ignored. Null selects the
     /// agent of the command line.
     agent: Option<String>,
@@ -23,7 +23,7 @@ struct Question {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Body {
+enum RobotsContent {
     Text(String),
     Bytes { base64: String },
 }
@@ -80,8 +80,8 @@ fn answer(line: &[u8], agent: &ProductToken, profile: RobotsProfile) -> Result<V
     };
     let robots = match &question.robots {
         None => AgentRules::allow_all(),
-        Some(Body::Text(text)) => AgentRules::parse(text.as_bytes(), agent, profile),
-        Some(Body::Bytes { base64 }) => {
+        Some(RobotsContent::Text(text)) => AgentRules::parse(text.as_bytes(), agent, profile),
+        Some(RobotsContent::Bytes { base64 }) => {
             let bytes = BASE64.decode(base64.as_bytes());
             let bytes = bytes.map_err(|why| format!("robots: not base64: {why}"))?;
             AgentRules::parse(&bytes, agent, profile)

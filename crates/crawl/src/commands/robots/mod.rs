@@ -37,8 +37,8 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
         .map(|url| TypedUrl::read(url, args.file.is_some()));
     let typed = typed.collect::<Result<Vec<_>, _>>()?;
     let rules = match &args.file {
-        Some(path) => Rules::of_file(path, &agent, profile)?,
-        None => Rules::fetched(&typed, args, &agent, profile)?,
+        Some(path) => RobotsByOrigin::of_file(path, &agent, profile)?,
+        None => RobotsByOrigin::fetched(&typed, args, &agent, profile)?,
     };
     let mut text = String::new();
     let mut all_allowed = true;
@@ -92,7 +92,7 @@ impl TypedUrl {
 }
 
 /// A robots.txt file that applies to some or all of the URLs to judge.
-struct Source {
+struct RobotsFile {
     /// The file's name in the output.
     name: String,
     /// The rules for the agent. `None` if the file is unreachable, which disallows everything (RFC
@@ -104,21 +104,21 @@ struct Source {
 
 /// The robots.txt files by origin. A file given by the user has the key `None` and applies to all
 /// URLs.
-struct Rules(BTreeMap<Option<Origin>, Source>);
+struct RobotsByOrigin(BTreeMap<Option<Origin>, RobotsFile>);
 
-impl Rules {
+impl RobotsByOrigin {
     fn of_file(
         path: &Path,
         agent: &ProductToken,
         profile: RobotsProfile,
-    ) -> Result<Rules, CommandError> {
+    ) -> Result<RobotsByOrigin, CommandError> {
         let body = read_file(path, MAX_FILE_BYTES)?;
-        let source = Source {
+        let source = RobotsFile {
             name: path.display().to_string(),
             robots: Some(AgentRules::parse(&body, agent, profile)),
             answer: "read".to_owned(),
         };
-        Ok(Rules(BTreeMap::from([(None, source)])))
+        Ok(RobotsByOrigin(BTreeMap::from([(None, source)])))
     }
 
     fn fetched(
@@ -126,14 +126,14 @@ impl Rules {
         args: &RobotsArgs,
         agent: &ProductToken,
         profile: RobotsProfile,
-    ) -> Result<Rules, CommandError> {
+    ) -> Result<RobotsByOrigin, CommandError> {
         let urls: Vec<&CanonicalUrl> = typed
             .iter()
             .filter_map(|typed| typed.url.as_ref())
             .collect();
         let fetched = fetch::robots_of(&urls, args.contact.as_deref())?;
         let sources = fetched.into_iter().map(|(origin, fetched)| {
-            let source = Source {
+            let source = RobotsFile {
                 name: origin.robots_url().to_string(),
                 robots: fetched
                     .body
@@ -142,10 +142,10 @@ impl Rules {
             };
             (Some(origin), source)
         });
-        Ok(Rules(sources.collect()))
+        Ok(RobotsByOrigin(sources.collect()))
     }
 
-    fn of(&self, typed: &TypedUrl) -> &Source {
+    fn of(&self, typed: &TypedUrl) -> &RobotsFile {
         let origin = typed.url.as_ref().map(CanonicalUrl::origin);
         let named = self.0.get(&None);
         named
@@ -160,7 +160,7 @@ impl Rules {
     }
 }
 
-impl Source {
+impl RobotsFile {
     fn allows(&self, typed: &TypedUrl) -> bool {
         match &self.robots {
             Some(robots) => robots.judge_path(&typed.path).is_allowed(),

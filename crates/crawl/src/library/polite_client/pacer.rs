@@ -33,7 +33,7 @@ pub(super) struct WaitingRequest {
 }
 
 /// A finished request.
-struct Ended {
+struct FinishedRequest {
     spent: SpentPermit,
     result: Result<Exchange, ExchangeFailure>,
     kind: RequestKind,
@@ -68,13 +68,13 @@ pub(super) struct Pacer {
     /// For an origin whose robots.txt was redirected: the next URL to request, and the number of
     /// redirects so far.
     hops: HashMap<Origin, (CanonicalUrl, u8)>,
-    tasks: JoinSet<Done>,
+    tasks: JoinSet<PacerTaskResult>,
 }
 
 /// The result of a task that the pacer started.
-enum Done {
+enum PacerTaskResult {
     /// A request has ended.
-    Request(Box<Ended>),
+    Request(Box<FinishedRequest>),
     /// The DNS look-up that `call` waited for has ended. `address` is `None` if it is still
     /// unknown.
     LookUp {
@@ -115,8 +115,8 @@ impl Pacer {
                     None => return,
                 },
                 Some(ended) = self.tasks.join_next() => match ended {
-                    Ok(Done::Request(ended)) => self.ended(*ended),
-                    Ok(Done::LookUp { call, address }) => {
+                    Ok(PacerTaskResult::Request(ended)) => self.ended(*ended),
+                    Ok(PacerTaskResult::LookUp { call, address }) => {
                         let now = self.fetcher.clock().now();
                         if let Some(address) = address {
                             self.scheduler.set_address(now, &call.url.host_key(), address);
@@ -153,7 +153,7 @@ impl Pacer {
         let fetcher = Arc::clone(&self.fetcher);
         self.tasks.spawn(async move {
             let address = fetcher.address(&call.url).await;
-            Done::LookUp { call, address }
+            PacerTaskResult::LookUp { call, address }
         });
     }
 
@@ -249,7 +249,7 @@ impl Pacer {
             let request = FetchRequest::page(url.clone());
             let (spent, result) = fetcher.fetch(permit, request).await;
             let kind = RequestKind::Page { url, reply };
-            Done::Request(Box::new(Ended {
+            PacerTaskResult::Request(Box::new(FinishedRequest {
                 spent,
                 result,
                 kind,
@@ -266,7 +266,7 @@ impl Pacer {
                 request,
                 hops,
             };
-            Done::Request(Box::new(Ended {
+            PacerTaskResult::Request(Box::new(FinishedRequest {
                 spent,
                 result,
                 kind,
@@ -284,8 +284,8 @@ impl Pacer {
         self.scheduler.cancel_request(now, &host, &purpose);
     }
 
-    fn ended(&mut self, ended: Ended) {
-        let Ended {
+    fn ended(&mut self, ended: FinishedRequest) {
+        let FinishedRequest {
             spent,
             result,
             kind,

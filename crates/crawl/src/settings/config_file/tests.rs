@@ -165,7 +165,7 @@ fn usable_parts_are_read_despite_other_problems() {
     let text = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\nmax-depth = \"x\"\n\
                 [site.\"a.example\"]\ndelay = \"5s\"\nper-host = -1\n";
     let mut problems = ErrorCollector::default();
-    let layer = super::Source { text, name: "x" }.read(&mut problems);
+    let layer = super::ConfigFileText { text, name: "x" }.read(&mut problems);
     let expected = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\n\
                     [site.\"a.example\"]\ndelay = \"5s\"\n";
     assert_eq!(layer, parse(expected, "x").unwrap());

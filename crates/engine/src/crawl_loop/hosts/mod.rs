@@ -14,7 +14,7 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{
-    HostQueueStatus, HostWait, HostsSummary, OutcomeKind, PaceFromRobots, Permit,
+    HostWait, HostWorkload, HostsSummary, OutcomeKind, PaceFromRobots, Permit,
     PermitAdmissionResult, PollOutcome, RequestOutcome, RequestPurpose, RobotsState, Scheduler,
     SpentPermit, Tick,
 };
@@ -375,7 +375,7 @@ impl Hosts {
         self.scheduler.host_summary(now)
     }
 
-    pub(super) fn busiest(&self, now: Tick, max: usize) -> Vec<HostQueueStatus> {
+    pub(super) fn busiest(&self, now: Tick, max: usize) -> Vec<HostWorkload> {
         self.scheduler.busiest(now, max)
     }
 

@@ -18,8 +18,8 @@ use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{PageSourceToRead, PostedResourceRequest, RenderId};
 use crate::messages::{Effect, Event, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{
-    EncodedResponse, PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer,
-    ResourceKind, ResourceRequest, ResourceRequestSender,
+    PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer, ResourceKind,
+    ResourceRequest, ResourceRequestSender, UndecodedResponse,
 };
 use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 use crawl_fetcher::{FailureKind, HostRequestHeaders};
@@ -90,7 +90,7 @@ fn know_rules(coordinator: &Coordinator) {
     transaction.commit().unwrap();
 }
 
-type Answered = oneshot::Receiver<Option<EncodedResponse>>;
+type Answered = oneshot::Receiver<Option<UndecodedResponse>>;
 
 fn ask(
     coordinator: &mut Coordinator,

@@ -23,8 +23,9 @@ use crate::messages::render::{
     VisibleContentSize,
 };
 use crate::render::{
-    EncodedResponse, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
-    RenderMode, RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender,
+    PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
+    RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender,
+    UndecodedResponse,
 };
 use crate::revisit::visit::PreviousVisit;
 use crate::simulated_crawl_tests::scripted_servers::answer;
@@ -98,7 +99,7 @@ fn next(renders: &mut RenderTracker) -> Option<(RenderId, CanonicalUrl)> {
     }
 }
 
-type Answered = oneshot::Receiver<Option<EncodedResponse>>;
+type Answered = oneshot::Receiver<Option<UndecodedResponse>>;
 
 fn ask(
     renders: &mut RenderTracker,
@@ -127,8 +128,8 @@ fn ask(
     (renders.wanted(at(20), wanted, url, access), answered)
 }
 
-fn script(bytes: usize) -> EncodedResponse {
-    EncodedResponse {
+fn script(bytes: usize) -> UndecodedResponse {
+    UndecodedResponse {
         status: 200,
         headers: HeaderMap::new(),
         body: vec![b'x'; bytes].into(),
@@ -467,7 +468,7 @@ fn render_with_data(renders: &mut RenderTracker, number: u32, status: u16) -> bo
     let QueuedPageDestination::Render { page, .. } = renders.next().unwrap() else {
         return false;
     };
-    let data = EncodedResponse {
+    let data = UndecodedResponse {
         status,
         ..script(3)
     };
@@ -665,7 +666,7 @@ fn posts_are_never_shared_kept_or_repeated() {
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one.key, two.key);
     // If this error answered a GET, the request would be sent again.
-    let error = EncodedResponse {
+    let error = UndecodedResponse {
         status: 503,
         ..script(3)
     };
@@ -728,7 +729,7 @@ fn a_page_from_a_public_address_gets_nothing_from_a_private_one() {
         let origin = Origin::parse("http://a.example").unwrap();
         let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Data);
         let request = renders.next_at(&origin).unwrap();
-        let private = EncodedResponse {
+        let private = UndecodedResponse {
             is_private: true,
             ..script(3)
         };
@@ -757,7 +758,7 @@ fn errors_are_tried_again_and_not_kept() {
     let id = open(&mut renders, "/1");
     let origin = Origin::parse("http://a.example").unwrap();
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
-    let busy = EncodedResponse {
+    let busy = UndecodedResponse {
         status: 503,
         ..script(3)
     };

@@ -187,8 +187,8 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
     writer.commit(&note_of(1)).unwrap();
     writer.close().unwrap();
     let read = |bytes| IndexingLogPosition { log: 1, bytes };
-    let opening = Opening {
-        setting: Setting {
+    let opening = IndexerStartup {
+        setting: IndexerSettings {
             dir: dir.path().to_owned(),
             frontier: Arc::new(MemoryFrontier::default()),
             rules: IndexRebuildSettings {

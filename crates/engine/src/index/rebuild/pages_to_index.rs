@@ -65,7 +65,7 @@ pub(super) fn kept_pages(
         return Ok(None);
     };
     let mut unreadable = 0;
-    let mut answers = LastAnswers {
+    let mut answers = LastPages {
         rules,
         others,
         kept: HashMap::new(),
@@ -117,14 +117,14 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
 }
 
 /// The last page of each URL, from the rows of `pages.jsonl` in order.
-struct LastAnswers<'a> {
+struct LastPages<'a> {
     rules: &'a IndexRebuildSettings,
     /// URLs that were fetched as sitemaps or as parts of pages.
     others: HashSet<String>,
     kept: HashMap<String, PageToIndex>,
 }
 
-impl LastAnswers<'_> {
+impl LastPages<'_> {
     /// Adds the next row. A page replaces the URL's previous page, a repeated body confirms it, and
     /// a missing page removes it. A redirect removes it unless it leads to a login. Errors and
     /// interstitials change nothing.
@@ -272,7 +272,7 @@ mod tests {
     use crawl_fetcher::Secrets;
     use crawl_policy::{ProductToken, RobotsProfile};
 
-    use super::LastAnswers;
+    use super::LastPages;
     use crate::document_conversion::DocumentIndexingSettings;
     use crate::index::rebuild::IndexRebuildSettings;
 
@@ -284,7 +284,7 @@ mod tests {
             secrets: Secrets::of(&[]),
             documents: DocumentIndexingSettings::default(),
         };
-        let mut answers = LastAnswers {
+        let mut answers = LastPages {
             rules: &rules,
             others: HashSet::new(),
             kept: HashMap::new(),

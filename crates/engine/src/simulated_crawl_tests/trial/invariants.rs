@@ -42,7 +42,7 @@ pub(super) enum LifeEndCause {
 }
 
 /// A request that a server saw.
-struct Seen {
+struct SeenRequest {
     worker: usize,
     url: CanonicalUrl,
     host: String,
@@ -68,7 +68,7 @@ struct RecordedWait {
 }
 
 #[derive(Default)]
-struct HostSeen {
+struct SeenHost {
     /// The worker that sent the last request.
     worker: usize,
     in_flight: u32,
@@ -91,7 +91,7 @@ struct HostPause {
 }
 
 #[derive(Default)]
-struct OriginSeen {
+struct SeenOrigin {
     /// The last robots.txt answer that set rules: when it ended, and how long it is valid.
     usable: Option<(Tick, Duration)>,
     /// Pages requested since the last robots.txt answer that set rules.
@@ -101,7 +101,7 @@ struct OriginSeen {
 }
 
 /// A crawl directory, which belongs to one worker.
-struct Records {
+struct WorkerRecords {
     dir: PathBuf,
     read_to: u64,
     rows: CrawlTotals,
@@ -113,7 +113,7 @@ struct Records {
 
 /// The effects of the operator's commands.
 #[derive(Default)]
-struct Orders {
+struct CommandEffects {
     is_paused: bool,
     /// The delay that a command set for all hosts in this life (run of the program). `host_delays`
     /// has the delays of single hosts.
@@ -145,20 +145,20 @@ impl HostPause {
     }
 }
 
-impl HostSeen {
+impl SeenHost {
     /// Forgets the facts that were only in the memory of the process that sent requests to the
     /// host.
     fn end_life(&mut self, now: Tick, delay: Duration, is_clean: bool) {
         let last = self.ends.iter().max().copied();
         let last = if self.in_flight > 0 { Some(now) } else { last };
-        *self = HostSeen {
+        *self = SeenHost {
             worker: self.worker,
             earlier: last.map(|end| (end, delay)).or(self.earlier),
             pause: self
                 .pause
                 .take()
                 .filter(|pause| is_clean && pause.only.is_none()),
-            ..HostSeen::default()
+            ..SeenHost::default()
         };
     }
 }
@@ -171,18 +171,18 @@ fn key(host: &str) -> HostKey {
 /// they are committed.
 pub(super) struct InvariantChecker {
     /// The directory of each worker.
-    records: Vec<Records>,
+    records: Vec<WorkerRecords>,
     politeness: Politeness,
     warc: bool,
     round: u32,
     /// The maximum number of pages of all workers.
     pub(super) max_pages: Option<u64>,
     /// The requests of processes that are alive, by the numbers that [`sent`](Self::sent) returned.
-    seen: BTreeMap<usize, Seen>,
+    seen: BTreeMap<usize, SeenRequest>,
     /// For each host, the waits that servers requested in earlier lives and that are on record.
     waits: HashMap<String, Vec<RecordedWait>>,
-    hosts: HashMap<String, HostSeen>,
-    origins: BTreeMap<Origin, OriginSeen>,
+    hosts: HashMap<String, SeenHost>,
+    origins: BTreeMap<Origin, SeenOrigin>,
     /// Settled pages, each with its round.
     settled: BTreeSet<(String, u32)>,
     /// Pages whose rows were written. At the end of the crawl, the URLs that they link to must be
@@ -195,7 +195,7 @@ pub(super) struct InvariantChecker {
     /// The number of rows when the round began.
     rows_before: u64,
     /// The effects of the operator's commands.
-    orders: Orders,
+    orders: CommandEffects,
     /// The first invariant that was broken.
     pub(super) breach: Option<String>,
     pub(super) requests: u64,
@@ -206,7 +206,7 @@ pub(super) struct InvariantChecker {
 impl InvariantChecker {
     /// Creates a checker of the directories of one or more workers.
     pub(super) fn new(dirs: &[PathBuf], warc: bool) -> InvariantChecker {
-        let records = dirs.iter().map(|dir| Records {
+        let records = dirs.iter().map(|dir| WorkerRecords {
             dir: dir.clone(),
             read_to: 0,
             rows: CrawlTotals::default(),
@@ -228,7 +228,7 @@ impl InvariantChecker {
             visits: BTreeMap::new(),
             due: BTreeSet::new(),
             rows_before: 0,
-            orders: Orders::default(),
+            orders: CommandEffects::default(),
             breach: None,
             requests: 0,
             handovers: 0,
@@ -300,7 +300,7 @@ impl InvariantChecker {
     ) {
         let records = &mut self.records[worker];
         let synced = disk.synced(&records.dir.join("requests.jsonl"));
-        let Orders {
+        let CommandEffects {
             parked,
             added,
             named,
@@ -311,11 +311,11 @@ impl InvariantChecker {
         let ordered = host_delays.into_values().chain(delay).min();
         let set = self.politeness.delay;
         let delay = ordered.map_or(set, |ordered| ordered.min(set));
-        self.orders = Orders {
+        self.orders = CommandEffects {
             parked,
             added,
             named,
-            ..Orders::default()
+            ..CommandEffects::default()
         };
         let seen = std::mem::take(&mut self.seen).into_iter();
         let (own, others): (Vec<_>, Vec<_>) = seen.partition(|(_, seen)| seen.worker == worker);
@@ -419,7 +419,7 @@ impl InvariantChecker {
     /// Returns the delay of a host. Shortly after a delay became longer, returns a shorter one,
     /// because a request may have been permitted before the change.
     fn delay(&self, now: Tick, host: &str) -> Duration {
-        let Orders {
+        let CommandEffects {
             delay,
             host_delays,
             longer_since,
@@ -494,7 +494,7 @@ impl InvariantChecker {
         for (origin, seen) in origins.filter(|(origin, _)| is_taken(&origin.host_key())) {
             seen.pages += 1;
             if frontier.robots(origin).unwrap().is_none() {
-                *seen = OriginSeen::default();
+                *seen = SeenOrigin::default();
             }
         }
     }
@@ -503,7 +503,7 @@ impl InvariantChecker {
     pub(super) fn forget_uncommitted(&mut self, frontier: &dyn Frontier) {
         for (origin, seen) in &mut self.origins {
             if frontier.robots(origin).unwrap().is_none() {
-                *seen = OriginSeen::default();
+                *seen = SeenOrigin::default();
             }
         }
     }

@@ -146,7 +146,7 @@ impl Tally {
 }
 
 /// The frontier of a trial.
-enum Store {
+enum TrialFrontier {
     /// In memory. Loses whatever was not committed.
     Memory(Arc<MemoryFrontier>),
     /// In the crawl directory, as in real crawls. After a power cut its contents are the same as
@@ -154,24 +154,24 @@ enum Store {
     Directory,
 }
 
-impl Store {
-    fn draw(dice: &mut RandomNumberGenerator) -> Store {
+impl TrialFrontier {
+    fn draw(dice: &mut RandomNumberGenerator) -> TrialFrontier {
         match dice.chance(10) {
-            true => Store::Directory,
-            false => Store::Memory(Arc::default()),
+            true => TrialFrontier::Directory,
+            false => TrialFrontier::Memory(Arc::default()),
         }
     }
 
     fn open(&self, dir: &Path) -> Result<Arc<dyn Frontier>, EngineError> {
         Ok(match self {
-            Store::Memory(frontier) => Arc::clone(frontier) as _,
-            Store::Directory => Arc::new(crawl_directory::begin_at_rest(dir)?),
+            TrialFrontier::Memory(frontier) => Arc::clone(frontier) as _,
+            TrialFrontier::Directory => Arc::new(crawl_directory::begin_at_rest(dir)?),
         })
     }
 
     /// Ends a life of the program. Leased URLs become pending again.
     fn end_life(&mut self) {
-        if let Store::Memory(frontier) = self {
+        if let TrialFrontier::Memory(frontier) = self {
             *frontier = Arc::new(frontier.forked());
         }
     }
@@ -183,7 +183,7 @@ struct Alone<'t> {
     trial: TrialSettings,
     web: TrialWeb,
     disk: Arc<SimulatedDisk>,
-    store: Store,
+    store: TrialFrontier,
     checker: InvariantChecker,
     trace: &'t Trace,
     tally: Tally,
@@ -199,7 +199,7 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     let mut trial = TrialSettings::draw(&mut dice, dir.path());
     trial.draw_politeness();
     let checker = InvariantChecker::new(&[dir.path().to_owned()], trial.warc);
-    let store = Store::draw(&mut dice);
+    let store = TrialFrontier::draw(&mut dice);
     let eventful = dice.below(u64::from(LIVES) - 3) as u32;
     let mut crawl = Alone {
         dice,
@@ -349,7 +349,7 @@ fn scratch() -> tempfile::TempDir {
 
 /// Runs the trial of a seed. Returns the counts of the trial, or the broken rule with the last
 /// events.
-fn tried(kind: Kind, seed: u64) -> Result<Tally, String> {
+fn tried(kind: TrialKind, seed: u64) -> Result<Tally, String> {
     let trace = Trace::new();
     let ended = catch_unwind(AssertUnwindSafe(|| kind.run(seed, &trace)));
     let broken = match ended {
@@ -374,20 +374,20 @@ fn number(name: &str) -> Option<u64> {
 
 /// A kind of trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TrialKind {
     /// A program that crawls alone.
     Alone,
     /// Several workers that share a frontier.
     Workers,
 }
 
-impl Kind {
-    const ALL: [Kind; 2] = [Kind::Alone, Kind::Workers];
+impl TrialKind {
+    const ALL: [TrialKind; 2] = [TrialKind::Alone, TrialKind::Workers];
 
     fn run(self, seed: u64, trace: &Trace) -> Result<Tally, String> {
         match self {
-            Kind::Alone => trial(seed, trace),
-            Kind::Workers => shared_crawl::trial(seed, trace),
+            TrialKind::Alone => trial(seed, trace),
+            TrialKind::Workers => shared_crawl::trial(seed, trace),
         }
     }
 
@@ -417,17 +417,17 @@ impl Kind {
 
 #[test]
 fn trials_keep_every_invariant() {
-    Kind::Alone.run_all();
+    TrialKind::Alone.run_all();
 }
 
 #[test]
 fn trials_of_workers_keep_every_invariant() {
-    Kind::Workers.run_all();
+    TrialKind::Workers.run_all();
 }
 
 #[test]
 fn a_seed_gives_the_same_trial() {
-    for (kind, seed) in Kind::ALL
+    for (kind, seed) in TrialKind::ALL
         .into_iter()
         .flat_map(|kind| [(kind, 1), (kind, 2)])
     {

@@ -17,11 +17,11 @@ use crawl_scheduler::{Permit, Tick};
 use self::commands::UnansweredCommand;
 use self::requests_in_flight::SimulatedInFlightRequest;
 use self::sharing_thread::RECONNECTS;
-pub(super) use self::sharing_thread::{SimulatedSharing, Trouble, VirtualClock};
+pub(super) use self::sharing_thread::{SimulatedSharing, VirtualClock, WorkerDisruption};
 use super::invariants::InvariantChecker;
 use super::simulated_disk::SimulatedDisk;
 use super::web::TrialWeb;
-use super::{RandomNumberGenerator, Store, Trace};
+use super::{RandomNumberGenerator, Trace, TrialFrontier};
 use crate::config::Config;
 use crate::control::{CommandAnswer, CrawlCommand, StopUrgency};
 use crate::crawl_loop::{Coordinator, DriverStep};
@@ -59,7 +59,7 @@ pub(super) struct RandomLifeEvents {
     pub(super) stopped_after: Option<(u64, StopUrgency)>,
     /// A fault or command that only a worker of a shared crawl can have, and the number of events
     /// before it.
-    pub(super) trouble: Option<(u64, Trouble)>,
+    pub(super) trouble: Option<(u64, WorkerDisruption)>,
     /// The commands of the operator, each with the number of events before it.
     pub(super) commands: Vec<(u64, CrawlCommand)>,
     /// The longest times that look-ups, readers, messages and commits take, in milliseconds.
@@ -162,7 +162,7 @@ pub(super) struct EndedLife {
 /// Runs the program, starting at the virtual time `now`.
 pub(super) fn live(
     world: &mut PersistentTrialState<'_>,
-    store: &Store,
+    store: &TrialFrontier,
     config: Config,
     fate: RandomLifeEvents,
     now: Tick,

@@ -13,8 +13,8 @@ use crawl_scheduler::Tick;
 
 use super::invariants::{InvariantChecker, LifeEndCause};
 use super::program_life::{
-    LifeEnd, PersistentTrialState, ProgramLife, RandomLifeEvents, SimulatedSharing, Trouble,
-    VirtualClock,
+    LifeEnd, PersistentTrialState, ProgramLife, RandomLifeEvents, SimulatedSharing, VirtualClock,
+    WorkerDisruption,
 };
 use super::simulated_disk::{DiskFault, SimulatedDisk};
 use super::web::TrialWeb;
@@ -53,7 +53,7 @@ struct Running {
     /// When the next event of the worker happens.
     next: Tick,
     fault: Option<(u64, DiskFault)>,
-    trouble: Option<Trouble>,
+    trouble: Option<WorkerDisruption>,
     is_last: bool,
 }
 
@@ -254,16 +254,16 @@ impl Crew<'_> {
 
     /// Draws a fault or command for a worker, in addition to the faults that any program may have.
     /// Also returns the number of events before it. `None` for some of the workers.
-    fn trouble(&mut self) -> Option<(u64, Trouble)> {
+    fn trouble(&mut self) -> Option<(u64, WorkerDisruption)> {
         let dice = &mut self.dice;
         let latest = [50, 500, 3_000][dice.below(3) as usize];
         let at = 1 + dice.below(latest);
         let time = self.lease.as_millis() as u64;
         let time = Duration::from_millis(dice.below(2 * time));
         let trouble = match dice.below(8) {
-            0 | 1 => Trouble::CutOff(time),
-            2 | 3 => Trouble::Frozen(time),
-            4 => Trouble::Drained,
+            0 | 1 => WorkerDisruption::CutOff(time),
+            2 | 3 => WorkerDisruption::Frozen(time),
+            4 => WorkerDisruption::Drained,
             _ => return None,
         };
         Some((at, trouble))
@@ -307,7 +307,7 @@ impl Crew<'_> {
         number: usize,
         end: LifeEnd,
         now: Tick,
-        (fault, trouble, is_last): (Option<(u64, DiskFault)>, Option<Trouble>, bool),
+        (fault, trouble, is_last): (Option<(u64, DiskFault)>, Option<WorkerDisruption>, bool),
     ) -> Result<(), String> {
         let disk = Arc::clone(&self.members[number].disk);
         let (death, ended) = match end {
@@ -361,12 +361,14 @@ impl Crew<'_> {
 }
 
 /// Returns whether an error is an expected consequence of a worker's trouble.
-fn is_loss(error: &EngineError, trouble: Option<Trouble>) -> bool {
+fn is_loss(error: &EngineError, trouble: Option<WorkerDisruption>) -> bool {
     let text = error.to_string();
     let is_lost = text.contains("are no longer its own");
     match trouble {
-        Some(Trouble::CutOff(_)) => is_lost || text.contains("the frontier at memory failed"),
-        Some(Trouble::Frozen(_)) => is_lost,
-        Some(Trouble::Drained) | None => false,
+        Some(WorkerDisruption::CutOff(_)) => {
+            is_lost || text.contains("the frontier at memory failed")
+        }
+        Some(WorkerDisruption::Frozen(_)) => is_lost,
+        Some(WorkerDisruption::Drained) | None => false,
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct BlockContainers {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+enum OpenContainer {
     /// A list. `next` is the number of the next item, if the list is numbered.
     List {
         next: Option<u32>,
@@ -75,7 +75,7 @@ enum Open {
 /// The open lists, quotes and tables.
 #[derive(Debug)]
 pub(super) struct OpenContainers {
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     last_id: u32,
     /// For each column of the outermost table, the number of rows that its last cell still
     /// occupies, including the current row.
@@ -97,23 +97,23 @@ impl OpenContainers {
     pub(super) fn start(&mut self, tag: &Tag<'_>) {
         match tag.name {
             element_name::UL | element_name::MENU | element_name::DIR => {
-                self.push(Open::List { next: None });
+                self.push(OpenContainer::List { next: None });
             }
             element_name::OL => {
                 let start = tag.attributes.get("start");
                 let start = start.and_then(|start| start.trim().parse().ok());
-                self.push(Open::List {
+                self.push(OpenContainer::List {
                     next: Some(start.unwrap_or(1)),
                 });
             }
             element_name::LI => self.item(),
             element_name::BLOCKQUOTE => {
                 let id = self.next_id();
-                self.push(Open::Quote { id });
+                self.push(OpenContainer::Quote { id });
             }
             element_name::TABLE => {
                 let id = self.next_id();
-                self.push(Open::Table { id, row: 0 });
+                self.push(OpenContainer::Table { id, row: 0 });
                 self.end_spans();
             }
             // A cell can't extend into the next row group.
@@ -128,16 +128,18 @@ impl OpenContainers {
     pub(super) fn end(&mut self, tag: ElementName) {
         match tag {
             element_name::UL | element_name::OL | element_name::MENU | element_name::DIR => {
-                self.pop(|open| matches!(open, Open::List { .. }));
+                self.pop(|open| matches!(open, OpenContainer::List { .. }));
             }
-            element_name::LI => self.pop(|open| matches!(open, Open::Item { .. })),
-            element_name::BLOCKQUOTE => self.pop(|open| matches!(open, Open::Quote { .. })),
+            element_name::LI => self.pop(|open| matches!(open, OpenContainer::Item { .. })),
+            element_name::BLOCKQUOTE => {
+                self.pop(|open| matches!(open, OpenContainer::Quote { .. }));
+            }
             element_name::TD | element_name::TH => {
-                self.pop_of_table(|open| matches!(open, Open::Cell { .. }));
+                self.pop_of_table(|open| matches!(open, OpenContainer::Cell { .. }));
             }
-            element_name::TR => self.pop_of_table(|open| matches!(open, Open::Row { .. })),
+            element_name::TR => self.pop_of_table(|open| matches!(open, OpenContainer::Row { .. })),
             element_name::TABLE => {
-                let table = |open: &Open| matches!(open, Open::Table { .. });
+                let table = |open: &OpenContainer| matches!(open, OpenContainer::Table { .. });
                 if let Some(at) = self.open.iter().rposition(table) {
                     self.open.truncate(at);
                 }
@@ -149,8 +151,8 @@ impl OpenContainers {
     /// Returns the lists, quotes and table cell around the block that ends here.
     pub(super) fn place(&self) -> BlockContainers {
         let around = self.open.iter().filter_map(|open| match *open {
-            Open::Item { id, number } => Some(BlockContainer::Item { id, number }),
-            Open::Quote { id } => Some(BlockContainer::Quote { id }),
+            OpenContainer::Item { id, number } => Some(BlockContainer::Item { id, number }),
+            OpenContainer::Quote { id } => Some(BlockContainer::Quote { id }),
             _ => None,
         });
         BlockContainers {
@@ -162,12 +164,12 @@ impl OpenContainers {
     fn cell_place(&self) -> Option<TableCellPosition> {
         let mut tables = self.open.iter().enumerate();
         let (at, table, row) = tables.find_map(|(at, open)| match *open {
-            Open::Table { id, row } => Some((at, id, row)),
+            OpenContainer::Table { id, row } => Some((at, id, row)),
             _ => None,
         })?;
         let inner = &self.open[at + 1..];
         let (is_head, column) = inner.iter().find_map(|open| match *open {
-            Open::Cell { is_head, column } => Some((is_head, column)),
+            OpenContainer::Cell { is_head, column } => Some((is_head, column)),
             _ => None,
         })?;
         Some(TableCellPosition {
@@ -175,18 +177,20 @@ impl OpenContainers {
             row,
             column,
             is_head,
-            is_nested: inner.iter().any(|open| matches!(open, Open::Table { .. })),
+            is_nested: inner
+                .iter()
+                .any(|open| matches!(open, OpenContainer::Table { .. })),
         })
     }
 
     fn item(&mut self) {
         // A new item ends the previous item of the same list.
-        let list = self.position_in_cell(|open| matches!(open, Open::List { .. }));
+        let list = self.position_in_cell(|open| matches!(open, OpenContainer::List { .. }));
         if let Some(list) = list {
             self.open.truncate(list + 1);
         }
         let number = match list.map(|list| &mut self.open[list]) {
-            Some(Open::List { next: Some(next) }) => {
+            Some(OpenContainer::List { next: Some(next) }) => {
                 let number = *next;
                 *next = next.saturating_add(1);
                 Some(number)
@@ -194,20 +198,20 @@ impl OpenContainers {
             _ => None,
         };
         let id = self.next_id();
-        self.push(Open::Item { id, number });
+        self.push(OpenContainer::Item { id, number });
     }
 
     fn row(&mut self) {
         if let Some(table) = self
             .open
             .iter()
-            .rposition(|open| matches!(open, Open::Table { .. }))
+            .rposition(|open| matches!(open, OpenContainer::Table { .. }))
         {
             self.open.truncate(table + 1);
-            if let Some(Open::Table { row, .. }) = self.open.last_mut() {
+            if let Some(OpenContainer::Table { row, .. }) = self.open.last_mut() {
                 *row = row.saturating_add(1);
             }
-            self.push(Open::Row { column: 0 });
+            self.push(OpenContainer::Row { column: 0 });
             if self.is_in_outermost_table() {
                 for rows in &mut self.spanned_rows {
                     *rows = rows.saturating_sub(1);
@@ -219,17 +223,22 @@ impl OpenContainers {
     /// Begins a cell, in the next column that no cell of an earlier row occupies (HTML, "forming a
     /// table").
     fn cell(&mut self, tag: &Tag<'_>) {
-        let in_row = |open: &Open| matches!(open, Open::Table { .. } | Open::Row { .. });
+        let in_row = |open: &OpenContainer| {
+            matches!(
+                open,
+                OpenContainer::Table { .. } | OpenContainer::Row { .. }
+            )
+        };
         let Some(at) = self.open.iter().rposition(in_row) else {
             return;
         };
-        if matches!(self.open[at], Open::Table { .. }) {
+        if matches!(self.open[at], OpenContainer::Table { .. }) {
             self.row();
         } else {
             self.open.truncate(at + 1);
         }
         let is_outermost = self.is_in_outermost_table();
-        let Some(Open::Row { column: last }) = self.open.last_mut() else {
+        let Some(OpenContainer::Row { column: last }) = self.open.last_mut() else {
             return;
         };
         let span = |name, max| span(tag.attributes.get(name).unwrap_or_default(), max);
@@ -252,7 +261,7 @@ impl OpenContainers {
                 *occupied = rows.max(*occupied);
             }
         }
-        self.push(Open::Cell {
+        self.push(OpenContainer::Cell {
             is_head: tag.name == element_name::TH,
             column,
         });
@@ -267,11 +276,11 @@ impl OpenContainers {
 
     /// Returns whether exactly one table is open.
     fn is_in_outermost_table(&self) -> bool {
-        let is_table = |open: &&Open| matches!(open, Open::Table { .. });
+        let is_table = |open: &&OpenContainer| matches!(open, OpenContainer::Table { .. });
         self.open.iter().filter(is_table).take(2).count() == 1
     }
 
-    fn push(&mut self, open: Open) {
+    fn push(&mut self, open: OpenContainer) {
         if self.open.len() < MAX_OPEN {
             self.open.push(open);
         }
@@ -284,18 +293,22 @@ impl OpenContainers {
 
     /// Closes the innermost element that satisfies `is_target`, with the elements open within it.
     /// Closes nothing outside the current cell.
-    fn pop(&mut self, is_target: impl Fn(&Open) -> bool) {
+    fn pop(&mut self, is_target: impl Fn(&OpenContainer) -> bool) {
         if let Some(at) = self.position_in_cell(is_target) {
             self.open.truncate(at);
         }
     }
 
-    fn pop_of_table(&mut self, is_target: impl Fn(&Open) -> bool) {
-        let is_table = |open: &Open| matches!(open, Open::Table { .. });
+    fn pop_of_table(&mut self, is_target: impl Fn(&OpenContainer) -> bool) {
+        let is_table = |open: &OpenContainer| matches!(open, OpenContainer::Table { .. });
         self.pop_to(is_target, is_table);
     }
 
-    fn pop_to(&mut self, is_target: impl Fn(&Open) -> bool, is_stop: impl Fn(&Open) -> bool) {
+    fn pop_to(
+        &mut self,
+        is_target: impl Fn(&OpenContainer) -> bool,
+        is_stop: impl Fn(&OpenContainer) -> bool,
+    ) {
         let position = self
             .open
             .iter()
@@ -305,8 +318,13 @@ impl OpenContainers {
         }
     }
 
-    fn position_in_cell(&self, is_target: impl Fn(&Open) -> bool) -> Option<usize> {
-        let is_cell = |open: &Open| matches!(open, Open::Cell { .. } | Open::Table { .. });
+    fn position_in_cell(&self, is_target: impl Fn(&OpenContainer) -> bool) -> Option<usize> {
+        let is_cell = |open: &OpenContainer| {
+            matches!(
+                open,
+                OpenContainer::Cell { .. } | OpenContainer::Table { .. }
+            )
+        };
         let position = self
             .open
             .iter()

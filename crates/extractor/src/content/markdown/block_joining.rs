@@ -10,7 +10,7 @@ use crate::content::page_content::{Block, BlockKind, PageContent};
 pub(super) fn render(content: &PageContent, blocks: &[MarkdownBlock]) -> String {
     let pairs = content.blocks.iter().zip(blocks);
     let main: Vec<_> = pairs.filter(|(block, _)| block.is_main()).collect();
-    let mut page = Page::default();
+    let mut page = MarkdownPageWriter::default();
     let mut rest = &main[..];
     while let [(block, markdown), after @ ..] = rest {
         let table = cells_of_table(rest);
@@ -148,13 +148,13 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
 
 /// The page written so far.
 #[derive(Default)]
-struct Page {
+struct MarkdownPageWriter {
     out: String,
     /// The lists, quotes and table cell around the previously written block.
     last: BlockContainers,
 }
 
-impl Page {
+impl MarkdownPageWriter {
     /// Writes a block of one or more lines.
     fn block(&mut self, place: &BlockContainers, text: &str) {
         let shared = shared(&self.last.around, &place.around);

@@ -120,11 +120,11 @@ const FREQUENT: [(&str, char); 6] = [
 ];
 
 /// The name of a character reference without `&`, and the one or two characters that it stands for.
-type Named = (&'static str, [Option<char>; 2]);
+type NamedReference = (&'static str, [Option<char>; 2]);
 
 /// The named character references (HTML Standard 13.5), sorted by the bytes of the names. The file
 /// has the characters as hexadecimal numbers.
-static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
+static NAMED: LazyLock<Vec<NamedReference>> = LazyLock::new(|| {
     let rows = include_str!("named_references.tsv").lines();
     let parsed = rows.map(|row| {
         let mut columns = row.split('\t');
@@ -139,13 +139,13 @@ static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
 });
 
 /// Returns the longest name of the table at the start of `text`, and its characters.
-fn longest_name(text: &str) -> Option<Named> {
+fn longest_name(text: &str) -> Option<NamedReference> {
     // The rows whose names begin with the bytes of `text` compared so far.
     let mut rows = NAMED.as_slice();
     let mut longest = None;
     for (at, byte) in text.bytes().enumerate() {
         // Rows whose names have no byte at this index sort before all others.
-        let of = |(name, _): &Named| name.as_bytes().get(at).copied();
+        let of = |(name, _): &NamedReference| name.as_bytes().get(at).copied();
         let first = rows.partition_point(|row| of(row) < Some(byte));
         let last = rows.partition_point(|row| of(row) <= Some(byte));
         rows = &rows[first..last];

@@ -12,7 +12,7 @@ pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usiz
 
 /// The state at a position in a script's text, which depends on the comments and tags before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScriptDataState {
     Plain,
     /// After `<!--`: an end tag still ends the script.
     Escaped,
@@ -23,34 +23,38 @@ enum State {
 /// Returns the offset of the end tag of the script element `name`, at or after `from` (HTML
 /// Standard 13.2.5.15 to 13.2.5.31).
 pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
-    let (mut at, mut state, mut dashes) = (from, State::Plain, from);
+    let (mut at, mut state, mut dashes) = (from, ScriptDataState::Plain, from);
     loop {
         let rest = &bytes[at..];
         at += match state {
-            State::Plain => memchr(b'<', rest)?,
-            State::Escaped | State::DoubleEscaped => memchr2(b'<', b'>', rest)?,
+            ScriptDataState::Plain => memchr(b'<', rest)?,
+            ScriptDataState::Escaped | ScriptDataState::DoubleEscaped => memchr2(b'<', b'>', rest)?,
         };
         let rest = &bytes[at..];
         if rest[0] == b'>' {
             // The two dashes of `<!--` may also be the first two of `-->`, as in `<!-->`.
             if bytes[dashes..at].ends_with(b"--") {
-                state = State::Plain;
+                state = ScriptDataState::Plain;
             }
             at += 1;
             continue;
         }
         match state {
-            State::Plain | State::Escaped if is_end_tag(rest, name) => return Some(at),
-            State::Plain if rest.starts_with(b"<!--") => {
-                (state, dashes) = (State::Escaped, at + 2);
+            ScriptDataState::Plain | ScriptDataState::Escaped if is_end_tag(rest, name) => {
+                return Some(at);
+            }
+            ScriptDataState::Plain if rest.starts_with(b"<!--") => {
+                (state, dashes) = (ScriptDataState::Escaped, at + 2);
                 at += 4;
             }
-            State::Escaped if is_script(&rest[1..]) => {
-                state = State::DoubleEscaped;
+            ScriptDataState::Escaped if is_script(&rest[1..]) => {
+                state = ScriptDataState::DoubleEscaped;
                 at += b"<script>".len();
             }
-            State::DoubleEscaped if rest.get(1) == Some(&b'/') && is_script(&rest[2..]) => {
-                state = State::Escaped;
+            ScriptDataState::DoubleEscaped
+                if rest.get(1) == Some(&b'/') && is_script(&rest[2..]) =>
+            {
+                state = ScriptDataState::Escaped;
                 at += b"</script>".len();
             }
             _ => at += 1,

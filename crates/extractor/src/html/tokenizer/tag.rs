@@ -131,7 +131,7 @@ pub(crate) struct Attribute<'a> {
 
 impl<'a> Attribute<'a> {
     #[inline]
-    fn span(self) -> &'a Span {
+    fn span(self) -> &'a AttributeSpan {
         &self.all.list.spans[self.place]
     }
 
@@ -175,7 +175,7 @@ impl<'a> Attribute<'a> {
     /// Returns the range of the attribute in the page, from its name to the end of its value,
     /// including the quotation marks.
     pub(crate) fn range(self) -> Range<usize> {
-        let Span {
+        let AttributeSpan {
             name,
             name_end,
             value,
@@ -204,7 +204,7 @@ impl<'a> Attribute<'a> {
 /// The attributes of the current tag, as offsets in the page. The list is reused for the next tag.
 #[derive(Default)]
 pub(crate) struct AttributeOffsetList {
-    spans: Vec<Span>,
+    spans: Vec<AttributeSpan>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
     /// The decoded values, at the same indices as in `spans`. Only a value that contains a
@@ -218,7 +218,7 @@ pub(crate) struct AttributeOffsetList {
 }
 
 /// The offsets of an attribute's name and value in the page.
-struct Span {
+struct AttributeSpan {
     name: usize,
     name_end: usize,
     value: usize,
@@ -227,7 +227,7 @@ struct Span {
     is_encoded: bool,
 }
 
-impl Span {
+impl AttributeSpan {
     /// Returns whether the attribute is named `name`, ignoring case.
     #[inline]
     fn is(&self, page: &str, name: &str) -> bool {
@@ -272,7 +272,7 @@ impl AttributeOffsetList {
                     };
                     at = value.end;
                     if self.spans.len() < max {
-                        let span = Span {
+                        let span = AttributeSpan {
                             name,
                             name_end,
                             value: value.from,
@@ -289,7 +289,7 @@ impl AttributeOffsetList {
     }
 
     #[inline]
-    fn push(&mut self, bytes: &[u8], span: Span) {
+    fn push(&mut self, bytes: &[u8], span: AttributeSpan) {
         self.names |= bit_of(&bytes[span.name..span.name_end]);
         if span.is_encoded {
             self.decoded
@@ -306,7 +306,7 @@ impl AttributeOffsetList {
         *page += name;
         let value = page.len();
         *page += written;
-        let span = Span {
+        let span = AttributeSpan {
             name: from,
             name_end: value,
             value,
@@ -327,7 +327,7 @@ fn bit_of(name: &[u8]) -> u64 {
 
 /// The offsets of an attribute's value in the page.
 #[derive(Clone, Copy)]
-struct Value {
+struct ValueSpan {
     from: usize,
     to: usize,
     /// Offset after the value, and after its closing quotation mark if it has one.
@@ -338,10 +338,10 @@ struct Value {
 /// Returns the value of the attribute whose name ends at `from`; empty if there is no value. `None`
 /// if the page ends first.
 #[inline(never)]
-fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
+fn value_after(bytes: &[u8], from: usize) -> Option<ValueSpan> {
     let at = after_spaces(bytes, from)?;
     if bytes[at] != b'=' {
-        return Some(Value {
+        return Some(ValueSpan {
             from: at,
             to: at,
             end: at,
@@ -354,7 +354,7 @@ fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
         b'\'' => quoted::<b'\''>(bytes, at + 1),
         _ => {
             let to = bare_value_end(bytes, at)?;
-            Some(Value {
+            Some(ValueSpan {
                 from: at,
                 to,
                 end: to,
@@ -367,9 +367,9 @@ fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
 /// Returns the quoted value that begins at `from`, right after its opening quotation mark. `None`
 /// if the page ends within the value.
 #[inline(always)]
-fn quoted<const QUOTE: u8>(bytes: &[u8], from: usize) -> Option<Value> {
+fn quoted<const QUOTE: u8>(bytes: &[u8], from: usize) -> Option<ValueSpan> {
     let (to, is_encoded) = quoted_value_end::<QUOTE>(bytes, from)?;
-    Some(Value {
+    Some(ValueSpan {
         from,
         to,
         end: to + 1,

@@ -130,7 +130,7 @@ impl WordCollector {
 
     /// Adds a page. `pieces` are the ranges into which its text is split.
     pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> io::Result<()> {
-        let mut page_words = PageWords {
+        let mut page_words = PageWordCollector {
             stemmer: Stemmer::of(page.language.as_deref()),
             words: HashMap::new(),
             lengths: FieldLengths::default(),
@@ -438,13 +438,13 @@ pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
 }
 
 /// Collects the words of one page.
-struct PageWords {
+struct PageWordCollector {
     stemmer: Stemmer,
     words: HashMap<Box<str>, (Option<Box<str>>, PageOccurrences)>,
     lengths: FieldLengths,
 }
 
-impl PageWords {
+impl PageWordCollector {
     /// Reads the words of a page whose text is split into `pieces`, and returns the lengths of its
     /// fields.
     fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> FieldLengths {

@@ -8,7 +8,7 @@ use crawl_frontier::parts::{
 };
 use crawl_weburl::Origin;
 
-use super::{Change, SharedTransaction};
+use super::{SharedTransaction, UrlChange};
 use crate::commit_statements::{StateCountChanges, TransactionColumns};
 use crate::row_codec::state_columns;
 
@@ -21,7 +21,7 @@ pub(super) struct CommitRows {
 
 /// The changes of all counts in a transaction: for each bucket, in total, and for each queue.
 #[derive(Default)]
-struct Sums {
+struct CountChanges {
     /// The changes of counts, for each changed bucket.
     buckets: BTreeMap<i32, StateCountChanges>,
     totals: StateCountChanges,
@@ -33,11 +33,11 @@ struct Sums {
 impl SharedTransaction<'_> {
     pub(super) fn rows(&mut self) -> CommitRows {
         let mut batch = TransactionColumns::new(self.writer.commits + 1, self.spent);
-        let mut sums = Sums::default();
+        let mut sums = CountChanges::default();
         let settler = self.frontier.tables.owned.number;
         // Sort the changes in the order of the table's rows, so that two transactions never
         // deadlock.
-        let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
+        let mut changes: Vec<(Fingerprint, UrlChange)> = self.changed.drain().collect();
         changes.sort_unstable_by_key(|(_, change)| change.key);
         for (fingerprint, change) in changes {
             batch.record(change.key, &change.url, &change.now, settler);
@@ -64,8 +64,8 @@ impl SharedTransaction<'_> {
         CommitRows { batch, merge }
     }
 
-    fn sum_up(&self, sums: &mut Sums, fingerprint: Fingerprint, change: Change) {
-        let Change {
+    fn sum_up(&self, sums: &mut CountChanges, fingerprint: Fingerprint, change: UrlChange) {
+        let UrlChange {
             url,
             key,
             before,
@@ -114,7 +114,7 @@ impl SharedTransaction<'_> {
 
     /// Adds the visits, hosts, copies of robots.txt, file lengths and named values of the
     /// transaction.
-    fn put_kept(&mut self, batch: &mut TransactionColumns, sums: &mut Sums) {
+    fn put_kept(&mut self, batch: &mut TransactionColumns, sums: &mut CountChanges) {
         let keys = self.frontier.tables.keys;
         for (fingerprint, stored) in self.visits.drain() {
             let key = keys.url(&stored.url, fingerprint);
@@ -146,7 +146,7 @@ impl SharedTransaction<'_> {
 
     /// Adds the links to hosts of other workers, the keys of the admitted links from other workers,
     /// and the progress of reopening.
-    fn put_links(&mut self, batch: &mut TransactionColumns, sums: &mut Sums) {
+    fn put_links(&mut self, batch: &mut TransactionColumns, sums: &mut CountChanges) {
         let groups = &self.frontier.tables.groups;
         for (b, admission) in std::mem::take(&mut self.links) {
             self.writer.links += 1;

@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, Origin};
 use super::{Before, SharedTransaction};
 use crate::connection::params;
 use crate::row_codec::{BucketToReopen, ColumnReader, UrlKey, url_at};
-use crate::sql_statements::Sql;
+use crate::sql_statements::SqlStatement;
 
 /// Maximum number of buckets searched in one transaction. Each bucket costs a round trip.
 const MAX_BUCKETS: usize = 64;
@@ -20,7 +20,7 @@ impl SharedTransaction<'_> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(MAX_BUCKETS).unwrap_or(i64::MAX);
         let params = params![tables.owned.crawl, tables.owned.buckets(), limit];
-        let rows = tables.read(Sql::BucketsToReopen, params)?;
+        let rows = tables.read(SqlStatement::BucketsToReopen, params)?;
         let mut result = ReopenLostResult {
             is_more: rows.len() == MAX_BUCKETS,
             ..ReopenLostResult::default()
@@ -57,7 +57,7 @@ impl SharedTransaction<'_> {
             last.fingerprint,
             limit
         ];
-        let rows = tables.read(Sql::SettledBy, params)?;
+        let rows = tables.read(SqlStatement::SettledBy, params)?;
         for row in &rows {
             let (key, url, record) = settled(row).ok_or_else(|| tables.corrupt("url"))?;
             bucket.last = key;
@@ -102,7 +102,7 @@ impl SharedTransaction<'_> {
     }
 }
 
-/// Reads a row of [`Sql::SettledBy`].
+/// Reads a row of [`SqlStatement::SettledBy`].
 fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord)> {
     let mut reader = ColumnReader::new(row);
     let key = reader.url_key()?;

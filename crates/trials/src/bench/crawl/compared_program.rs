@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ValueEnum;
 use xtask::debian_packages::{self, DebianPackageFolder};
-use xtask::pinned_tools::{self, CargoProgram};
+use xtask::pinned_tools::{self, CratesIoProgram};
 use xtask::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,7 +58,7 @@ pub(super) struct MissingProgramReason(pub(super) String);
 
 /// The crate `spider`, built without its browser feature, because the program would start a browser
 /// by default.
-const SPIDER: CargoProgram<'_> = CargoProgram {
+const SPIDER: CratesIoProgram<'_> = CratesIoProgram {
     package: "spider_cli",
     version: "2.53.9",
     program: "spider",

@@ -13,7 +13,7 @@ use xtask::workspace::Workspace;
 use super::compared_program::{ComparedProgram, MissingProgramReason};
 use super::generated_web::{GeneratedWeb, ReceivedRequestCounts, WebPlan};
 use crate::bench::measured_program::{
-    BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end, pinned,
+    BuildProfile, ProcessCost, WorkspaceProgram, build, cost_until_end, pinned,
 };
 
 /// The crawler's default gap between two requests to one host.
@@ -150,7 +150,7 @@ impl Bench<'_> {
         Ok(Bench {
             workspace,
             dir: workspace.target.join("bench-hosts"),
-            crawl: build(workspace, BuildProfile::of(is_dev), MeasuredProgram::Crawl)?,
+            crawl: build(workspace, BuildProfile::of(is_dev), WorkspaceProgram::Crawl)?,
         })
     }
 

@@ -37,7 +37,7 @@ use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use super::measured_program::{
-    BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end, pinned,
+    BuildProfile, ProcessCost, WorkspaceProgram, build, cost_until_end, pinned,
 };
 
 #[derive(Args)]
@@ -83,7 +83,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
         build(
             workspace,
             BuildProfile::of(args.dev),
-            MeasuredProgram::Trials,
+            WorkspaceProgram::Trials,
         )
     });
     let mut bench = Bench {
@@ -92,7 +92,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
         crawl: build(
             workspace,
             BuildProfile::of(args.dev),
-            MeasuredProgram::Crawl,
+            WorkspaceProgram::Crawl,
         )?,
         floor: floor.transpose()?.unwrap_or_default(),
         limit: Duration::from_secs(args.seconds),

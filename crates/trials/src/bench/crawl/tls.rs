@@ -18,7 +18,7 @@ use xtask::workspace::Workspace;
 use super::compared_program::{ComparedProgram, MissingProgramReason};
 use super::tls_hosts::{TlsHosts, TlsServerLogSummary};
 use crate::bench::measured_program::{
-    BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end, pinned,
+    BuildProfile, ProcessCost, WorkspaceProgram, build, cost_until_end, pinned,
 };
 use crate::bench::slow_name_server::{NameServer, NameServerBehaviour};
 
@@ -82,8 +82,8 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     let dir = workspace.target.join("bench-tls");
     let bench = Bench {
         workspace,
-        crawl: build(workspace, profile, MeasuredProgram::Crawl)?,
-        floor: build(workspace, profile, MeasuredProgram::Trials)?,
+        crawl: build(workspace, profile, WorkspaceProgram::Crawl)?,
+        floor: build(workspace, profile, WorkspaceProgram::Trials)?,
         hosts: TlsHosts::create(&dir.join("hosts"), args.hosts, args.pages)?,
         http: args.http,
         kept_connections: args.kept_connections,

@@ -26,7 +26,7 @@ pub(super) struct MeasuredStaticSearch {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct NodeAnswer {
     urls: Vec<String>,
     micros: u64,
     bytes: u64,
@@ -54,7 +54,7 @@ pub(super) fn run_queries(
     let mut node = workspace.program("node");
     let printed =
         output(node.arg(&program).arg(dir).arg(&query_file)).context("Node does not run")?;
-    let rows: Vec<Row> = serde_json::from_str(&printed)?;
+    let rows: Vec<NodeAnswer> = serde_json::from_str(&printed)?;
     if rows.len() != queries.len() {
         bail!("{} answers to {} queries", rows.len(), queries.len());
     }

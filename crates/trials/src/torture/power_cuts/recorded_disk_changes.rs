@@ -39,7 +39,7 @@ impl RecordedDiskChanges {
             within,
             name,
             changes: DiskChangeLog::new(),
-            nodes: vec![Live::new("", true)],
+            nodes: vec![FileNode::new("", true)],
             open: HashMap::new(),
             files: Vec::new(),
         };
@@ -182,16 +182,16 @@ impl RecordedDiskChanges {
 }
 
 /// A file or folder in its current state.
-struct Live {
+struct FileNode {
     name: String,
     length: u64,
     /// The entries of a folder; `None` for a file.
     entries: Option<BTreeMap<String, FileNodeId>>,
 }
 
-impl Live {
-    fn new(name: &str, is_folder: bool) -> Live {
-        Live {
+impl FileNode {
+    fn new(name: &str, is_folder: bool) -> FileNode {
+        FileNode {
             name: name.to_owned(),
             length: 0,
             entries: is_folder.then(BTreeMap::new),
@@ -213,7 +213,7 @@ struct Reading<'a> {
     within: &'a Path,
     name: &'a str,
     changes: DiskChangeLog,
-    nodes: Vec<Live>,
+    nodes: Vec<FileNode>,
     /// For each descriptor, the index of its open file in `files`.
     open: HashMap<u64, usize>,
     files: Vec<OpenFile>,
@@ -418,7 +418,7 @@ impl Reading<'_> {
         if is_folder {
             self.changes.add_folder(node);
         }
-        self.nodes.push(Live::new(&name, is_folder));
+        self.nodes.push(FileNode::new(&name, is_folder));
         self.entries(folder)?.insert(name.clone(), node);
         self.changes
             .push(ended, DiskChange::Link { folder, name, node });

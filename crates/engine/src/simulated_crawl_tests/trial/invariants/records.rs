@@ -10,7 +10,7 @@ use crawl_weburl::canonicalize;
 
 use super::super::simulated_disk::SimulatedDisk;
 use super::super::web::TrialWeb;
-use super::{InvariantChecker, Records};
+use super::{InvariantChecker, WorkerRecords};
 use crate::crawl_totals::CrawlTotals;
 use crate::summary::EndReason;
 
@@ -71,7 +71,7 @@ impl InvariantChecker {
 
     fn new_rows(&mut self, worker: usize, to: u64) -> Vec<PageRow> {
         let mut rows = Vec::new();
-        let Records { dir, read_to, .. } = &mut self.records[worker];
+        let WorkerRecords { dir, read_to, .. } = &mut self.records[worker];
         if to == *read_to {
             return rows;
         }

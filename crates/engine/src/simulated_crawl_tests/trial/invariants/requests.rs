@@ -7,7 +7,7 @@ use crawl_frontier::{Frontier, KnownState};
 use crawl_scheduler::Tick;
 
 use super::super::web::TrialWeb;
-use super::{DAY, HostPause, InvariantChecker, LOOK_UP, OriginSeen, PAUSE, Seen};
+use super::{DAY, HostPause, InvariantChecker, LOOK_UP, PAUSE, SeenOrigin, SeenRequest};
 use crate::messages::Job;
 
 impl InvariantChecker {
@@ -48,7 +48,7 @@ impl InvariantChecker {
         let seen = self.hosts.entry(host.clone()).or_default();
         seen.worker = worker;
         seen.in_flight += 1;
-        let seen = Seen {
+        let seen = SeenRequest {
             worker,
             url,
             host,
@@ -211,9 +211,9 @@ impl InvariantChecker {
                 Some(200..=299 | 400..=428 | 430..=499) => {
                     let valid =
                         field("cache-control").map_or(DAY, |age| Duration::from_secs(age.max(60)));
-                    *origin = OriginSeen {
+                    *origin = SeenOrigin {
                         usable: Some((now, valid)),
-                        ..OriginSeen::default()
+                        ..SeenOrigin::default()
                     };
                 }
                 Some(300..400) => {}

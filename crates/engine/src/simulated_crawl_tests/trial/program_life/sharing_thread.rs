@@ -54,7 +54,7 @@ impl VirtualClock {
 
 /// A fault or command that can only happen to a worker of a shared crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Trouble {
+pub(in super::super) enum WorkerDisruption {
     /// The worker can't reach the database for this time.
     CutOff(Duration),
     /// The process is frozen for this time.
@@ -191,7 +191,11 @@ impl ProgramLife {
         sharing.map_or(at, |sharing| at.max(sharing.frozen_until))
     }
 
-    pub(super) fn suffer(&mut self, world: &mut PersistentTrialState<'_>, trouble: Trouble) {
+    pub(super) fn suffer(
+        &mut self,
+        world: &mut PersistentTrialState<'_>,
+        trouble: WorkerDisruption,
+    ) {
         let Some(sharing) = &mut self.sharing else {
             return;
         };
@@ -200,16 +204,16 @@ impl ProgramLife {
             .trace
             .note(self.now, || format!("w{worker} {trouble:?}"));
         match trouble {
-            Trouble::CutOff(time) => {
+            WorkerDisruption::CutOff(time) => {
                 sharing.is_cut_off = true;
                 sharing.frontier.cut_off(true);
                 self.after(time, Happening::Reconnects);
             }
-            Trouble::Frozen(time) => {
+            WorkerDisruption::Frozen(time) => {
                 sharing.frozen_until = self.now + time;
                 world.checker.froze(worker);
             }
-            Trouble::Drained => (sharing.drain)(),
+            WorkerDisruption::Drained => (sharing.drain)(),
         }
     }
 
