@@ -70,6 +70,7 @@ mod capture_search;
 mod cdxj;
 mod cdxj_index_rebuild;
 mod digest;
+mod digest_update_guard;
 mod directory_safety;
 mod disk_interface;
 mod error;
@@ -86,7 +87,6 @@ mod row_removal;
 pub mod rows;
 mod serialized_page_row;
 mod serialized_request_row;
-mod state_digest_guard;
 mod surt;
 mod timestamp;
 mod url_file_paths;
@@ -114,6 +114,7 @@ pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
+pub use digest_update_guard::DigestUpdateGuard;
 pub use directory_safety::{
     FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, check_entries, is_of_archive,
 };
@@ -130,7 +131,6 @@ pub use row_files::{LastLogRows, LogSyncer, RowFileWriter, RowLogWriter, RowRead
 pub use row_removal::{RemovalSelection, RowRewriteCounts, RowRewriteDecision, rewrite_rows};
 pub use serialized_page_row::SerializedPageRow;
 pub use serialized_request_row::SerializedRequestRow;
-pub use state_digest_guard::DigestUpdateGuard;
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use url_file_paths::{

@@ -56,7 +56,7 @@ use commands::{index, search};
 )))]
 use error::left_out;
 use error::{CommandError, no_crawl};
-use run::open_file_limit;
+use run::process_limits;
 use settings::{
     UserFolders, check_without_seeds, defaults_listing, effective, gather, gather_for_replay,
     gather_with_sources, located,
@@ -71,7 +71,7 @@ use values::FilePath;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    open_file_limit::survive_file_size_limit();
+    process_limits::survive_file_size_limit();
     if std::env::args_os().skip(1).eq(["-h"]) {
         let text = overview(&args::command());
         return print(text.as_bytes()).map_or_else(|refusal| refuse(&refusal), ExitCode::from);
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     };
     // Raise the limit on open files: a crawl has a connection for each host, and a server one for
     // each client.
-    open_file_limit::raise_limit();
+    process_limits::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(refusal) => refuse(&refusal),

@@ -92,10 +92,10 @@ pub use replay::{
 pub use run_counters::{
     BUCKET_SECONDS, DurationHistogram, RunCounters, exclusion_reasons, status_class,
 };
+pub use state::expire_robots_rules::expire_changed_rules;
 pub use state::frontier_move_counts::MovedRecordCounts;
 pub use state::move_from_shared_frontier::{GatheredWorkerDirectory, export};
 pub use state::move_to_shared_frontier::{CrawlImportResult, import};
-pub use state::rechecked_rules::expire_changed_rules;
 pub use state::remove_unanswered_run::discard_unanswered;
 pub use state::stopped_crawl_changes::{
     LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest,

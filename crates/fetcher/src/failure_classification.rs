@@ -7,7 +7,7 @@ use rustls::CertificateError;
 
 use crate::address_checker::AddressRefused;
 use crate::connection_probe::ProbeConnectedError;
-use crate::descriptor_limit::is_no_descriptor;
+use crate::exchange_limiter::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NameLookupError;
 

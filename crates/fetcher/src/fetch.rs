@@ -27,8 +27,8 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, not_within};
 use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
-use crate::descriptor_limit::ExchangeLimiter;
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, TruncationReason};
+use crate::exchange_limiter::ExchangeLimiter;
 use crate::failure::ExchangeFailure;
 use crate::failure_classification::{self, ClassifiedError, PROXY_WANTS_PASSWORD, is_unanswered};
 use crate::failure_kind::{FailureKind, FailurePhase};
@@ -38,7 +38,7 @@ use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
 use crate::http2::{is_unprocessed, requires_http1};
-use crate::keep_alive_limit::{KeptConnectionLimiter, KeptConnectionSlot};
+use crate::kept_connection_limiter::{KeptConnectionLimiter, KeptConnectionSlot};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time, is_on_kept_connection};
@@ -56,7 +56,7 @@ pub struct Fetcher {
     names: CheckedResolver,
     rooms: BodyMemoryPool,
     accesses: RequestHeadersByHost,
-    descriptor_limit: ExchangeLimiter,
+    exchange_limiter: ExchangeLimiter,
     is_given_up: watch::Sender<bool>,
     deadline_source: Option<Arc<dyn SendDeadlineSource>>,
     challenges: HostSignatureDemands,
@@ -178,7 +178,7 @@ impl Fetcher {
             tls,
             rooms: BodyMemoryPool::new(config.body_memory),
             accesses: RequestHeadersByHost::new(&config.access, config.proxy.is_some()),
-            descriptor_limit: ExchangeLimiter::new(),
+            exchange_limiter: ExchangeLimiter::new(),
             is_given_up: watch::Sender::new(false),
             deadline_source: None,
             challenges: HostSignatureDemands::default(),
@@ -249,7 +249,7 @@ impl Fetcher {
             return known.addresses.first().copied();
         }
         let look_up = async {
-            let _slot = self.descriptor_limit.begin().await;
+            let _slot = self.exchange_limiter.begin().await;
             match self.rules.is_typed(url) {
                 true => self.names.for_typed().first(url.host()).await,
                 false => self.names.first(url.host()).await,
@@ -371,13 +371,13 @@ impl Fetcher {
     ) -> Result<Exchange, ExchangeFailure> {
         let deadline = Instant::now() + self.config.timeout;
         loop {
-            let slot = self.descriptor_limit.begin().await;
+            let slot = self.exchange_limiter.begin().await;
             let result = self.exchange(request, signed, self.clock.now()).await;
             let is_out = matches!(&result, Err(why) if why.kind == FailureKind::NoDescriptors);
             if !is_out || Instant::now() >= deadline {
                 return result;
             }
-            self.descriptor_limit.have_fewer(slot).await;
+            self.exchange_limiter.have_fewer(slot).await;
         }
     }
 

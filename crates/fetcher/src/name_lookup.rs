@@ -21,7 +21,7 @@ use hickory_resolver::system_conf::read_system_conf;
 use hickory_resolver::{Hosts, TokioResolver};
 use tokio::sync::Mutex;
 
-use crate::descriptor_limit::is_no_descriptor;
+use crate::exchange_limiter::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
 /// Maximum bytes of a host name (RFC 1035 section 2.3.4).

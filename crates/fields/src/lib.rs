@@ -54,7 +54,7 @@ mod no_match_reason;
 #[cfg(feature = "tree")]
 mod number;
 #[cfg(feature = "tree")]
-mod page_selector;
+mod page_css_selector;
 #[cfg(feature = "tree")]
 mod page_tree;
 mod rule_error;
@@ -70,7 +70,7 @@ pub use config::{
     ElementContent, FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig,
 };
 #[cfg(feature = "tree")]
-pub use page_selector::PageCssSelector;
+pub use page_css_selector::PageCssSelector;
 #[cfg(feature = "tree")]
 pub use page_tree::tree_listing;
 pub use rule_error::RuleError;

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::exclusion::NotFetchedReason;
+use crate::not_fetched_reason::NotFetchedReason;
 use crate::url_state::UnsettledUrl;
 use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 
@@ -272,7 +272,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, PendingUrlFields, capped, meet};
-    use crate::exclusion::{NotFetchedReason, Reason};
+    use crate::not_fetched_reason::{NotFetchedReason, Reason};
     use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops, distance};
 
     /// A page at depth 3 behind two redirects, of priority 9.

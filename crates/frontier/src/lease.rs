@@ -3,7 +3,7 @@
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::admit_rule::{PendingUrlFields, QueuedUrl};
-use crate::exclusion::NotFetchedReason;
+use crate::not_fetched_reason::NotFetchedReason;
 use crate::url_to_admit::{UrlKind, depth_and_hops, distance};
 
 /// A URL handed out to be fetched.

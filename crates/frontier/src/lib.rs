@@ -42,7 +42,6 @@ mod admit_rule;
 pub mod conformance;
 mod crawl_transfer_item;
 mod error;
-mod exclusion;
 mod file_lock;
 mod fingerprint;
 mod frontier;
@@ -50,6 +49,7 @@ mod last_visit;
 mod lease;
 mod lease_table;
 mod memory;
+mod not_fetched_reason;
 mod queue_head_cache;
 mod sieve;
 mod store;
@@ -77,13 +77,13 @@ pub mod parts {
 }
 
 pub use error::{DiskOpenError, FrontierError};
-pub use exclusion::{NotFetchedReason, Reason};
 pub use file_lock::FileLock;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
 pub use last_visit::LastVisit;
 pub use lease::{Lease, LeaseOutcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
+pub use not_fetched_reason::{NotFetchedReason, Reason};
 pub use sieve::{DiskFile, RunDisk, SystemDisk};
 #[cfg(any(test, fuzzing))]
 pub use store::fuzz_checks;

@@ -3,8 +3,8 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::admit_rule::{CurrentState, PendingUrlFields, QueueRank, capped, capped_exclusion};
-use crate::exclusion::NotFetchedReason;
 use crate::lease::LeaseOutcome;
+use crate::not_fetched_reason::NotFetchedReason;
 use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::url_to_admit::{RequestedState, UrlToAdmit, depth_and_hops, distance};
 

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::exclusion::NotFetchedReason;
+use crate::not_fetched_reason::NotFetchedReason;
 
 /// The state of a known URL, and the path that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::exclusion::NotFetchedReason;
+use crate::not_fetched_reason::NotFetchedReason;
 
 /// A URL to be added to the frontier, with the path that led to it and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use crawl_weburl::safe_line;
 use tantivy::schema::Field;
 use tantivy::{DocAddress, Index, ReloadPolicy, Searcher, TantivyDocument};
 
+use crate::ambiguous_minus::with_resolved_minus;
 use crate::commit_snapshot::CommitSnapshotDirectory;
 use crate::compound_candidates::CompoundCandidates;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
-use crate::exclusion_operator::with_resolved_minus;
 use crate::facets::FacetFilters;
 use crate::file_check::ChecksumFileFilter;
 use crate::lexicon::Lexicon;

@@ -20,7 +20,7 @@ use crate::page_tokenizer::{LanguagePrefixTokenizer, TOKENIZER, TokenizerDeadlin
 use crate::schema::{IndexFields, check_format, schema, write_format};
 use crate::stored_page_reader::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
-use crate::url_deletion::UrlDeletionQuery;
+use crate::url_deletion_query::UrlDeletionQuery;
 use crawl_index_entry::BytesInTransitLimit;
 use crawl_index_entry::IndexedPage;
 

@@ -4,6 +4,7 @@
 //! and removes them. An [`IndexSearcher`] answers queries over the directory, even while a writer
 //! is active. [`judge`] decides which pages may be indexed.
 
+mod ambiguous_minus;
 mod bm25f;
 mod canonical_urls;
 mod commit_snapshot;
@@ -13,7 +14,6 @@ mod cross_page_update;
 mod erasing_copy;
 mod error;
 mod excerpt;
-mod exclusion_operator;
 mod exclusion_workaround;
 pub mod export;
 mod facets;
@@ -46,7 +46,7 @@ mod summing_sorter;
 mod synonyms_and_pins;
 mod tantivy_directory;
 mod text_fragment_link;
-mod url_deletion;
+mod url_deletion_query;
 pub mod words;
 
 pub use crawl_index_entry::{Heading, IndexLogEntry, IndexedPage, OutgoingLink};

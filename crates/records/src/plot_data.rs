@@ -1,7 +1,7 @@
 //! The data of the plots in `report.html`: time series, histograms, and links between hosts. The
 //! data is collected in one pass over each row file, in constant memory.
 
-mod host_links;
+mod plotted_link_graph;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::report::CrawlReport;
 use crate::round_row_filter::ExclusionsInForce;
 use crate::row_file_reader::{pages, requests};
 
-pub(crate) use host_links::{LinkDataSource, PlottedLinkGraph};
+pub(crate) use plotted_link_graph::{LinkDataSource, PlottedLinkGraph};
 
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
@@ -188,7 +188,7 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
         folders,
         ..
     } = reader;
-    figures.links = host_links::read(dir, report, origins, folders)?;
+    figures.links = plotted_link_graph::read(dir, report, origins, folders)?;
     Ok(figures)
 }
 
@@ -208,7 +208,7 @@ struct PlotDataCollector {
     /// The index in `figures.hosts` of the host of each origin. Keys are the parts of URLs before
     /// the path.
     origins: HashMap<String, usize>,
-    folders: host_links::FolderPageCounts,
+    folders: plotted_link_graph::FolderPageCounts,
     rules: usize,
 }
 
@@ -247,7 +247,7 @@ impl PlotDataCollector {
             },
             hosts,
             origins: HashMap::new(),
-            folders: host_links::FolderPageCounts::default(),
+            folders: plotted_link_graph::FolderPageCounts::default(),
             rules: 0,
         }
     }

@@ -2,7 +2,7 @@
 //! links to moved pages, and resources loaded without encryption.
 
 mod broken_link_elements;
-mod broken_pages;
+mod broken_link_faults;
 mod csv;
 mod fault_baseline;
 mod formats;
@@ -26,7 +26,7 @@ use crate::row_file_reader::pages;
 use crate::row_token_wording::{failure_words, status_words};
 
 use broken_link_elements::{BrokenLinkElements, element_words};
-use broken_pages::{broken_faults, unreachable_words};
+use broken_link_faults::{broken_faults, unreachable_words};
 pub use fault_baseline::FaultBaseline;
 use fragment_links::FragmentLinks;
 pub use unchecked_links::UncheckedLink;

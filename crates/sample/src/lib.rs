@@ -35,15 +35,15 @@
 //! assert!(share.low < 0.5 && 0.5 < share.high);
 //! ```
 
-mod design;
 mod estimate;
 mod random_walk;
+mod sample_design;
 mod sample_draw;
 mod student_t_quantile;
 
-pub use self::design::{SampleDesign, SampleMethod, StratumRule, rank};
 pub use self::estimate::{InclusionProbability, IntervalEstimate, SubsetEstimator};
 pub use self::random_walk::{NOT_WALKED, WALK_KEY, WalkDesign};
+pub use self::sample_design::{SampleDesign, SampleMethod, StratumRule, rank};
 pub use self::sample_draw::{
     DRAW_KEY, NOT_DRAWN, SampleDrawResult, SamplingFrame, StratumDrawCounts,
 };

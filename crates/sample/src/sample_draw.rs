@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use crawl_weburl::CanonicalUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::design::{SampleDesign, rank};
+use crate::sample_design::{SampleDesign, rank};
 
 /// The key under which a crawl's state stores the draw.
 pub const DRAW_KEY: &str = "sample";
@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{SampleDrawResult, SamplingFrame};
-    use crate::design::{SampleDesign, StratumRule};
+    use crate::sample_design::{SampleDesign, StratumRule};
 
     fn page(host: u32, folder: u32, number: usize) -> CanonicalUrl {
         let url = format!("http://h{host}.example/f{folder}/{number}");

@@ -15,6 +15,7 @@ use crate::commit_statements::{CRAWL_META, TransactionColumns};
 use crate::connection::{
     DatabaseResult, DatabaseServerConfig, DatabaseSession, DatabaseThread, connect,
 };
+use crate::crawl_overview::remove;
 use crate::database_password::PasswordSources;
 use crate::database_server_groups::MAX_GROUPS;
 use crate::error::SharedCrawlError;
@@ -22,7 +23,6 @@ use crate::open::new_life;
 use crate::open_groups::{NewServerGroup, crawl};
 use crate::options::DEFAULT_BUCKETS;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey};
-use crate::server_group_overview::remove;
 use crate::server_setup::{judged, server_at};
 
 /// The number of URLs and other rows sent in one transaction.

@@ -24,6 +24,7 @@ mod connection;
 mod connection_string;
 mod crawl_database_client;
 mod crawl_exporter;
+mod crawl_overview;
 mod database_message_limits;
 mod database_password;
 mod database_server_groups;
@@ -40,7 +41,6 @@ mod options;
 mod recent_urls;
 mod row_codec;
 mod server_conformance;
-mod server_group_overview;
 mod server_setup;
 mod sql_statements;
 mod tls;
@@ -48,6 +48,7 @@ mod worker_home_groups;
 
 pub use connection_string::ConnectionString;
 pub use crawl_exporter::CrawlExporter;
+pub use crawl_overview::{CrawlOverview, ServerGroupOverview, WorkerOverview, drain, overview};
 pub use database_password::{Password, PasswordSources};
 pub use error::SharedCrawlError;
 pub use frontier::SharedFrontier;
@@ -58,6 +59,3 @@ pub use move_buckets::{
 };
 pub use options::SharedFrontierOptions;
 pub use server_conformance::check_server;
-pub use server_group_overview::{
-    CrawlOverview, ServerGroupOverview, WorkerOverview, drain, overview,
-};

@@ -4,11 +4,11 @@ use crawl_frontier::conformance::{RestartableFrontier, broken_clauses};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Frontier, FrontierError};
 
+use crate::crawl_overview::remove;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::frontier::SharedFrontier;
 use crate::options::SharedFrontierOptions;
-use crate::server_group_overview::remove;
 
 /// Checks the clauses of the frontier contract on the database server at `url`, with crawls that
 /// are removed afterwards. Returns the number of clauses and the names of the broken ones.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::synthetic_hosts::{DISALLOW_ACTION, DISALLOW_PRIVATE, SyntheticWeb};
+use crate::synthetic_web::{DISALLOW_ACTION, DISALLOW_PRIVATE, SyntheticWeb};
 use crate::web_plan::{PlannedUrl, PlannedUrlKind, WebParameters};
 
 /// The hosts that a crawl may enter.

@@ -40,7 +40,7 @@ mod request_reader;
 mod scripted_reply;
 mod server;
 mod sockets;
-mod synthetic_hosts;
+mod synthetic_web;
 mod test_web;
 mod test_web_builder;
 mod trap_web;

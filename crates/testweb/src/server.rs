@@ -16,7 +16,7 @@ use crate::reply_sender::{ConnectionAfterReply, ReplySender, until_closed};
 use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
 use crate::request_reader::{ReadBuffer, ReceivedRequest, RequestReadResult};
 use crate::scripted_reply::{HttpAnswer, ReplySequence, ScriptedReply, ScriptedReplyContent};
-use crate::synthetic_hosts::SyntheticWeb;
+use crate::synthetic_web::SyntheticWeb;
 use crate::test_web_builder::{ConnectionBehaviour, ReplyHandler};
 
 /// The state that all connections share.

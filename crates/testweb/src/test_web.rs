@@ -15,7 +15,7 @@ use crate::request_log::{LogEntry, RequestLog};
 use crate::scripted_reply::{HttpAnswer, ReplySequence};
 use crate::server::{ServerState, lock, serve};
 use crate::sockets::{BoundSockets, bind};
-use crate::synthetic_hosts::SyntheticWeb;
+use crate::synthetic_web::SyntheticWeb;
 use crate::test_web_builder::{ConnectionBehaviour, TestWebBuilder};
 use crate::web_plan::{LinkMix, WebParameters};
 

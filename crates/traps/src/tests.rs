@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 
 use super::{AnswerEvidence, PageEvidence, PageFingerprint, TrapDetector, UrlDisposition};
 
-mod trap_detector_observe;
+mod observed_pages;
 
 /// A site. Returns its response at a path: a page, a redirect (`-> PATH`), or `None` if there is no
 /// page.

@@ -9,7 +9,7 @@ use crate::commands::archive_exports;
 #[cfg(feature = "search")]
 use crate::commands::search_index_exports;
 #[cfg(feature = "tables")]
-use crate::commands::{bundle, table_exports};
+use crate::commands::{bundle_export, table_exports};
 use crate::error::CommandError;
 #[cfg(not(all(feature = "search", feature = "tables")))]
 use crate::error::left_out;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         #[cfg(feature = "tables")]
         ExportFormat::Graph => return table_exports::export_graph(args),
         #[cfg(feature = "tables")]
-        ExportFormat::Bundle => return bundle::export(args),
+        ExportFormat::Bundle => return bundle_export::export(args),
         #[cfg(not(feature = "tables"))]
         ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Graph | ExportFormat::Bundle => {
             return Err(left_out("this format of crawl export", "tables"));

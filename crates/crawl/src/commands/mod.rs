@@ -3,7 +3,7 @@
 #[cfg_attr(not(feature = "exports"), path = "archive_exports_disabled.rs")]
 mod archive_exports;
 #[cfg(feature = "tables")]
-mod bundle;
+mod bundle_export;
 pub(crate) mod check;
 #[cfg(feature = "conformance")]
 pub(crate) mod conformance;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::protocol::{ControlCommand, ControlRefusal, CrawlStateSnapshot};
 use super::round_wait::{RoundWaitMode, RoundWaitState};
 use super::settings_reloader::SettingsReloader;
-use super::state_json::{of_live, of_progress, of_rest};
+use super::state_snapshot::{of_live, of_progress, of_rest};
 use crate::error::CommandError;
 
 /// How long a state is cached, so that many clients cost the crawl no more than one client.

@@ -8,7 +8,7 @@ mod round_wait;
 mod server;
 mod settings_reloader;
 mod socket_path;
-mod state_json;
+mod state_snapshot;
 
 pub(crate) use handler::{ControlHandler, engine_refused, host_key};
 pub(crate) use round_wait::{LastRoundCounts, RoundWaitMode, RoundWaitState};

@@ -9,7 +9,7 @@ use crawl_engine::Config;
 use crawl_records::stored_settings;
 
 use super::engine_config::{engine_config, rules};
-use super::open_file_limit::FetchConnectionLimits;
+use super::process_limits::FetchConnectionLimits;
 use crate::control::{ReloadedSettings, SettingsReloader};
 use crate::error::CommandError;
 use crate::settings::{CheckedSettings, InitialSettingsLayers, Settings, mark_of, shared_crawl};

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use super::engine_config::{fetch_config, user_agent_of};
 use super::interrupted_forget::finish_interrupted;
 use super::job::{ContinuationCommand, Job};
-use super::open_file_limit::connections;
+use super::process_limits::connections;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
 use crate::settings::typed_seed::ParsedSeed;

@@ -11,7 +11,7 @@ use crawl_engine::{Config, ControlChannels, CrawlBudgets, RunSummary, StopUrgenc
 use tokio::sync::watch;
 
 use super::engine_config::engine_config;
-use super::open_file_limit::connections;
+use super::process_limits::connections;
 use super::signals;
 use crate::clock;
 use crate::control::ControlHandler;

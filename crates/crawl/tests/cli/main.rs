@@ -8,7 +8,7 @@
 mod archived_renderings;
 mod audit;
 mod broken_links_and_changes;
-mod bundle;
+mod bundle_export;
 mod check;
 mod config;
 mod conformance;
@@ -36,7 +36,7 @@ mod logins;
 mod markdown_and_sitemap_exports;
 mod mcp;
 mod metrics;
-mod mirror;
+mod mirror_export;
 mod non_html_document_indexing;
 mod open_files_and_certificates;
 mod plan;

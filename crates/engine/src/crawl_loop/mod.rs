@@ -12,7 +12,7 @@ mod host_budgets;
 mod host_group_budgets;
 pub(crate) mod host_locks;
 mod hosts;
-mod lease_judge;
+mod leased_url_judge;
 mod live_settings_changes;
 mod login_requests;
 mod logins;
@@ -54,7 +54,7 @@ use crawl_weburl::{HostKey, Origin};
 use self::commands::reply;
 use self::commit_backlog::CommitBacklogTracker;
 use self::hosts::Hosts;
-use self::lease_judge::LeasedUrlJudge;
+use self::leased_url_judge::LeasedUrlJudge;
 use self::logins::LoginTracker;
 use self::recorded_turns::TurnTracker;
 use self::render_tracker::RenderTracker;
@@ -94,7 +94,7 @@ pub(crate) struct Coordinator {
     logins: LoginTracker,
     renders: RenderTracker,
     scope: RunScope,
-    lease_judge: LeasedUrlJudge,
+    leased_url_judge: LeasedUrlJudge,
     shared: WorkerCoordination,
     turns: TurnTracker,
     backlog: CommitBacklogTracker,
@@ -131,7 +131,7 @@ impl Coordinator {
             logins: LoginTracker::default(),
             renders: RenderTracker::new(&config),
             scope: RunScope::new(scope, config.resources),
-            lease_judge: LeasedUrlJudge::new(config.traps, config.off_scope_method),
+            leased_url_judge: LeasedUrlJudge::new(config.traps, config.off_scope_method),
             shared: WorkerCoordination::default(),
             turns: TurnTracker::new(totals),
             backlog: CommitBacklogTracker::new(&config, now),
@@ -263,7 +263,7 @@ impl Coordinator {
     pub(crate) fn check_invariants(&self) {
         let (pages, leases) = (
             self.hosts.budgets().all_leases(),
-            self.lease_judge.all_leases(),
+            self.leased_url_judge.all_leases(),
         );
         self.backlog
             .check_invariants(self.hosts.requests().count(), pages, leases);
@@ -278,7 +278,7 @@ impl Coordinator {
         let (items, leases) = (committed.items, committed.leases);
         self.backlog.committed(now, items, leases, committed.bytes);
         for origin in &committed.ended {
-            self.lease_judge.ended(origin);
+            self.leased_url_judge.ended(origin);
         }
         for (host, bytes) in &committed.guesses {
             self.undecided_ended(now, host, *bytes);
@@ -300,7 +300,7 @@ impl Coordinator {
             // doesn't include leases that were released later.
             self.wake_pending(now, &origin);
         }
-        for origin in self.lease_judge.take_waiting() {
+        for origin in self.leased_url_judge.take_waiting() {
             self.wake_pending(now, &origin);
         }
         for (answer, done) in committed.answers {

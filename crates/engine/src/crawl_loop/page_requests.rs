@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
-use super::lease_judge::LeasedUrlDisposition;
+use super::leased_url_judge::LeasedUrlDisposition;
 use super::retries::Attempt;
 use super::robots::{RobotsAvailability, RobotsJudgement};
 use super::sitemap_cross_submission;
@@ -88,7 +88,7 @@ impl Coordinator {
         if is_cut_short {
             // The origin is woken by the commit of its settled and requeued URLs. Until then, other
             // hosts get permits.
-            self.lease_judge.wait_for_commit(origin);
+            self.leased_url_judge.wait_for_commit(origin);
         }
         let pending = match is_full || is_cut_short {
             true => 0,
@@ -182,7 +182,7 @@ impl Coordinator {
     ) -> Result<LeaseLoopStep, FrontierError> {
         let per_host = self.config.politeness.per_host;
         let disposition =
-            self.lease_judge
+            self.leased_url_judge
                 .disposition(lease, &context, per_host, &*self.frontier)?;
         let step = match disposition {
             LeasedUrlDisposition::Fetch(lease) => {
@@ -202,7 +202,7 @@ impl Coordinator {
                 LeaseLoopStep::Wait
             }
             LeasedUrlDisposition::WaitForCommit(lease) => {
-                self.lease_judge.wait_for_commit(&lease.origin);
+                self.leased_url_judge.wait_for_commit(&lease.origin);
                 self.hold_back(now, lease, "waits until what was read is committed");
                 LeaseLoopStep::Wait
             }
@@ -227,7 +227,7 @@ impl Coordinator {
             LeasedUrlDisposition::Alone(lease) => {
                 let reason = "waits until nothing else is left: the program died while it was read";
                 self.events.waits(&lease.url, reason);
-                self.lease_judge.hold(lease);
+                self.leased_url_judge.hold(lease);
                 self.turns.passed();
                 LeaseLoopStep::Next
             }
@@ -251,7 +251,7 @@ impl Coordinator {
         let host = lease.url.host_key();
         self.hosts.page_settled(&host, 0);
         // Count the lease as begun, since the commit will count it as ended.
-        self.lease_judge.leased(&lease.origin);
+        self.leased_url_judge.leased(&lease.origin);
         self.backlog.given_up();
         let state = self.hosts.state(&host);
         let visit = UnansweredVisit::given_up(lease, context, now, READER_KILLED, state);
@@ -276,7 +276,7 @@ impl Coordinator {
     /// Counts a URL as leased for a request, and returns the request.
     fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
         self.backlog.leased();
-        self.lease_judge.leased(&lease.origin);
+        self.leased_url_judge.leased(&lease.origin);
         let host = lease.url.host_key();
         self.hosts.page_leased(now, &host, &lease.origin);
         Job::Page { lease, context }
@@ -335,11 +335,7 @@ impl Coordinator {
             self.wake_group(now, &host);
             return self.write_state(&host, out);
         }
-        let attempt = Attempt {
-            url: &lease.url,
-            number: lease.attempt,
-            is_conditional: !context.validators().is_empty(),
-        };
+        let attempt = Attempt::of(&lease, &context);
         let is_retried = self.hosts.is_tried_again(attempt, &host, kind, &result);
         if is_retried || (context.is_head(&lease) && needs_get(&lease.url, &result)) {
             self.events.tried_again(&lease, &result);
@@ -406,7 +402,7 @@ impl Coordinator {
         let origin = lease.origin.clone();
         self.frontier.release(lease);
         self.backlog.released();
-        self.lease_judge.ended(&origin);
+        self.leased_url_judge.ended(&origin);
         self.wake_pending(now, &origin);
     }
 }

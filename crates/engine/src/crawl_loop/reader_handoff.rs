@@ -76,7 +76,7 @@ mod tests {
         let host = url.host_key();
         let before = coordinator.hosts.budgets_mut().stored(&host);
         coordinator.hosts.budgets_mut().settled(&host, 4);
-        coordinator.lease_judge.leased(&lease.origin);
+        coordinator.leased_url_judge.leased(&lease.origin);
         coordinator.backlog.leased();
         coordinator.backlog.page_ended();
         let exchange = answer(200, "text").result(&url, at(20)).unwrap();
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(
             (
                 coordinator.backlog.leases(),
-                coordinator.lease_judge.all_leases()
+                coordinator.leased_url_judge.all_leases()
             ),
             (0, 0)
         );

@@ -1,9 +1,12 @@
 //! Which URLs are retried after an answer or a failure.
 
 use crawl_fetcher::{Exchange, ExchangeFailure};
+use crawl_frontier::Lease;
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+
+use crate::messages::page_pipeline_stages::FetchContext;
 
 /// Decides whether a URL is retried. A retried URL is queued behind the other URLs of its origin.
 ///
@@ -28,6 +31,16 @@ pub(super) struct Attempt<'a> {
     pub(super) number: u32,
     /// Whether the request had a condition, such as `If-None-Match`.
     pub(super) is_conditional: bool,
+}
+
+impl Attempt<'_> {
+    pub(super) fn of<'a>(lease: &'a Lease, context: &FetchContext) -> Attempt<'a> {
+        Attempt {
+            url: &lease.url,
+            number: lease.attempt,
+            is_conditional: !context.validators().is_empty(),
+        }
+    }
 }
 
 impl RetryDecider {

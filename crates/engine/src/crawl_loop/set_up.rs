@@ -27,12 +27,12 @@ impl Coordinator {
 
     /// Restricts fetching to a sample of pages, if the crawl draws one.
     pub(crate) fn sample(&mut self, sampling: Option<SampleState>) {
-        self.lease_judge.sample(sampling);
+        self.leased_url_judge.sample(sampling);
     }
 
     /// Sets the trap detector's state, which is shared with the writer.
     pub(crate) fn share_traps(&mut self, shared: SharedTrapDetector) {
-        self.lease_judge.share_traps(shared);
+        self.leased_url_judge.share_traps(shared);
     }
 
     /// Respects host locks held by the user's other crawls.
@@ -42,7 +42,7 @@ impl Coordinator {
 
     /// Sets how often the program died while reading each URL.
     pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
-        self.lease_judge.suspect(deaths);
+        self.leased_url_judge.suspect(deaths);
     }
 
     /// Parks hosts that were parked when the last run ended.
@@ -125,7 +125,7 @@ impl Coordinator {
             self.write(WriterMessage::Seeds(seeds), out);
         }
         if self.frontier.counts().deferred > 0 {
-            self.lease_judge.resume();
+            self.leased_url_judge.resume();
         }
         let scope = Some(Arc::clone(self.scope.current()));
         self.write(WriterMessage::TakeBack { scope }, out);

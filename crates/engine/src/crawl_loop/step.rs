@@ -61,7 +61,7 @@ impl Coordinator {
         }
         if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
             // Crash suspects that were not read become pending again.
-            for lease in self.lease_judge.take_held() {
+            for lease in self.leased_url_judge.take_held() {
                 self.frontier.release(lease);
             }
             return DriverStep::Done;
@@ -136,11 +136,12 @@ impl Coordinator {
             return;
         }
         // A sample is not drawn in a run whose budget is spent.
-        self.end
-            .end(match is_all_settled && !self.lease_judge.is_to_draw() {
+        self.end.end(
+            match is_all_settled && !self.leased_url_judge.is_to_draw() {
                 true => EndReason::Finished,
                 false => EndReason::Budget(budget),
-            });
+            },
+        );
     }
 
     /// Ends a run that can issue no more permits, with nothing in flight or uncommitted. The run
@@ -148,10 +149,10 @@ impl Coordinator {
     /// sample must be drawn, or if another worker may find more URLs. Returns true if a crash
     /// suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
-        self.lease_judge.end_reading();
+        self.leased_url_judge.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);
         let is_over = ending.as_ref().is_some_and(EndReason::is_for_good);
-        if is_over && let Some(lease) = self.lease_judge.begin_reading() {
+        if is_over && let Some(lease) = self.leased_url_judge.begin_reading() {
             let origin = lease.origin.clone();
             self.frontier.release(lease);
             self.wake_pending(now, &origin);
@@ -168,7 +169,7 @@ impl Coordinator {
             Some(_) => self.hosts.budgets().spent().is_none(),
             None => false,
         };
-        if is_frame_complete && self.lease_judge.is_to_draw() {
+        if is_frame_complete && self.leased_url_judge.is_to_draw() {
             ending = None;
             self.write(WriterMessage::DrawSample, out);
         }
@@ -188,7 +189,7 @@ impl Coordinator {
     /// Has the writer admit the deferred pages of mirrors again, if there may be any. Returns
     /// whether there may be any. A replay calls this when the recorded crawl did.
     pub(crate) fn take_back_mirrored(&mut self, out: &mut Vec<Effect>) -> bool {
-        let is_due = self.lease_judge.takes_back_mirrored();
+        let is_due = self.leased_url_judge.takes_back_mirrored();
         if is_due {
             self.write(WriterMessage::TakeBackMirrored, out);
         }
@@ -196,7 +197,7 @@ impl Coordinator {
     }
 
     pub(super) fn has_room(&self, now: Tick) -> bool {
-        let reads_alone = !self.backlog.is_empty() && self.lease_judge.reads_alone();
+        let reads_alone = !self.backlog.is_empty() && self.leased_url_judge.reads_alone();
         let pages = self.totals().pages + self.backlog.leases();
         self.backlog.has_room(now)
             && !self.end.is_broken()

@@ -63,8 +63,8 @@ fn send(
 fn a_commit_ends_its_items() {
     let mut coordinator = coordinator(|_| {});
     let host = origin("a.example");
-    coordinator.lease_judge.leased(&host);
-    coordinator.lease_judge.leased(&host);
+    coordinator.leased_url_judge.leased(&host);
+    coordinator.leased_url_judge.leased(&host);
     let _ = coordinator.hosts.state(&host.host_key());
     for _ in 0..2 {
         coordinator.backlog.leased();
@@ -98,7 +98,7 @@ fn a_commit_ends_its_items() {
     }
     let backlog = &coordinator.backlog;
     assert_eq!((backlog.unsettled(), backlog.leases()), (3, 0));
-    assert_eq!(coordinator.lease_judge.all_leases(), 0);
+    assert_eq!(coordinator.leased_url_judge.all_leases(), 0);
     assert_eq!(coordinator.totals(), totals);
     assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
@@ -795,7 +795,7 @@ fn a_held_suspect_is_pending_after_the_run() {
     let frontier = Arc::clone(&coordinator.frontier);
     let url = canonicalize(None, "http://a.example/").unwrap();
     let lease = leased(&*frontier, UrlToAdmit::seed(url.clone()));
-    coordinator.lease_judge.hold(lease);
+    coordinator.leased_url_judge.hold(lease);
     assert_eq!(frontier.pending(&url.origin()), 0);
     coordinator.end.stop(StopUrgency::Drain);
     assert_eq!(
@@ -819,8 +819,8 @@ fn nothing_is_fetched_while_a_page_is_read_alone() {
         if reads_alone {
             let seed = UrlToAdmit::seed(coordinator.config.seeds[0].clone());
             let lease = leased(&*coordinator.frontier, seed);
-            coordinator.lease_judge.hold(lease);
-            coordinator.lease_judge.begin_reading();
+            coordinator.leased_url_judge.hold(lease);
+            coordinator.leased_url_judge.begin_reading();
         }
         assert_eq!(
             coordinator.has_room(at(20)),

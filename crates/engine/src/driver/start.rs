@@ -36,7 +36,7 @@ use crate::page_reading::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
-use crate::state::rechecked_rules::take_rechecked;
+use crate::state::expire_robots_rules::take_rechecked;
 use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::state::stored_parked_hosts::parked;

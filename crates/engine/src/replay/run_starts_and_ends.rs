@@ -19,7 +19,7 @@ use crate::error::EngineError;
 use crate::messages::{Event, WriterMessage};
 use crate::revisit::round_of_run;
 use crate::state::crawl_directory;
-use crate::state::rechecked_rules::expire;
+use crate::state::expire_robots_rules::expire;
 use crate::state::stored_parked_hosts::store_parked;
 
 impl Replay {

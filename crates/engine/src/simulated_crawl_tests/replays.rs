@@ -33,7 +33,7 @@ use crate::render::RenderMode;
 use crate::replay::{RecordedCrawl, ReplayTimingMode, replay};
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::crawl_directory::{self, CrawlDirectory};
-use crate::state::rechecked_rules::take_rechecked;
+use crate::state::expire_robots_rules::take_rechecked;
 use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::write::{Writer, run_end};

@@ -19,7 +19,7 @@ use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::links_awaiting_answer::{LinksAwaitingOtherSpelling, OtherSpellingState};
+use super::links_awaiting_other_spelling::{LinksAwaitingOtherSpelling, OtherSpellingState};
 use super::own_or_shared_transaction::OwnOrSharedTransaction;
 use super::redirect_loops::UncommittedRedirects;
 use super::{Writer, trap_learning};
@@ -73,7 +73,7 @@ pub(super) struct CommitGroup<'a> {
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     pub(super) traps: Option<&'a SharedTrapDetector>,
-    pub(super) links_awaiting_answer: &'a mut LinksAwaitingOtherSpelling,
+    pub(super) links_awaiting_other_spelling: &'a mut LinksAwaitingOtherSpelling,
     /// The state of each URL that was answered in this group. Links to other spellings of these
     /// URLs may wait for the answers.
     pub(super) spellings: HashMap<CanonicalUrl, OtherSpellingState>,
@@ -125,7 +125,7 @@ impl<'a> CommitGroup<'a> {
             hosts: HashMap::new(),
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
-            links_awaiting_answer: &mut writer.links_awaiting_answer,
+            links_awaiting_other_spelling: &mut writer.links_awaiting_other_spelling,
             spellings: HashMap::new(),
             sampling: writer.sampling.as_ref(),
             shared,

@@ -6,7 +6,7 @@
 //! the files can be cut back to the committed state.
 
 mod commit_group;
-mod links_awaiting_answer;
+mod links_awaiting_other_spelling;
 mod other_spellings;
 mod own_or_shared_transaction;
 mod random_walk_steps;
@@ -31,7 +31,7 @@ use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
-use self::links_awaiting_answer::LinksAwaitingOtherSpelling;
+use self::links_awaiting_other_spelling::LinksAwaitingOtherSpelling;
 use self::readmit_deferred::DeferralJudge;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
@@ -70,7 +70,7 @@ pub(crate) struct Writer {
     /// The fetch time of the page that was settled last. At first, the start of the round.
     latest: Timestamp,
     traps: Option<SharedTrapDetector>,
-    links_awaiting_answer: LinksAwaitingOtherSpelling,
+    links_awaiting_other_spelling: LinksAwaitingOtherSpelling,
     sampling: Option<SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<Arc<dyn WorkerFrontier>>,
@@ -108,7 +108,7 @@ impl Writer {
             newest_parked: 0,
             latest: Timestamp::from_micros(u64::from(visits.round.began) * 1_000_000),
             traps: None,
-            links_awaiting_answer: LinksAwaitingOtherSpelling::default(),
+            links_awaiting_other_spelling: LinksAwaitingOtherSpelling::default(),
             sampling: None,
             shared: None,
             events: TraceEventEmitter::default(),
@@ -252,13 +252,19 @@ impl Writer {
         if let Some(scope) = take_back {
             let traps = self.traps.clone();
             let rules = (traps.as_ref(), scope.as_deref());
-            let mut links_awaiting_answer = std::mem::take(&mut self.links_awaiting_answer);
+            let mut links_awaiting_other_spelling =
+                std::mem::take(&mut self.links_awaiting_other_spelling);
             let mut judge = |waiting: &UnsettledUrl<'_>| {
-                readmit_deferred::judge(waiting, &*frontier, rules, &mut links_awaiting_answer)
+                readmit_deferred::judge(
+                    waiting,
+                    &*frontier,
+                    rules,
+                    &mut links_awaiting_other_spelling,
+                )
             };
             let origins = self.take_back(&*frontier, &mut judge, abandon)?;
             committed.origins.extend(origins);
-            self.links_awaiting_answer = links_awaiting_answer;
+            self.links_awaiting_other_spelling = links_awaiting_other_spelling;
         }
         if takes_back_mirrored {
             let mut judge =

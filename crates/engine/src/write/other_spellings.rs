@@ -10,7 +10,7 @@ use crawl_traps::is_about_session_ids;
 use crawl_weburl::CanonicalUrl;
 
 use super::commit_group::CommitGroup;
-use super::links_awaiting_answer::OtherSpellingState;
+use super::links_awaiting_other_spelling::OtherSpellingState;
 use super::trap_learning::ReplacedLink;
 use crate::error::EngineError;
 use crate::priority::Priority;
@@ -43,7 +43,7 @@ impl CommitGroup<'_> {
             OtherSpellingState::NotFetched if !is_fetched_unlinked => false,
             OtherSpellingState::NotFetched | OtherSpellingState::Awaited => {
                 let link = admission_of(&lease, lease.url.clone(), priority);
-                self.links_awaiting_answer.add(&target.url, link)
+                self.links_awaiting_other_spelling.add(&target.url, link)
             }
         };
         if !waits {
@@ -82,7 +82,10 @@ impl CommitGroup<'_> {
                 }
                 continue;
             }
-            if self.links_awaiting_answer.add(&links[at].url, link.clone()) {
+            if self
+                .links_awaiting_other_spelling
+                .add(&links[at].url, link.clone())
+            {
                 waiting.push(UrlToAdmit {
                     state: RequestedState::Deferred(exclusion),
                     ..link
@@ -119,7 +122,7 @@ impl CommitGroup<'_> {
             return Ok(());
         }
         self.spellings.insert(url.clone(), state);
-        let links = self.links_awaiting_answer.take(url);
+        let links = self.links_awaiting_other_spelling.take(url);
         if state == OtherSpellingState::Works || links.is_empty() {
             return Ok(());
         }

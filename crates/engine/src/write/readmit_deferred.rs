@@ -10,7 +10,7 @@ use crawl_scope::{Scope, ScopeVerdict};
 use crawl_traps::{TrapKind, UrlDisposition, fetched_instead, mirrored_page};
 use crawl_weburl::CanonicalUrl;
 
-use super::links_awaiting_answer::{LinksAwaitingOtherSpelling, OtherSpellingState};
+use super::links_awaiting_other_spelling::{LinksAwaitingOtherSpelling, OtherSpellingState};
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_trap_detector::SharedTrapDetector;
@@ -83,14 +83,14 @@ fn admission(waiting: &UnsettledUrl<'_>, priority: Priority) -> UrlToAdmit {
 }
 
 /// Judges a deferred URL whose reason may no longer hold. A URL that was too deep is judged again
-/// by `scope`. A link whose other spelling is still awaited is added to `links_awaiting_answer`.
+/// by `scope`. A link whose other spelling is still awaited is added to `links_awaiting_other_spelling`.
 /// The trap detector is locked for one URL at a time, so the crawl loop never waits for a disk
 /// read.
 pub(super) fn judge(
     waiting: &UnsettledUrl<'_>,
     frontier: &dyn Frontier,
     (traps, scope): (Option<&SharedTrapDetector>, Option<&Scope>),
-    links_awaiting_answer: &mut LinksAwaitingOtherSpelling,
+    links_awaiting_other_spelling: &mut LinksAwaitingOtherSpelling,
 ) -> Result<Option<Priority>, FrontierError> {
     if is_in_reach(waiting, scope) {
         return Ok(Some(Priority::LINK));
@@ -104,7 +104,8 @@ pub(super) fn judge(
         return Ok(Some(Priority::LINK));
     }
     let link = admission(waiting, Priority::LINK);
-    let is_answered = is_answered_elsewhere(frontier, &spelling, &link, links_awaiting_answer)?;
+    let is_answered =
+        is_answered_elsewhere(frontier, &spelling, &link, links_awaiting_other_spelling)?;
     Ok((!is_answered).then_some(Priority::LINK))
 }
 
@@ -175,18 +176,18 @@ fn other_spelling(exclusion: &NotFetchedReason) -> Option<CanonicalUrl> {
 
 /// Returns whether a link stays deferred because of another spelling of its URL: either the other
 /// spelling gave a page, or its answer is still awaited. In the second case, adds the link to
-/// `links_awaiting_answer`.
+/// `links_awaiting_other_spelling`.
 fn is_answered_elsewhere(
     frontier: &dyn Frontier,
     other: &CanonicalUrl,
     link: &UrlToAdmit,
-    links_awaiting_answer: &mut LinksAwaitingOtherSpelling,
+    links_awaiting_other_spelling: &mut LinksAwaitingOtherSpelling,
 ) -> Result<bool, FrontierError> {
     let details = frontier.known(other)?;
     let state = details.as_ref().map(|details| &details.state);
     Ok(match OtherSpellingState::of(state) {
         OtherSpellingState::Works => true,
-        OtherSpellingState::Awaited => links_awaiting_answer.add(other, link.clone()),
+        OtherSpellingState::Awaited => links_awaiting_other_spelling.add(other, link.clone()),
         OtherSpellingState::Fails
         | OtherSpellingState::Unclear
         | OtherSpellingState::NotFetched => false,
@@ -234,13 +235,13 @@ mod tests {
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())
             };
-            let mut links_awaiting_answer = LinksAwaitingOtherSpelling::default();
+            let mut links_awaiting_other_spelling = LinksAwaitingOtherSpelling::default();
             let mut judge = |waiting: &UnsettledUrl<'_>| {
                 judge(
                     waiting,
                     &frontier,
                     (None, Some(&scope)),
-                    &mut links_awaiting_answer,
+                    &mut links_awaiting_other_spelling,
                 )
             };
             each_batch(&frontier, &mut judge, abandon, &mut admit).unwrap();
@@ -316,7 +317,7 @@ mod tests {
             admit(&frontier, [link]);
         }
         let traps = SharedTrapDetector::new(&TrapAvoidance::default(), None);
-        let mut links_awaiting_answer = LinksAwaitingOtherSpelling::default();
+        let mut links_awaiting_other_spelling = LinksAwaitingOtherSpelling::default();
         let mut readmitted = Vec::new();
         let mut admit = |batch: &[UrlToAdmit]| {
             readmitted.extend(batch.iter().map(|link| link.url.path().to_owned()));
@@ -327,13 +328,13 @@ mod tests {
                 waiting,
                 &frontier,
                 (Some(&traps), None),
-                &mut links_awaiting_answer,
+                &mut links_awaiting_other_spelling,
             )
         };
         each_batch(&frontier, &mut judge, &AtomicBool::new(false), &mut admit).unwrap();
         readmitted.sort();
         assert_eq!(readmitted, ["/gone/index.html", "/unknown/index.html"]);
-        let waiting = links_awaiting_answer.take(&url("/pending/"));
+        let waiting = links_awaiting_other_spelling.take(&url("/pending/"));
         assert_eq!(waiting.len(), 1);
     }
 }

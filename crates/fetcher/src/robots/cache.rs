@@ -11,8 +11,8 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::robots::copy::{RobotsCopy, RobotsFreshness};
-use crate::robots::freshness::RobotsTimeLimits;
 use crate::robots::tdm_reservation_copy::TdmReservationCopy;
+use crate::robots::time_limits::RobotsTimeLimits;
 
 /// Bytes of an entry besides the file and its rules, rounded up: keys, validators, and the cache's
 /// bookkeeping.

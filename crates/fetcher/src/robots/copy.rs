@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::exchange::{Exchange, Validators};
 use crate::failure::ExchangeFailure;
 use crate::robots::fetch_result::RobotsFetchResult;
-use crate::robots::freshness::{RobotsTimeLimits, lifetime};
 use crate::robots::tdm_reservation_copy::TdmReservationCopy;
+use crate::robots::time_limits::{RobotsTimeLimits, lifetime};
 
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;

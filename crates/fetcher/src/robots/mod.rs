@@ -21,11 +21,11 @@
 mod cache;
 mod copy;
 mod fetch_result;
-mod freshness;
 mod tdm_reservation_copy;
+mod time_limits;
 
 pub use cache::{CompiledRobots, RobotsCache};
 pub use copy::{RobotsCopy, RobotsCopyDecodeError, RobotsFreshness, RobotsRulesState};
 pub use fetch_result::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsFetchResult};
-pub use freshness::{RobotsTimeLimits, lifetime};
 pub use tdm_reservation_copy::{TDMREP_PATH, TdmReservationCopy};
+pub use time_limits::{RobotsTimeLimits, lifetime};

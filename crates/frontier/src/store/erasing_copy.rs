@@ -22,10 +22,10 @@ use super::record_codec::{
 use super::tables::{StoreTables, queue_start};
 use crate::admit_rule::{DeferredUrl, QueueRank};
 use crate::error::DiskOpenError;
-use crate::exclusion::{NotFetchedReason, Reason};
 use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
 use crate::last_visit::StoredVisit;
+use crate::not_fetched_reason::{NotFetchedReason, Reason};
 use crate::sieve::{SieveRecord, SystemDisk};
 
 /// The maximum number of rows written in one batch.

@@ -8,8 +8,8 @@ use super::record_primitives::{
     ByteReader, VIA_FLAGS, put_exclusion, put_number, put_text, put_via, via_flags,
 };
 use crate::admit_rule::{CurrentState, DeferredUrl, PendingUrlFields, QueueRank};
-use crate::exclusion::NotFetchedReason;
 use crate::lease_table::CommittedUrlCounts;
+use crate::not_fetched_reason::NotFetchedReason;
 use crate::sieve::{PackedState, RunManifest, RunManifestEntry, STATE_BYTES};
 use crate::url_to_admit::UrlKind;
 
@@ -364,8 +364,8 @@ mod tests {
         SieveUrlState, StoreCounters, decode_origin, encode_origin,
     };
     use crate::admit_rule::{DeferredUrl, PendingUrlFields, QueueRank, QueuedUrl};
-    use crate::exclusion::{NotFetchedReason, Reason};
     use crate::last_visit::StoredVisit;
+    use crate::not_fetched_reason::{NotFetchedReason, Reason};
     use crate::sieve::{RunManifest, RunManifestEntry};
     use crate::url_to_admit::{UrlKind, UrlToAdmit};
     use crawl_weburl::{CanonicalUrl, canonicalize};

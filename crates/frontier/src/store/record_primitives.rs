@@ -6,7 +6,7 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::admit_rule::PendingUrlFields;
-use crate::exclusion::{NotFetchedReason, Reason};
+use crate::not_fetched_reason::{NotFetchedReason, Reason};
 use crate::url_to_admit::UrlKind;
 
 const RETRIED: u8 = 1;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::host_links::MAX_NODES;
+use super::plotted_link_graph::MAX_NODES;
 use super::{LinkDataSource, MAX_HOST_SECTIONS, PlotData, ResponseClass, figures};
 use crate::report::report_with_gaps;
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::package_metadata::{PROGRAM, ProductMetadata};
+use super::product_metadata::{PROGRAM, ProductMetadata};
 use super::{install_layout, notices, sbom};
 use crate::debian_packages::make_empty;
 use crate::pinned_tools;
@@ -294,7 +294,7 @@ mod tests {
     use std::path::Path;
 
     use super::{SbomAndNotices, needed, newest_glibc, project_file};
-    use crate::dist::package_metadata::ProductMetadata;
+    use crate::dist::product_metadata::ProductMetadata;
 
     const PRINTED: &str = " 0x1 (NEEDED)   Shared library: [libm.so.6]
  0x1 (NEEDED)   Shared library: [libz.so.1]

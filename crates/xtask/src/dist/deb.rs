@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::build_program;
 use super::install_layout::{self, PackageContents};
-use super::package_metadata::{PROGRAM, ProductMetadata};
+use super::product_metadata::{PROGRAM, ProductMetadata};
 use crate::debian_packages::make_empty;
 use crate::workspace::{Workspace, output, run};
 
@@ -169,7 +169,7 @@ fn gzip(files: &[PathBuf]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{control, copyright};
-    use crate::dist::package_metadata::ProductMetadata;
+    use crate::dist::product_metadata::ProductMetadata;
 
     #[test]
     fn control_declares_the_c_library_that_the_program_needs() {

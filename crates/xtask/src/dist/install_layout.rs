@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::package_metadata::{PROGRAM, ProductMetadata};
+use super::product_metadata::{PROGRAM, ProductMetadata};
 use crate::workspace::{Workspace, output, run};
 
 /// The SBOM's file name in packages.

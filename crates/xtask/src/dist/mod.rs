@@ -12,7 +12,7 @@ mod image_trial;
 mod install_layout;
 mod notices;
 mod package_checker;
-mod package_metadata;
+mod product_metadata;
 mod running_service;
 mod sbom;
 mod site_server_process;
@@ -28,7 +28,7 @@ use anyhow::{Result, ensure};
 use self::build_program::BuildFolders;
 use self::install_layout::PackageContents;
 use self::package_checker::PackageChecker;
-use self::package_metadata::ProductMetadata;
+use self::product_metadata::ProductMetadata;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output};
 
@@ -103,7 +103,7 @@ fn pack(workspace: &Workspace, product: &ProductMetadata, place: &BuildFolders) 
     fs::write(to.join("SHA256SUMS"), &sums)?;
     let program = output(
         Command::new("sha256sum")
-            .arg(package_metadata::PROGRAM)
+            .arg(product_metadata::PROGRAM)
             .current_dir(program.parent().unwrap_or(&place.folder)),
     )?;
     eprint!("{}:\n{program}{sums}", to.display());

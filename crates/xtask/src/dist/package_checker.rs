@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::chroot::Chroot;
 use super::install_layout;
-use super::package_metadata::{PROGRAM, ProductMetadata};
+use super::product_metadata::{PROGRAM, ProductMetadata};
 use super::site_server_process::SiteServerProcess;
 use crate::debian_packages::make_empty;
 use crate::pinned_tools;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::build_program::TARGET;
 use super::install_layout::{self, PackageContents};
-use super::package_metadata::{PROGRAM, ProductMetadata};
+use super::product_metadata::{PROGRAM, ProductMetadata};
 use crate::debian_packages::make_empty;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, run};

@@ -57,7 +57,7 @@ fn rendering() -> (Coordinator, RenderId) {
     let page = url("http://a.example/");
     let lease = leased(&*coordinator.frontier, UrlToAdmit::seed(page.clone()));
     let host = page.host_key();
-    coordinator.lease_judge.leased(&lease.origin);
+    coordinator.leased_url_judge.leased(&lease.origin);
     coordinator.backlog.leased();
     coordinator.backlog.page_ended();
     coordinator.hosts.budgets_mut().settled(&host, 0);

@@ -11,9 +11,9 @@
 
 mod invariants;
 mod program_life;
-mod random_draws;
 mod shared_crawl;
 mod simulated_disk;
+mod trial_settings;
 mod web;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -30,8 +30,8 @@ use crawl_scheduler::Tick;
 
 use self::invariants::{InvariantChecker, LifeEndCause};
 use self::program_life::{EndedLife, LifeEnd, PersistentTrialState, live};
-use self::random_draws::TrialSettings;
 use self::simulated_disk::{DiskFault, SimulatedDisk};
+use self::trial_settings::TrialSettings;
 use self::web::TrialWeb;
 use super::START;
 use crate::config::Config;

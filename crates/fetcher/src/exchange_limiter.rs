@@ -40,7 +40,7 @@ struct State {
 /// An exchange under way. Dropping it ends the exchange.
 #[derive(Debug)]
 pub(crate) struct ExchangeSlot<'a> {
-    descriptor_limit: &'a ExchangeLimiter,
+    exchange_limiter: &'a ExchangeLimiter,
     /// The limit when the exchange began.
     max: usize,
 }
@@ -103,7 +103,7 @@ impl ExchangeLimiter {
         (state.underway < state.max).then(|| {
             state.underway += 1;
             ExchangeSlot {
-                descriptor_limit: self,
+                exchange_limiter: self,
                 max: state.max,
             }
         })
@@ -118,7 +118,7 @@ impl ExchangeLimiter {
 
 impl Drop for ExchangeSlot<'_> {
     fn drop(&mut self) {
-        let mut state = self.descriptor_limit.state();
+        let mut state = self.exchange_limiter.state();
         state.underway -= 1;
         state.ended_since = state.ended_since.saturating_add(1);
         if state.ended_since >= state.max.saturating_mul(MIN_ENDED) {
@@ -126,7 +126,7 @@ impl Drop for ExchangeSlot<'_> {
             state.max = state.max.saturating_add((state.max / 8).max(1));
         }
         drop(state);
-        self.descriptor_limit.ended.notify_waiters();
+        self.exchange_limiter.ended.notify_waiters();
     }
 }
 
@@ -136,42 +136,42 @@ mod tests {
 
     #[tokio::test]
     async fn the_limit_drops_by_a_quarter_when_descriptors_run_out() {
-        let descriptor_limit = ExchangeLimiter::new();
+        let exchange_limiter = ExchangeLimiter::new();
         let mut underway = Vec::new();
         for _ in 0..8 {
-            underway.push(descriptor_limit.begin().await);
+            underway.push(exchange_limiter.begin().await);
         }
         for slot in &underway {
             // All eight exchanges ran out of descriptors at the same time, so the limit is lowered
             // once.
-            descriptor_limit.allow_fewer(slot);
+            exchange_limiter.allow_fewer(slot);
         }
         drop(underway.pop());
         assert!(
-            descriptor_limit.try_begin().is_none(),
+            exchange_limiter.try_begin().is_none(),
             "seven are more than six"
         );
         underway.truncate(5);
-        let sixth = descriptor_limit.begin().await;
-        assert!(descriptor_limit.try_begin().is_none());
+        let sixth = exchange_limiter.begin().await;
+        assert!(exchange_limiter.try_begin().is_none());
         // At least one exchange is always allowed.
         drop((underway, sixth));
         for _ in 0..3 {
-            let only = descriptor_limit.begin().await;
-            descriptor_limit.allow_fewer(&only);
+            let only = exchange_limiter.begin().await;
+            exchange_limiter.allow_fewer(&only);
         }
-        let _only = descriptor_limit.begin().await;
-        assert!(descriptor_limit.try_begin().is_none());
+        let _only = exchange_limiter.begin().await;
+        assert!(exchange_limiter.try_begin().is_none());
     }
 
     #[tokio::test]
     async fn the_limit_grows_again_while_descriptors_suffice() {
-        let descriptor_limit = ExchangeLimiter::new();
-        let first = descriptor_limit.begin().await;
-        descriptor_limit.allow_fewer(&first);
+        let exchange_limiter = ExchangeLimiter::new();
+        let first = exchange_limiter.begin().await;
+        exchange_limiter.allow_fewer(&first);
         drop(first);
         let at_once = || {
-            let slots: Vec<_> = std::iter::from_fn(|| descriptor_limit.try_begin())
+            let slots: Vec<_> = std::iter::from_fn(|| exchange_limiter.try_begin())
                 .take(99)
                 .collect();
             slots.len()
@@ -188,8 +188,8 @@ mod tests {
         }
         assert_eq!(at_once(), 99);
         // Descriptors run out again.
-        let slot = descriptor_limit.begin().await;
-        descriptor_limit.allow_fewer(&slot);
+        let slot = exchange_limiter.begin().await;
+        exchange_limiter.allow_fewer(&slot);
         drop(slot);
         assert_eq!(at_once(), 1);
     }
