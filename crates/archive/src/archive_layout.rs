@@ -1,4 +1,4 @@
-//! The names of the archive's folder and of its two index files.
+//! The names of the archive's folder, its capture log and its index.
 
 /// The folder in a crawl's directory that belongs to its [`ArchiveWriter`](crate::ArchiveWriter).
 pub const FOLDER: &str = "archive";

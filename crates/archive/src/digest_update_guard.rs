@@ -25,7 +25,8 @@ pub struct DigestUpdateGuard {
     before: Option<FolderSnapshot>,
 }
 
-/// A folder before it was opened.
+/// Which files a folder contained before it was opened, and which of them matched the list of
+/// digests.
 #[derive(Debug)]
 struct FolderSnapshot {
     dir: PathBuf,

@@ -102,7 +102,8 @@ pub struct ExcludedRow {
     pub at: Option<Timestamp>,
 }
 
-/// A line of `waiting.jsonl`, written when a run ends: URLs that are still pending.
+/// A line of `waiting.jsonl`, written when a run ends: the pending URLs of one origin. The first
+/// line is about the whole crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingRow {
     /// Scheme, host and port of the pending URLs. Null in the first line, which is about the whole

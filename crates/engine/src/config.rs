@@ -147,8 +147,8 @@ pub struct Config {
     pub sample: Option<SampleMethod>,
     /// Name and version of the program, for the archive.
     pub software: String,
-    /// A digest of the settings that affect what is fetched, or when. A replay compares it to detect
-    /// runs with other settings. `None` if it is unknown.
+    /// A digest of the settings that affect what is fetched, or when. A replay compares it to
+    /// detect runs with other settings. `None` if it is unknown.
     pub settings_digest: Option<String>,
     /// The text of `crawl.toml`.
     pub config_text: String,
@@ -276,7 +276,7 @@ pub struct CrawlImportTarget<'a> {
 impl fmt::Debug for SharedCrawlSettings {
     /// Formats all fields except `frontier`, which can't be formatted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("SharedCrawl");
+        let mut shown = f.debug_struct("SharedCrawlSettings");
         shown.field("crawl", &self.crawl);
         shown.field("worker", &self.worker);
         shown.field("lease", &self.lease).finish_non_exhaustive()

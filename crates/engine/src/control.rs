@@ -49,8 +49,8 @@ pub enum CrawlCommand {
     /// Fetch from a parked host again. If the login to the host's site failed or was refused, try
     /// it again. The command is answered once this is durable.
     Unpark(HostKey),
-    /// Change politeness, exclusions and budgets. The command is answered once the new rules are
-    /// durable.
+    /// Change politeness, budgets, and the patterns that include or exclude URLs. The command is
+    /// answered once the new rules are durable.
     Rules(Box<AdjustableRules>),
     /// Return the state of the crawl.
     State,
@@ -70,8 +70,8 @@ pub struct AdjustableRules {
     pub exclude: Vec<String>,
     /// Hosts out of scope, with their subdomains.
     pub exclude_hosts: HostPatternMap<()>,
-    /// The settings that all workers must share, with these rules, one per line. `None` if the crawl
-    /// is not shared.
+    /// The settings that all workers must share, with these rules, one per line. `None` if the
+    /// crawl is not shared.
     pub shared_settings: Option<String>,
     /// The text of a `crawl.toml` with these rules.
     pub config_text: String,

@@ -157,7 +157,7 @@ async fn off_the_runtime<T: Send + 'static>(
     })
 }
 
-/// The parts of a running crawl.
+/// Runs a crawl: passes events to the crawl loop, and performs its effects.
 struct Driver {
     config: Arc<Config>,
     clock: MonotonicClock,

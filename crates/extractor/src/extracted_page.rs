@@ -103,7 +103,8 @@ impl Default for ExtractedPage {
     }
 }
 
-/// The amount of text, links and password fields that a page shows.
+/// The heading of a page, the amount of text, links and password fields that it shows, and whether
+/// it has scripts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VisiblePageSummary {

@@ -187,9 +187,9 @@ pub struct Exchange {
     pub room: BodyMemoryReservation,
 }
 
-/// The method and the header fields of a request, without the values of secret fields: those that
-/// the operator set for one host, and those of the site's session. The default is a GET without
-/// fields.
+/// The method, the header fields and the recorded body of a request, without the values of secret
+/// fields: those that the operator set for one host, and those of the site's session. The default
+/// is a GET without fields.
 #[derive(Clone, Debug, Default)]
 pub struct SentRequestRecord {
     /// Whether the method was HEAD.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Minimum time between two searches for hosts whose connections have been closed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Decides which hosts' connections may be kept alive.
+/// Limits the connections that are kept alive, of all hosts together.
 #[derive(Debug)]
 pub(crate) struct KeptConnectionLimiter {
     max: u32,

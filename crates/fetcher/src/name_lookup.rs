@@ -39,7 +39,7 @@ const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 /// How long to keep an answer from the system, which has no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
-/// The addresses of a name, and how long they are valid.
+/// The addresses of a name, or why it has none, and how long this is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedAddresses {
     pub(crate) addresses: Result<Vec<IpAddr>, NameLookupError>,
@@ -62,8 +62,9 @@ pub(crate) struct NameLookupError {
 ///
 /// Names are used unchanged. If a search domain were appended, names that don't exist would resolve
 /// to the address of the domain's wildcard. The name servers of the system don't know names without
-/// a dot or under `local`, so the system itself resolves these names. If `servers` are given, they
-/// resolve every name except `localhost` and names under it, which need no look-up.
+/// a dot or under `local`, so the system itself resolves these names. If `servers` are given, the
+/// hosts file is not read, and they resolve every name except `localhost` and names under it, which
+/// need no look-up.
 pub(crate) struct NameServerResolver {
     /// Name servers to use instead of the system's.
     servers: Vec<SocketAddr>,

@@ -1,4 +1,5 @@
-//! Finds secrets of single hosts, such as passwords, in the answers of servers.
+//! Finds secrets, such as passwords and session cookies, in bodies, URLs and texts, and redacts
+//! them in texts.
 
 use std::borrow::Cow;
 use std::fmt;

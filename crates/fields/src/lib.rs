@@ -4,7 +4,7 @@
 //! [`CompiledRules::extract`] applies them to a page, which html5ever parses into a tree of bounded
 //! size and depth. Extraction never fails: [`ExtractedFields::cut`] names the first limit that a
 //! page exceeded, and [`ExtractedFields::failed`] contains the fields whose text can't be converted
-//! to their type. The crate does no I/O.
+//! to their type, and the required fields that are missing. The crate does no I/O.
 //!
 //! ```
 //! # #[cfg(feature = "tree")] {

@@ -1,4 +1,4 @@
-//! The reading half of the frontier contract: look-ups and leases.
+//! The reading half of the frontier contract: look-ups, leases, and the start of transactions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Exclusions: the reasons why URLs are not fetched.
+//! The reasons why URLs are not fetched.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct NotFetchedReason {
 }
 
 impl NotFetchedReason {
-    /// Creates an exclusion without a rule or line.
+    /// Creates a reason without a rule or line.
     #[must_use]
     pub fn of(reason: Reason) -> NotFetchedReason {
         NotFetchedReason {

@@ -18,8 +18,8 @@ pub struct IndexedPage {
     /// The text outside of the main text, one line per block: boxes, notices, footers, comments,
     /// and lists of links in elements marked as content. Navigation is not included.
     pub beside: String,
-    /// The text that snippets must not contain (`data-nosnippet`), one line per block. Searches find
-    /// its words, but it is never shown or exported.
+    /// The text that snippets must not contain (`data-nosnippet`), one line per block. Searches
+    /// find its words, but it is never shown or exported.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub withheld: String,
     /// The description that the page declares; empty if there is none.
@@ -105,8 +105,8 @@ pub fn url_key(url: &str) -> u64 {
 }
 
 impl IndexedPage {
-    /// Returns a hash of the page's title and main text. Pages with the same hash look the same to
-    /// a reader.
+    /// Returns a hash of the page's title, main text and withheld text. If the main text is empty,
+    /// the hash includes the URL.
     #[must_use]
     pub fn text_hash(&self) -> u64 {
         let mut all = String::with_capacity(self.text.len() + self.title.len() + 1);

@@ -158,13 +158,13 @@ type LatestEntries = HashMap<u64, LatestEntry, RandomState>;
 struct LatestEntry {
     /// The position of the entry among all pending entries, from 0.
     number: u32,
-    /// The [`ShortTextHash`] of the page that the entry adds. `None` if the page names another URL as
-    /// canonical, or if the entry removes the page.
+    /// The [`ShortTextHash`] of the page that the entry adds. `None` if the page names another URL
+    /// as canonical, or if the entry removes the page.
     text: Option<ShortTextHash>,
 }
 
-/// A short hash of a page's title and text. There is one for each pending page, so it has only 32
-/// bits. Equal hashes of different texts can only affect a guess.
+/// The lower 32 bits of `IndexedPage::text_hash`. There is one for each pending page, so it is
+/// short. Equal hashes of different texts can only affect a guess.
 type ShortTextHash = NonZeroU32;
 
 fn text_mark(page: &IndexedPage) -> ShortTextHash {

@@ -15,8 +15,8 @@ use crate::schema::IndexFields;
 use crate::scoring_statistics::ScoringStatistics;
 use crate::words::Stemmer;
 
-/// Maximum words for a prefix: those with the most pages.
-/// Beyond the limit: the most frequent are used.
+/// Maximum words for a prefix.
+/// Beyond the limit: those on the most pages are used.
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum number of words per segment and field that are read to find the words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;

@@ -43,7 +43,7 @@ pub struct CitedDirectiveValue<T> {
     pub source: CitedDirective,
 }
 
-/// The text of a directive, and where it was found.
+/// The header or `meta` element that contains a directive, as written, and which of the two it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedDirective {
     /// Whether the text is in a header or in the page.

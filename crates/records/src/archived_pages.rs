@@ -37,7 +37,7 @@ struct ArchivedPageLocation {
     seen: ArchivedPageDetails,
 }
 
-/// The history of a page over all rounds of a crawl.
+/// When a page changed and was fetched, and which uses its site refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchivedPageDetails {
     /// When the page was last found changed. `None` if it has not changed since the crawl found it.
@@ -215,8 +215,8 @@ fn read_record(
     })
 }
 
-/// Reads the response that a revisit record refers to (WARC 1.1 section 6.7). `None` if the index of
-/// the archive doesn't list the response, or if it can't be read.
+/// Reads the response that a revisit record refers to (WARC 1.1 section 6.7). `None` if the index
+/// of the archive doesn't list the response, or if it can't be read.
 fn original(dir: &Path, revisit: &WarcRecord) -> Option<WarcRecord> {
     let url = canonicalize(None, revisit.field("warc-refers-to-target-uri")?).ok()?;
     let date = Timestamp::parse(revisit.field("warc-refers-to-date")?)?;

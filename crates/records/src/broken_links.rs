@@ -40,8 +40,8 @@ pub struct BrokenLinkReport {
     /// The source of the links: `links.jsonl`, `archive` (the archived pages), or `via`, if the
     /// crawl has neither. With `via`, only the page that first led to a broken page is listed.
     pub source: String,
-    /// Pages without a response, with a status of 400 or above, or with a redirect that leads
-    /// nowhere, in URL order. A redirect loop is listed once, under the first of its URLs.
+    /// The pages for which [`PageRow::is_broken`](crawl_archive::rows::PageRow::is_broken) is true,
+    /// in URL order. A redirect loop is listed once, under the first of its URLs.
     pub pages: Vec<BrokenPage>,
     /// Total number of links to the broken pages.
     pub links: u64,

@@ -10,7 +10,8 @@ use crate::link_replacement_rules::LinkReplacementRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 
-/// Selects the rows of `pages.jsonl` that show the state of each URL at its last visit.
+/// Selects, for each URL that is now a page or a redirect, the row of `pages.jsonl` with its body
+/// or its target.
 #[derive(Debug)]
 pub struct CurrentRowSelector {
     dir: PathBuf,

@@ -191,7 +191,7 @@ pub struct LabelCounts {
     pub bytes: u64,
 }
 
-/// Pages without a response, or with a status of 400 or above.
+/// The pages for which [`PageRow::is_broken`] is true.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenPagesSummary {
     /// Number of broken pages.
@@ -207,7 +207,7 @@ pub struct ReportedBrokenPage {
     pub url: String,
     /// The status of the response.
     pub status: Option<u16>,
-    /// The error, if there was no response.
+    /// The error in the row of the page, if there is one.
     pub error: Option<String>,
     /// The page that first led to the broken page; `None` for a seed.
     pub via: Option<String>,

@@ -1,4 +1,5 @@
-//! A random walk over links. Each walker's next step is computed from the seed alone.
+//! A random walk over links. The random numbers of a step are computed from the seed, the walker
+//! and the number of the step, so anyone can recompute the walk.
 //!
 //! A walk needs no frame, so it also finds pages that no sitemap lists. But the probability of
 //! visiting a page is unknown. It depends on all pages that link to the page, of which the walk

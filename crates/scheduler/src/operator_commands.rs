@@ -12,7 +12,7 @@ use crate::politeness_settings::Politeness;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// The pending work of a host.
+/// The pending work of a host, and when its next request is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWorkload {
     /// The host that has this work.

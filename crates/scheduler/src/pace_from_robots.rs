@@ -47,7 +47,8 @@ impl RobotsRequestRate {
     }
 }
 
-/// The pace of a host, combined from all its origins.
+/// The gaps that robots.txt files set: those of one origin, or those of all origins of a host
+/// combined.
 #[derive(Default)]
 pub(crate) struct RobotsGaps {
     /// The longest crawl delay, in microseconds; 0 for none.
@@ -58,7 +59,7 @@ pub(crate) struct RobotsGaps {
     pub(crate) rates: Vec<(u64, DailyHours)>,
 }
 
-/// The pace of one origin.
+/// The pace that an origin's robots.txt sets: its gaps and its visit times.
 pub(crate) struct OriginRobotsPace {
     pub(crate) pace: RobotsGaps,
     pub(crate) visits: Vec<DailyHours>,

@@ -1,4 +1,5 @@
-//! Compares exported tables with the rows of the crawl.
+//! Compares exported tables with the rows of the crawl, and describes the tables for the
+//! documentation.
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub struct TableDocumentation {
     pub columns: Vec<ColumnDocumentation>,
 }
 
-/// The description of a column.
+/// What the documentation says of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnDocumentation {
     /// The name of the column.

@@ -48,7 +48,8 @@ pub struct WrittenTable {
     pub read: ReadRowCounts,
 }
 
-/// The number of valid and invalid lines that were read from a row file.
+/// What was read from a row file: the numbers of valid and invalid lines, and whether the file ends
+/// within a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadRowCounts {
     /// The number of valid rows.

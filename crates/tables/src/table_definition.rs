@@ -32,7 +32,7 @@ pub(crate) struct ColumnDefinition<R> {
     value: fn(&R) -> ColumnValue<'_>,
 }
 
-/// The description of a column.
+/// What is known of a column besides its values: name, type, unit, meaning and source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColumnDescription {
     pub(crate) name: &'static str,

@@ -81,9 +81,8 @@ impl LinkMix {
     }
 }
 
-/// A kind of place (URL). Each place has a number. For an ordinary page (`Page`), it is the page's
-/// own. For other kinds, it is that of the ordinary page that leads to the place or precedes it in
-/// the sitemap.
+/// A kind of place (URL). An ordinary page (`Page`) has its own number. Any other place
+/// has the number of the ordinary page that leads to it or precedes it in the sitemap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PlannedUrlKind {
     Page,

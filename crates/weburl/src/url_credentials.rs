@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display};
 
-/// The place of a user name or password in a URL. Displayed as `http://..@host/`, without the user
-/// name, the password and the path.
+/// A URL that contains a user name or password, of which only scheme and host are kept. Displayed
+/// as `http://..@host/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlWithCredentials {
     scheme: &'static str,

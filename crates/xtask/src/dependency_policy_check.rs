@@ -1,5 +1,5 @@
 //! Checks the licenses, sources and versions of all libraries against `deny.toml`, and limits the
-//! number of packages in the program without any feature.
+//! number of packages needed to build the program without features.
 
 use std::collections::BTreeSet;
 

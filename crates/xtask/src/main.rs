@@ -72,7 +72,7 @@ enum Command {
     Bench(TrialsArgs),
 }
 
-/// Arguments of a command of `crawl-trials`, which explains them.
+/// Arguments that are passed on to `crawl-trials`. Its `--help` explains them.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 struct TrialsArgs {

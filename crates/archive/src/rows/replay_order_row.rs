@@ -133,7 +133,7 @@ pub struct RunStartEvent {
     pub rechecked: Vec<String>,
 }
 
-/// A turn of a host: the use of the host's permit to request its next URL.
+/// A turn of a host: its permit was used to send a request, or to settle URLs without a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTurn {
     /// When the permit was used, in milliseconds since the Unix epoch, UTC.

@@ -1,4 +1,4 @@
-//! A crawl's state as sent over the control socket.
+//! Converts the state of a crawl to the snapshot that the control socket sends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reads public keys that a crawler publishes, from files.
+//! The value of `--keys`, `URL=FILE`, and the public keys in such files.
 
 use std::fs;
 use std::path::PathBuf;

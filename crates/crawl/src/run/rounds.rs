@@ -307,7 +307,7 @@ impl Rounds<'_> {
     }
 }
 
-/// Whether a run starts the next round or resumes the last one.
+/// Whether a run may start the next round, or only resumes the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// Start the next round, or continue the last one if it is not over.

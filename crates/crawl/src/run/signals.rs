@@ -63,7 +63,7 @@ pub(super) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
 /// Signals within this time of the previous one count as the same request.
 const MAX_REPEAT: Duration = Duration::from_secs(1);
 
-/// A signal that can end a run.
+/// A signal that ends a run, or makes it reload its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndSignal {
     /// SIGINT or SIGTERM. Each further one is more urgent.

@@ -1,5 +1,5 @@
-//! Rereads settings while a crawl runs. Politeness, exclusions and budgets take effect; other
-//! changes wait for the next start.
+//! Rereads settings while a crawl runs. Most politeness settings, the patterns that include or
+//! exclude URLs, budgets, sites and groups take effect; other changes wait for the next start.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Environment variables that name folders (XDG Base Directory Specification).
+//! The folders of the user's own files, and the file of host locks (XDG Base Directory
+//! Specification).
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! New politeness, exclusions and budgets for a running crawl.
+//! New politeness, budgets, and patterns that include or exclude URLs, for a running crawl.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -13,7 +13,8 @@ use crate::login::learn_passwords;
 use crate::messages::login::{LoginStepRequest, PageLoginSession};
 use crate::messages::{Effect, Job};
 
-/// What a permit for a page is used for. A login takes precedence over the page.
+/// What a permit for a page is used for, after logins and robots.txt are considered. A login takes
+/// precedence over the page.
 pub(super) enum LoginPermitUse {
     /// Fetch a page.
     Page,

@@ -73,7 +73,7 @@ enum Phase {
     Failed(LoginFailure),
 }
 
-/// What a permit for a page is used for.
+/// Whether a site's login lets a permit for a page be used for the page.
 #[derive(Debug)]
 pub(super) enum LoginPermitDecision {
     /// Fetch a page.

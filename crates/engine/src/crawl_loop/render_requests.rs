@@ -24,7 +24,8 @@ use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::time_conversions::millis;
 
-/// What a permit for a page is used for. A resource of a page in the browser takes precedence.
+/// Whether a permit for a page goes to the page, or to a resource of a page in the browser, which
+/// takes precedence.
 pub(super) enum RenderPermitUse {
     /// Fetch a page.
     Page,

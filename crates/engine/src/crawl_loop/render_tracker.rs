@@ -117,6 +117,7 @@ pub(super) struct RenderTracker {
     pub(super) are_resources_alone: bool,
 }
 
+/// The settings of rendering that the tracker needs.
 #[derive(Debug)]
 struct RenderRules {
     mode: RenderMode,

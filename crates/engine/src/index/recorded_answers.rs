@@ -1,4 +1,5 @@
-//! Looks up the last answers of URLs in the rows of a crawl.
+//! Finds the URLs whose last answer, by the rows of a crawl, is a redirect or stands in place of a
+//! page.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;

@@ -118,6 +118,7 @@ impl DiscoveryContext {
     }
 }
 
+/// A link that resolves to a URL: one of the cache, or a new one.
 enum ResolvedLink {
     /// The index of a cached link.
     Known(usize),
@@ -599,8 +600,8 @@ impl<'a> DocumentLinkCollector<'a> {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
-            // A higher depth limit readmits the URL, but must not readmit a barred link. So `barred`
-            // takes precedence over the depth.
+            // A higher depth limit readmits the URL, but must not readmit a barred link. So
+            // `barred` takes precedence over the depth.
             ScopeVerdict::Out {
                 reason: OutOfScopeReason::Depth,
                 rule,

@@ -126,6 +126,7 @@ pub(crate) enum CachedLink {
     Usable(usize),
 }
 
+/// A link to a URL that can be fetched.
 #[derive(Clone, Debug)]
 struct UsableLink {
     /// The URL that the link resolves to.

@@ -124,7 +124,7 @@ pub(super) struct ReplayExchangeTimes {
     recorded: Option<RecordedRequest>,
 }
 
-/// Why an answer is not in the archive.
+/// What the archive lacks of an answer: all of it, or its body.
 enum NoAnswer {
     NotArchived,
     /// The archive lacks the body. Contains the answer without it, and whether the crawl's content

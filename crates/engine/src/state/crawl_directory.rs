@@ -103,7 +103,7 @@ const OURS: [&str; 33] = [
     TEMPORARY_DIGESTS,
 ];
 
-/// The files that a crawl writes rows to.
+/// The writers of a crawl's archive and row files.
 pub(crate) struct OutputWriters {
     pub(crate) archive: Option<ArchiveWriter>,
     pub(crate) pages: RowFileWriter,

@@ -32,7 +32,7 @@ const PARKING_BESIDE: &str = "parking.json.new";
 /// A file that is locked while the worker runs.
 const LOCK: &str = "worker.lock";
 
-/// The worker that owns the directory.
+/// The content of `worker.json`: the worker that owns the directory.
 #[derive(Debug, Deserialize, Serialize)]
 struct DirectoryOwner {
     crawl: String,
@@ -106,8 +106,8 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// Returns the worker's process id (see [`DirectoryOwner::life`]) under which an interrupted import of
-/// this directory ran. `None` if no import began.
+/// Returns the worker's process id (see [`DirectoryOwner::life`]) under which an interrupted import
+/// of this directory ran. `None` if no import began.
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,

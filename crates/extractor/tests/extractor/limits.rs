@@ -1,4 +1,4 @@
-//! Tests of limits and hostile input.
+//! Tests of the limits of pages, and of pages with huge or deeply nested parts.
 
 use crawl_extractor::{ExtractedPage, ReadingLimits, read_html};
 

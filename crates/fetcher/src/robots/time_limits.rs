@@ -1,4 +1,4 @@
-//! How long an answer to a request for robots.txt is valid.
+//! The time limits for copies of robots.txt, and how long an answer is valid by its header fields.
 
 use std::time::Duration;
 

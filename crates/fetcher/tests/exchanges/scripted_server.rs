@@ -1,4 +1,4 @@
-//! A scripted server on loopback, byte by byte, and permits for it.
+//! A server on loopback that sends scripted bytes, and permits for requests to it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sieve::{DiskFile, RunDisk};
 
-/// A [`RunDisk`] whose operations succeed a given number of times and then all fail. The first
+/// A [`RunDisk`] on which a given number of operations succeed, and all later ones fail. The first
 /// failing write still writes half of its bytes.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk(Arc<Mutex<State>>);

@@ -1,4 +1,4 @@
-//! A test harness for the frontier on disk, which can crash and restart.
+//! A test harness that crashes and restarts the frontier on disk.
 
 use std::fs;
 use std::io::Write as _;

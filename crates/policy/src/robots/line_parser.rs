@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2, memchr3, memrchr2};
 /// Beyond the limit: ignored (RFC 9309 section 2.5).
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
-/// The part of a file that is read, in UTF-8 that may contain invalid bytes.
+/// The part of a file that is parsed, converted from UTF-16 if necessary. Invalid UTF-8 is kept.
 #[derive(PartialEq, Eq)]
 pub(crate) struct RobotsFileBody<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,

@@ -1,5 +1,5 @@
 //! Lines other than allow and disallow (RFC 9309 section 2.2.4). Such lines are kept with their
-//! line number and never affect a group.
+//! line number. They neither begin nor end a group.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -46,7 +46,7 @@ pub struct DecidingRule<'a> {
     pub line: u32,
 }
 
-/// A group of a robots.txt that applies to the agent.
+/// The user-agent line that makes a group of a robots.txt apply to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MatchingUserAgentLine<'a> {

@@ -27,7 +27,7 @@ type TakeLink<'a> =
 /// The target of a link, or the reason why the link's URL can't be fetched.
 pub(crate) type LinkTargetResult<'a> = Result<&'a CanonicalUrl, &'a UnusableUrlError>;
 
-/// The archive of a crawl.
+/// Reads the archived pages of a crawl, and finds the links in them.
 pub(crate) struct ArchivedPageReader {
     dir: PathBuf,
     limits: ReadingLimits,
@@ -36,8 +36,8 @@ pub(crate) struct ArchivedPageReader {
 }
 
 impl ArchivedPageReader {
-    /// Opens the archive; `None` if the crawl has none. Reads `requests.jsonl` to find the sitemaps,
-    /// and skips malformed lines.
+    /// Opens the archive; `None` if the crawl has none. Reads `requests.jsonl` to find the
+    /// sitemaps, and skips malformed lines.
     pub(crate) fn open(dir: &Path) -> Result<Option<ArchivedPageReader>, RecordsError> {
         if !dir.join(FOLDER).is_dir() {
             return Ok(None);
@@ -177,8 +177,8 @@ impl ArchivedPageReader {
     }
 }
 
-/// Returns the fragment in the `Location` of a redirect in the crawl in `dir`. `None` if there is no
-/// fragment, or the response is not archived.
+/// Returns the fragment in the `Location` of a redirect in the crawl in `dir`. `None` if there is
+/// no fragment, or the response is not archived.
 #[must_use]
 pub fn location_fragment(dir: &Path, row: &PageRow) -> Option<String> {
     let record = read_place(dir, row.warc.as_ref()?, row.bytes).ok()?;

@@ -32,7 +32,7 @@ struct LatestRow {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LastOutcome {
-    /// No response, a status of 400 or above, or a redirect that leads nowhere.
+    /// The row is broken ([`PageRow::is_broken`]), and its status is not 2xx.
     #[default]
     Broken,
     Redirect,

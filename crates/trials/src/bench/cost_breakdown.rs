@@ -48,7 +48,7 @@ const YARDSTICK: &str = "tokenise, html5ever";
 /// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: u32 = 1_767_225_600;
 
-/// Arguments of the benchmark that measures each step that a page goes through.
+/// Arguments of the benchmark that measures each part of the work on a page.
 #[derive(Args)]
 pub(crate) struct CostBreakdownArgs {
     /// Number of pages to measure with, taken evenly from all [default: all]

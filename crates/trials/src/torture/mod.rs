@@ -79,7 +79,7 @@ pub(crate) struct Args {
 /// The results of all crawls.
 #[derive(Default)]
 struct Sum {
-    /// Kills done and planned.
+    /// Kills done, and kills planned for the runs in progress.
     kills: u32,
     starts: u32,
     crawls: u32,

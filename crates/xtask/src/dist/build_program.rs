@@ -48,7 +48,7 @@ enum SbomAndNotices<'a> {
 }
 
 impl BuildFolders {
-    /// Returns the place of the usual build: the sources of this clone, built in `target/dist`.
+    /// Returns the folders of the usual build: the sources of this clone, built in `target/dist`.
     pub(super) fn usual(workspace: &Workspace) -> BuildFolders {
         BuildFolders {
             sources: workspace.root.clone(),

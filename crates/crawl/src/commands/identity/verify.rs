@@ -1,4 +1,5 @@
-//! `crawl identity verify`: lists the signed requests in a log and their signers.
+//! `crawl identity verify`: verifies the signatures of requests in logs and WARC files, and of HTML
+//! pages.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -39,7 +39,7 @@ struct FinishedRequest {
     kind: RequestKind,
 }
 
-/// The purpose of a request.
+/// What a request fetches: a page or a robots.txt, with what its end needs.
 enum RequestKind {
     /// A page that a call wants. The reply is sent once the scheduler has recorded the end of the
     /// request.

@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How long a robots.txt is valid if its answer has no usable `Cache-Control`.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// How a life of the program ended. A life is the time from a start of the program to its end or
-/// death.
+/// How a life of the program ended, as the checker sees it: which of the written bytes stay. A life
+/// is the time from a start of the program to its end or death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifeEndCause {
     /// The run ended normally and committed everything.

@@ -1,5 +1,5 @@
-//! Counts the letters of a text, sixteen bytes at a time. Here, a letter is any character except
-//! white space.
+//! Counts the characters of texts, except white space, sixteen bytes at a time. The code calls them
+//! letters.
 
 use std::ops::Range;
 

@@ -143,7 +143,7 @@ pub struct MemoryWorker {
     own: Arc<Mutex<Own>>,
 }
 
-/// A worker's view of its leases.
+/// What one worker knows: its leases, its last commit and the links that it sent.
 struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
     /// The time at which the leases end if no heartbeat extends them.
