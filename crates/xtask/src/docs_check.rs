@@ -153,6 +153,9 @@ fn breaches(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> bool) -
                     "{shown}:{number}: {columns} columns, {MAX_COLUMNS} at most"
                 ));
             }
+            if line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ") {
+                breaches.push(format!("{shown}:{number}: a conflict of a merge"));
+            }
         }
         let prose = prose(text);
         for named in files_named(&prose).filter(|named| !exists(Path::new(named))) {
@@ -270,6 +273,12 @@ mod tests {
             check(&"word\n".repeat(701)),
             ["README.md: 701 words, 700 at most"]
         );
+    }
+
+    #[test]
+    fn a_merge_has_no_conflicts() {
+        let page = format!("one\n{} HEAD\ntwo\n", "<".repeat(7));
+        assert_eq!(check(&page), ["README.md:2: a conflict of a merge"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_engine::{Config, EndReason, HostBudget, OriginRobotsSummary, RunMode};
 use crawl_records::{CostPlan, GroupPageBudget, OriginDelayAndUsage, PageBudgets, PlanSettings};
-use crawl_sample::{SampleDesign, SampleMethod, StratumRule};
+use crawl_sample::{SampleMethod, StratumRule};
 use crawl_weburl::HostPatternMap;
 use tokio::runtime::Runtime;
 
@@ -109,14 +109,6 @@ fn page_budgets(settings: &Settings, checked: &CheckedSettings) -> PageBudgets {
     PageBudgets {
         total: budgets.max_pages,
         sample: match sample_method(settings) {
-            // The pages that a seed sitemap lists are seeds, so they are read like the links of
-            // other seeds.
-            Some(SampleMethod::Draw(design)) if !checked.seed_sitemaps.is_empty() => {
-                Some(SampleDesign {
-                    frame_depth: design.frame_depth * 2,
-                    ..design
-                })
-            }
             Some(SampleMethod::Draw(design)) => Some(design),
             Some(SampleMethod::Walk(_)) | None => None,
         },
