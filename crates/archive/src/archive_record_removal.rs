@@ -95,7 +95,7 @@ pub fn rewrite_archive(
         let from = dir.join(FOLDER).join(name);
         let compression =
             WarcCompression::of_file(name).map_err(|why| ReadError::io(&from, why))?;
-        let rewriting = Rewriting {
+        let rewriting = FileRewriting {
             from,
             name: new_name(name, removal),
             is_renamed: new_name(name, removal) != name,
@@ -189,7 +189,7 @@ fn new_name(name: &str, removal: &RemovalSelection) -> String {
 }
 
 /// The rewriting of one file. The new file is created only once a record changes or is dropped.
-struct Rewriting<'r> {
+struct FileRewriting<'r> {
     from: PathBuf,
     name: String,
     is_renamed: bool,
@@ -198,7 +198,7 @@ struct Rewriting<'r> {
     encoder: CaptureEncoder,
 }
 
-impl Rewriting<'_> {
+impl FileRewriting<'_> {
     /// Rewrites the file. Returns the new file with its length, or `None` if nothing changes, so
     /// that the old file stays.
     fn run(
@@ -220,12 +220,12 @@ impl Rewriting<'_> {
             let fate = self.fate(&record, &mut member)?;
             let shift = shifts.last().map_or(0, |(_, shift)| *shift);
             let moved = match fate {
-                Fate::Keep => None,
-                Fate::Drop => {
+                RecordDecision::Keep => None,
+                RecordDecision::Drop => {
                     done.dropped += 1;
                     Some(shift - signed(record.length))
                 }
-                Fate::Change => {
+                RecordDecision::Change => {
                     done.changed += 1;
                     Some(shift - signed(record.length) + signed(member.len() as u64))
                 }
@@ -239,9 +239,9 @@ impl Rewriting<'_> {
             shifts.extend(moved.map(|shift| (end, shift)));
             if let Some((out, path)) = &mut out {
                 let written = match fate {
-                    Fate::Drop => Ok(()),
-                    Fate::Change => out.write_all(&member),
-                    Fate::Keep => self.copy(record.offset, record.length, out),
+                    RecordDecision::Drop => Ok(()),
+                    RecordDecision::Change => out.write_all(&member),
+                    RecordDecision::Keep => self.copy(record.offset, record.length, out),
                 };
                 written.map_err(|why| ReadError::io(path, why))?;
             }
@@ -283,10 +283,14 @@ impl Rewriting<'_> {
 
     /// Decides whether to keep, change or drop a record. For a change, writes the new compressed
     /// record to `member`.
-    fn fate(&mut self, record: &WarcRecord, member: &mut Vec<u8>) -> Result<Fate, ReadError> {
+    fn fate(
+        &mut self,
+        record: &WarcRecord,
+        member: &mut Vec<u8>,
+    ) -> Result<RecordDecision, ReadError> {
         let removal = self.removal;
         if record.url().is_some_and(|url| removal.holds_text(url)) {
-            return Ok(Fate::Drop);
+            return Ok(RecordDecision::Drop);
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
@@ -309,7 +313,7 @@ impl Rewriting<'_> {
             _ => None,
         };
         let Some(block) = block else {
-            return Ok(Fate::Keep);
+            return Ok(RecordDecision::Keep);
         };
         member.clear();
         let fields = record.fields.iter().map(|(name, value)| match &**name {
@@ -317,13 +321,13 @@ impl Rewriting<'_> {
             _ => (name.as_str(), value.as_str()),
         });
         self.encoder.again(fields, &block, member);
-        Ok(Fate::Change)
+        Ok(RecordDecision::Change)
     }
 }
 
 /// The decision on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum RecordDecision {
     Keep,
     Change,
     Drop,

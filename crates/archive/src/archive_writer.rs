@@ -124,7 +124,7 @@ impl ArchiveWriter {
         marks: &BTreeMap<String, u64>,
     ) -> Result<ArchiveWriter, ArchiveError> {
         let folder = dir.join(FOLDER);
-        let committed = Committed::of(marks)?;
+        let committed = CommittedLengths::of(marks)?;
         committed.check(&folder)?;
         fs::create_dir_all(&folder).map_err(|error| ArchiveError::io("make", &folder, error))?;
         sync_folder(dir)?;
@@ -267,7 +267,7 @@ impl ArchiveWriter {
 
     /// Truncates all files to their committed lengths. Keeps the last file open if it can be
     /// continued.
-    fn cut_back(&mut self, committed: &Committed) -> Result<(), ArchiveError> {
+    fn cut_back(&mut self, committed: &CommittedLengths) -> Result<(), ArchiveError> {
         let mut last = None;
         for (name, &length) in &committed.warcs {
             let mut appender = Appender::open(&self.disk, &self.folder.join(name), length)?;
@@ -316,14 +316,14 @@ pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
 }
 
 /// The committed lengths of the files in the archive's folder.
-struct Committed {
+struct CommittedLengths {
     captures: Option<u64>,
     warcs: BTreeMap<String, u64>,
 }
 
-impl Committed {
-    fn of(marks: &BTreeMap<String, u64>) -> Result<Committed, ArchiveError> {
-        let mut committed = Committed {
+impl CommittedLengths {
+    fn of(marks: &BTreeMap<String, u64>) -> Result<CommittedLengths, ArchiveError> {
+        let mut committed = CommittedLengths {
             captures: None,
             warcs: BTreeMap::new(),
         };

@@ -29,7 +29,7 @@ pub struct CaptureLine {
 
 /// The JSON fields of an index line that locate the record. CDXJ writes numbers as strings.
 #[derive(Deserialize)]
-struct Place {
+struct RecordPlaceFields {
     filename: Arc<str>,
     offset: String,
     length: String,
@@ -42,7 +42,7 @@ impl CaptureLine {
         let line = std::str::from_utf8(line).ok()?;
         // The JSON begins after the second space: neither the key nor the time contains a space.
         let json = line.splitn(3, ' ').nth(2)?;
-        let place: Place = serde_json::from_str(json).ok()?;
+        let place: RecordPlaceFields = serde_json::from_str(json).ok()?;
         // Quotes in a value are escaped, so this text can't occur within a value.
         let (head, _) = line.rsplit_once(", \"length\": \"")?;
         Some(CaptureLine {

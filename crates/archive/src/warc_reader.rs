@@ -170,7 +170,7 @@ const MAX_NAME_SHOWN: usize = 200;
 /// name. A record that is too long is skipped. Reading ends after any other error, because it is
 /// unknown where the next record begins.
 pub struct WarcReader<R = BufReader<File>> {
-    input: Counted<R>,
+    input: CountingReader<R>,
     path: PathBuf,
     max_block_bytes: u64,
     /// Whether a record that is too long is skipped, which requires decompressing it. If false,
@@ -215,7 +215,7 @@ impl<R: BufRead> WarcReader<R> {
     /// Creates a reader of `input`, whose first byte is at `offset` of the file at `path`.
     pub(crate) fn of(input: R, path: &Path, offset: u64) -> WarcReader<R> {
         WarcReader {
-            input: Counted {
+            input: CountingReader {
                 inner: input,
                 at: offset,
             },
@@ -345,7 +345,7 @@ impl<R: BufRead> Iterator for WarcReader<R> {
                 return None;
             }
             Ok(_) => read_next_record(&mut self.input, self.max_block_bytes, self.passes_over),
-            Err(error) => Err(Fault::Io(error)),
+            Err(error) => Err(WarcReadFault::Io(error)),
         };
         let record = record.map(|(fields, block)| WarcRecord {
             offset,
@@ -355,14 +355,14 @@ impl<R: BufRead> Iterator for WarcReader<R> {
         });
         self.ended = match record {
             Ok(_) => false,
-            Err(Fault::TooLong { .. }) => !self.passes_over,
+            Err(WarcReadFault::TooLong { .. }) => !self.passes_over,
             Err(_) => true,
         };
         Some(record.map_err(|fault| fault.at(&self.path, offset)))
     }
 }
 
-enum Fault {
+enum WarcReadFault {
     Io(io::Error),
     Malformed(&'static str),
     /// The data ends before the record does.
@@ -373,26 +373,26 @@ enum Fault {
     },
 }
 
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
-        Fault::Io(error)
+impl From<io::Error> for WarcReadFault {
+    fn from(error: io::Error) -> WarcReadFault {
+        WarcReadFault::Io(error)
     }
 }
 
-impl Fault {
+impl WarcReadFault {
     fn at(self, file: &Path, offset: u64) -> ReadError {
         let file = file.to_owned();
         match self {
-            Fault::Malformed(what) | Fault::Short(what) => {
+            WarcReadFault::Malformed(what) | WarcReadFault::Short(what) => {
                 ReadError::Malformed { file, offset, what }
             }
-            Fault::TooLong { bytes, max } => ReadError::TooLong {
+            WarcReadFault::TooLong { bytes, max } => ReadError::TooLong {
                 file,
                 offset,
                 bytes,
                 max,
             },
-            Fault::Io(source) => match source.kind() {
+            WarcReadFault::Io(source) => match source.kind() {
                 // The decoders return these kinds for damaged or truncated records.
                 ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
                     ReadError::Torn {
@@ -414,10 +414,10 @@ fn read_next_record(
     input: &mut impl BufRead,
     max: u64,
     passes_over: bool,
-) -> Result<(Fields, Vec<u8>), Fault> {
+) -> Result<(Fields, Vec<u8>), WarcReadFault> {
     match input.fill_buf()?.first() {
         Some(b'W') => read_plain(input, max, passes_over).map_err(|fault| match fault {
-            Fault::Short(_) => Fault::Io(ErrorKind::UnexpectedEof.into()),
+            WarcReadFault::Short(_) => WarcReadFault::Io(ErrorKind::UnexpectedEof.into()),
             fault => fault,
         }),
         Some(&byte) if byte == ZSTD_MAGIC[0] => {
@@ -428,16 +428,20 @@ fn read_next_record(
 }
 
 /// Reads the only record of a gzip member or a Zstandard frame, up to its end.
-fn read_alone(decoder: impl Read, max: u64, passes_over: bool) -> Result<(Fields, Vec<u8>), Fault> {
+fn read_alone(
+    decoder: impl Read,
+    max: u64,
+    passes_over: bool,
+) -> Result<(Fields, Vec<u8>), WarcReadFault> {
     let mut plain = BufReader::new(decoder);
     let record = match read_plain(&mut plain, max, passes_over) {
-        Err(Fault::Short(what)) => return Err(Fault::Malformed(what)),
+        Err(WarcReadFault::Short(what)) => return Err(WarcReadFault::Malformed(what)),
         record => record,
     };
     match record {
         // This guard also decodes the end of the member, and so verifies the checksum there.
-        Ok(_) if !plain.fill_buf()?.is_empty() => Err(Fault::Malformed(WRONG_LENGTH)),
-        Err(Fault::TooLong { .. }) if passes_over => {
+        Ok(_) if !plain.fill_buf()?.is_empty() => Err(WarcReadFault::Malformed(WRONG_LENGTH)),
+        Err(WarcReadFault::TooLong { .. }) if passes_over => {
             io::copy(&mut plain, &mut io::sink())?;
             record
         }
@@ -450,19 +454,19 @@ fn read_plain(
     plain: &mut impl BufRead,
     max: u64,
     passes_over: bool,
-) -> Result<(Fields, Vec<u8>), Fault> {
+) -> Result<(Fields, Vec<u8>), WarcReadFault> {
     let fields = read_fields(&mut (&mut *plain).take(MAX_HEAD_BYTES))?;
     let length = fields
         .iter()
         .find(|field| field.0.eq_ignore_ascii_case("Content-Length"))
         .and_then(|(_, value)| value.parse::<u64>().ok())
-        .ok_or(Fault::Malformed("no length"))?;
+        .ok_or(WarcReadFault::Malformed("no length"))?;
     if length > max {
         if passes_over {
             let rest = length.saturating_add(END.len() as u64);
             io::copy(&mut plain.take(rest), &mut io::sink())?;
         }
-        return Err(Fault::TooLong { bytes: length, max });
+        return Err(WarcReadFault::TooLong { bytes: length, max });
     }
     let mut block = Vec::new();
     // Allocate only for bytes that exist, because the declared length may be wrong.
@@ -470,25 +474,25 @@ fn read_plain(
     let mut end = Vec::new();
     plain.take(END.len() as u64).read_to_end(&mut end)?;
     if bytes_read as u64 != length || end.len() < END.len() {
-        return Err(Fault::Short(WRONG_LENGTH));
+        return Err(WarcReadFault::Short(WRONG_LENGTH));
     }
     match end == END {
         true => Ok((fields, block)),
-        false => Err(Fault::Malformed(WRONG_LENGTH)),
+        false => Err(WarcReadFault::Malformed(WRONG_LENGTH)),
     }
 }
 
-fn read_fields(plain: &mut Take<impl BufRead>) -> Result<Fields, Fault> {
+fn read_fields(plain: &mut Take<impl BufRead>) -> Result<Fields, WarcReadFault> {
     let mut bytes = Vec::new();
     plain.read_until(b'\n', &mut bytes)?;
     // If a line has no end, either the data ended or the limit (the second argument) was reached.
     let cut = |what, limit| match limit {
-        0 => Fault::Malformed(what),
-        _ => Fault::Short(what),
+        0 => WarcReadFault::Malformed(what),
+        _ => WarcReadFault::Short(what),
     };
     if !bytes.starts_with(b"WARC/1.") {
         return Err(match bytes.ends_with(b"\n") {
-            true => Fault::Malformed("no version"),
+            true => WarcReadFault::Malformed("no version"),
             false => cut("no version", plain.limit()),
         });
     }
@@ -503,7 +507,7 @@ fn read_fields(plain: &mut Take<impl BufRead>) -> Result<Fields, Fault> {
         let field = String::from_utf8_lossy(field);
         let (name, value) = field
             .split_once(':')
-            .ok_or(Fault::Malformed("a field without a colon"))?;
+            .ok_or(WarcReadFault::Malformed("a field without a colon"))?;
         fields.push((name.to_owned(), value.trim().to_owned()));
     }
 }
@@ -517,12 +521,12 @@ fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// A reader that counts the bytes read through it.
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     at: u64,
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(out)?;
         self.at += read as u64;
@@ -530,7 +534,7 @@ impl<R: BufRead> Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }

@@ -67,7 +67,7 @@ pub(crate) async fn render(
 ) -> Result<RenderingResult, RenderError> {
     let hits = running.wall.hits();
     let context = new_context(running, config.timeout).await?;
-    let mut rendering = Rendering::new(running, config, page, requests, context.id.clone());
+    let mut rendering = PageRendering::new(running, config, page, requests, context.id.clone());
     let mut rendered = rendering.run().await;
     if matches!(rendered, Err(RenderError::Timeout)) {
         // Crash the page, because a page in an endless loop handles no other command.
@@ -162,7 +162,7 @@ struct ArrivingAnswer {
     patience: Instant,
 }
 
-struct Rendering<'a> {
+struct PageRendering<'a> {
     connection: &'a DevtoolsConnection,
     config: &'a BrowserConfig,
     events: UnboundedReceiver<DevtoolsEvent>,
@@ -191,15 +191,15 @@ struct Rendering<'a> {
     refused: u32,
 }
 
-impl<'a> Rendering<'a> {
+impl<'a> PageRendering<'a> {
     fn new(
         running: &'a RunningBrowser,
         config: &'a BrowserConfig,
         page: PageToRender,
         requests: Arc<dyn PageRequestHandler>,
         context: String,
-    ) -> Rendering<'a> {
-        Rendering {
+    ) -> PageRendering<'a> {
+        PageRendering {
             connection: &running.connection,
             config,
             events: running.connection.events(&context),

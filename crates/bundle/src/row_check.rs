@@ -88,7 +88,7 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
 /// The numbers of a stratum of the sample, as a row states them. All rows of the same stratum must
 /// state the same numbers.
 #[derive(Clone, Copy, PartialEq)]
-struct Stratum {
+struct StratumNumbers {
     drawn: Option<u64>,
     of: Option<u64>,
     probability: Option<f64>,
@@ -98,7 +98,7 @@ struct Stratum {
 pub(crate) struct SampleColumnCheck {
     /// True if the configuration requests a sample or a walk.
     is_sampled: bool,
-    strata: BTreeMap<String, Stratum>,
+    strata: BTreeMap<String, StratumNumbers>,
 }
 
 impl SampleColumnCheck {
@@ -120,7 +120,7 @@ impl SampleColumnCheck {
         if !self.is_sampled {
             wrong("column `sample` describes a sample, but crawl.toml has none");
         }
-        let stratum_of_row = Stratum {
+        let stratum_of_row = StratumNumbers {
             drawn: sample.drawn,
             of: sample.of,
             probability: sample.probability,

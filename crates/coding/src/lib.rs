@@ -185,7 +185,7 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> DecodedBod
         };
     }
     let ran_out = Rc::new(Cell::new(false));
-    let mut reader: Box<dyn BufRead + '_> = Box::new(Source {
+    let mut reader: Box<dyn BufRead + '_> = Box::new(EncodedBodySource {
         rest: body,
         ran_out: Rc::clone(&ran_out),
     });
@@ -341,12 +341,12 @@ fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize>
 
 /// The encoded body. Records whether a decoder tried to read beyond the end of the body, to
 /// distinguish truncated from invalid input.
-struct Source<'a> {
+struct EncodedBodySource<'a> {
     rest: &'a [u8],
     ran_out: Rc<Cell<bool>>,
 }
 
-impl Read for Source<'_> {
+impl Read for EncodedBodySource<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() && !into.is_empty() {
             self.ran_out.set(true);
@@ -355,7 +355,7 @@ impl Read for Source<'_> {
     }
 }
 
-impl BufRead for Source<'_> {
+impl BufRead for EncodedBodySource<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.rest.is_empty() {
             self.ran_out.set(true);

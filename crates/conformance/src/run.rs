@@ -92,7 +92,11 @@ impl CrawlerUnderTest<'_> {
             .any(|word| word.to_string_lossy().contains("{dir}"))
     }
 
-    fn start(&self, place: &PlaceholderValues<'_>, is_second: bool) -> Result<Started, CheckError> {
+    fn start(
+        &self,
+        place: &PlaceholderValues<'_>,
+        is_second: bool,
+    ) -> Result<StartedCommand, CheckError> {
         let again = if is_second { self.again } else { &[] };
         let mut words = self
             .words
@@ -113,7 +117,7 @@ impl CrawlerUnderTest<'_> {
         // Start a process group. Killing the group also ends the processes that the command
         // started.
         match command.process_group(0).spawn() {
-            Ok(child) => Ok(Started {
+            Ok(child) => Ok(StartedCommand {
                 child,
                 is_killed: false,
             }),
@@ -147,12 +151,12 @@ impl PlaceholderValues<'_> {
 }
 
 /// A running command. Dropping the value kills it.
-struct Started {
+struct StartedCommand {
     child: Child,
     is_killed: bool,
 }
 
-impl Started {
+impl StartedCommand {
     /// Kills the command's process group. Does so only once, because the system may reuse the
     /// group's number after the group has ended.
     fn kill(&mut self) {
@@ -167,7 +171,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedCommand {
     fn drop(&mut self) {
         self.kill();
     }
@@ -278,7 +282,7 @@ fn judge(
 /// Waits until the command ends. Kills it at the time limit, or `KILL_AFTER` after `is_due` returns
 /// true.
 fn wait(
-    mut started: Started,
+    mut started: StartedCommand,
     setup: &CheckOptions<'_>,
     served: &ServedWeb,
     is_due: Option<fn(&[LogEntry]) -> bool>,

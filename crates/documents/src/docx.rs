@@ -10,14 +10,14 @@ use zip::ZipArchive;
 
 use crate::html_writer::{HtmlPageWriter, PageHead};
 use crate::limits::{DocumentConversionError, DocumentLimits};
-use styles::{ParagraphStyle, Styles};
+use styles::{DocxStyles, ParagraphStyle};
 use xml::{XmlEvent, XmlReader};
 
 pub(crate) fn to_html(
     bytes: &[u8],
     limits: &DocumentLimits,
 ) -> Result<String, DocumentConversionError> {
-    let mut parts = Parts {
+    let mut parts = DocxParts {
         zip: ZipArchive::new(Cursor::new(bytes))
             .map_err(|why| DocumentConversionError::Broken(why.to_string()))?,
         max_bytes: limits.part_bytes,
@@ -29,7 +29,7 @@ pub(crate) fn to_html(
     let mut head = properties(&parts.read("docProps/core.xml").unwrap_or_default());
     let mut reader = DocumentReader {
         page: HtmlPageWriter::new(limits.html_bytes),
-        styles: Styles::read(&styles),
+        styles: DocxStyles::read(&styles),
         titles: Vec::new(),
     };
     reader.read(&document);
@@ -49,12 +49,12 @@ pub(crate) fn to_html(
 }
 
 /// The parts of a DOCX package: the files in a ZIP archive.
-struct Parts<'a> {
+struct DocxParts<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     max_bytes: u64,
 }
 
-impl Parts<'_> {
+impl DocxParts<'_> {
     /// Reads a part as text. Stops at the size limit or at the first damaged byte. `None` if the
     /// part is missing.
     fn read(&mut self, name: &str) -> Option<String> {
@@ -116,7 +116,7 @@ struct Paragraph {
 
 struct DocumentReader {
     page: HtmlPageWriter,
-    styles: Styles,
+    styles: DocxStyles,
     /// The texts of the paragraphs in a title style.
     titles: Vec<String>,
 }

@@ -189,8 +189,15 @@ impl DocumentIndexingSettings {
         thread::scope(|scope| {
             // Ignore write errors: they only mean that the process has exited.
             scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(document.bytes)));
-            scope.spawn(move || read_all(stdout, max, &Stream::Html, &ended));
-            scope.spawn(move || read_all(stderr, MAX_STDERR_BYTES, &Stream::Errors, &ended_early));
+            scope.spawn(move || read_all(stdout, max, &OutputStream::Html, &ended));
+            scope.spawn(move || {
+                read_all(
+                    stderr,
+                    MAX_STDERR_BYTES,
+                    &OutputStream::Errors,
+                    &ended_early,
+                )
+            });
             let answer = self.answer(&end, gives_back);
             if answer.is_err() {
                 // Ignore errors: they only mean that the process has already exited.
@@ -210,7 +217,7 @@ impl DocumentIndexingSettings {
     /// error if that takes too long or `gives_back` is set.
     fn answer(
         &self,
-        end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
+        end: &std::sync::mpsc::Receiver<(OutputStream, Vec<u8>)>,
         gives_back: &AtomicBool,
     ) -> Result<ReadingProcessOutput, ConversionFailure> {
         let began = Instant::now();
@@ -218,8 +225,8 @@ impl DocumentIndexingSettings {
         let mut open = 2;
         while open > 0 {
             match end.recv_timeout(POLL_INTERVAL) {
-                Ok((Stream::Html, bytes)) => answer.html = bytes,
-                Ok((Stream::Errors, bytes)) => answer.errors = bytes,
+                Ok((OutputStream::Html, bytes)) => answer.html = bytes,
+                Ok((OutputStream::Errors, bytes)) => answer.errors = bytes,
                 Err(RecvTimeoutError::Timeout) if gives_back.load(Ordering::Relaxed) => {
                     return Err(ConversionFailure::GivenUp);
                 }
@@ -243,7 +250,7 @@ struct ReadingProcessOutput {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stream {
+enum OutputStream {
     Html,
     Errors,
 }
@@ -253,8 +260,8 @@ enum Stream {
 fn read_all(
     stream: Option<impl std::io::Read>,
     max: u64,
-    which: &Stream,
-    ended: &Sender<(Stream, Vec<u8>)>,
+    which: &OutputStream,
+    ended: &Sender<(OutputStream, Vec<u8>)>,
 ) {
     let mut bytes = Vec::new();
     if let Some(mut stream) = stream {

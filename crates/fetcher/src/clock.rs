@@ -32,9 +32,9 @@ impl MonotonicClock {
     /// Reads the time of day. A system clock before 1970 counts as 1970.
     #[must_use]
     pub fn start() -> MonotonicClock {
-        let first = Reading::take();
-        let readings = (1..READINGS).map(|_| Reading::take());
-        let Reading { utc, since, .. } = readings.fold(first, Reading::closer);
+        let first = ClockReading::take();
+        let readings = (1..READINGS).map(|_| ClockReading::take());
+        let ClockReading { utc, since, .. } = readings.fold(first, ClockReading::closer);
         MonotonicClock { utc, since }
     }
 
@@ -57,25 +57,25 @@ fn monotonic_time() -> Duration {
 
 /// A reading of the time of day, and of the monotonic clock just before it.
 #[derive(Clone, Copy)]
-struct Reading {
+struct ClockReading {
     utc: Duration,
     since: Duration,
     /// How long it took to read both clocks.
     took: Duration,
 }
 
-impl Reading {
-    fn take() -> Reading {
+impl ClockReading {
+    fn take() -> ClockReading {
         let since = monotonic_time();
         let utc = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Reading {
+        ClockReading {
             utc: utc.unwrap_or_default(),
             since,
             took: monotonic_time().saturating_sub(since),
         }
     }
 
-    fn closer(self, other: Reading) -> Reading {
+    fn closer(self, other: ClockReading) -> ClockReading {
         if other.took < self.took { other } else { self }
     }
 }
@@ -87,12 +87,12 @@ mod tests {
     #[test]
     fn the_least_interrupted_reading_wins() {
         let since = monotonic_time();
-        let readings = [40, 2, 900, 3].map(|micros| Reading {
+        let readings = [40, 2, 900, 3].map(|micros| ClockReading {
             utc: Duration::from_micros(micros),
             since,
             took: Duration::from_micros(micros),
         });
-        let closest = readings.into_iter().reduce(Reading::closer);
+        let closest = readings.into_iter().reduce(ClockReading::closer);
         assert_eq!(
             closest.map(|reading| reading.utc),
             Some(Duration::from_micros(2))

@@ -25,12 +25,12 @@ pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
 /// A limit on concurrent exchanges. Unlimited until file descriptors run out.
 #[derive(Debug)]
 pub(crate) struct ExchangeLimiter {
-    state: Mutex<State>,
+    state: Mutex<ExchangeLimiterState>,
     ended: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct ExchangeLimiterState {
     underway: usize,
     max: usize,
     /// Number of exchanges that ended since descriptors last ran out or the limit last grew.
@@ -48,7 +48,7 @@ pub(crate) struct ExchangeSlot<'a> {
 impl ExchangeLimiter {
     pub(crate) fn new() -> ExchangeLimiter {
         ExchangeLimiter {
-            state: Mutex::new(State {
+            state: Mutex::new(ExchangeLimiterState {
                 underway: 0,
                 max: usize::MAX,
                 ended_since: 0,
@@ -109,7 +109,7 @@ impl ExchangeLimiter {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ExchangeLimiterState> {
         // The state is only numbers, which are valid even if another thread panicked while it held
         // the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -68,17 +68,17 @@ pub struct Fetcher {
     kept: KeptConnectionLimiter,
     /// The trusted certificates, and sessions that all clients can resume.
     tls: ClientConfig,
-    client: Clients,
+    client: HttpClients,
     /// The clients for hosts and ports that the operator typed, if any. Such a host may have a
     /// private address, but only on the typed port. These clients have a resolver of their own,
     /// because a resolver doesn't know the port.
-    typed: Option<Clients>,
+    typed: Option<HttpClients>,
     /// For each overridden host and port, clients that resolve to the override's addresses.
-    overridden: HashMap<(String, u16), Clients>,
+    overridden: HashMap<(String, u16), HttpClients>,
 }
 
 /// Clients that resolve names the same way.
-struct Clients {
+struct HttpClients {
     keeping: Client,
     /// Created on first use.
     closing: OnceLock<Client>,
@@ -96,13 +96,13 @@ enum ClientKind {
     Http1,
 }
 
-impl Clients {
+impl HttpClients {
     fn new(
         config: &FetchConfig,
         tls: &ClientConfig,
         names: impl Resolve + 'static,
-    ) -> Result<Clients, FetcherSetupError> {
-        Ok(Clients {
+    ) -> Result<HttpClients, FetcherSetupError> {
+        Ok(HttpClients {
             keeping: client(config, tls, names)?,
             closing: OnceLock::new(),
             http1: OnceLock::new(),
@@ -164,15 +164,15 @@ impl Fetcher {
         for known in &config.resolve {
             let fixed = fixed(known, &names);
             let key = (known.host.clone(), known.port);
-            overridden.insert(key, Clients::new(&config, &tls, fixed)?);
+            overridden.insert(key, HttpClients::new(&config, &tls, fixed)?);
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
             kept: KeptConnectionLimiter::new(config.max_kept_connections, config.keep_alive),
-            client: Clients::new(&config, &tls, names.clone())?,
+            client: HttpClients::new(&config, &tls, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,
-                false => Some(Clients::new(&config, &tls, names.for_typed())?),
+                false => Some(HttpClients::new(&config, &tls, names.for_typed())?),
             },
             overridden,
             tls,
@@ -562,7 +562,7 @@ impl Fetcher {
     }
 
     /// Returns the client of the override for this URL, if there is one.
-    fn overridden(&self, url: &CanonicalUrl) -> Option<&Clients> {
+    fn overridden(&self, url: &CanonicalUrl) -> Option<&HttpClients> {
         if self.overridden.is_empty() {
             return None;
         }

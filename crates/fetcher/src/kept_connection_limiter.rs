@@ -18,11 +18,11 @@ pub(crate) struct KeptConnectionLimiter {
     max: u32,
     /// After this time without use, a connection is surely closed.
     closed_after: Duration,
-    state: Mutex<State>,
+    state: Mutex<KeptConnectionState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct KeptConnectionState {
     hosts: HashMap<HostKey, HostConnections, RandomState>,
     /// Number of connections of all hosts.
     connections: u32,
@@ -54,7 +54,7 @@ impl KeptConnectionLimiter {
             // The client looks for expired idle connections only once per `keep_alive`, so a
             // connection may stay open twice as long.
             closed_after: 2 * keep_alive,
-            state: Mutex::new(State {
+            state: Mutex::new(KeptConnectionState {
                 hosts: HashMap::default(),
                 connections: 0,
                 looked: Instant::now(),
@@ -69,7 +69,7 @@ impl KeptConnectionLimiter {
         if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {
             state.drop_closed(now, self.closed_after);
         }
-        let State {
+        let KeptConnectionState {
             hosts, connections, ..
         } = &mut *state;
         let has_room = *connections < self.max;
@@ -98,13 +98,13 @@ impl KeptConnectionLimiter {
         Some(KeptConnectionSlot { of: self, host })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KeptConnectionState> {
         // The counters are valid even if another thread panicked while it held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl KeptConnectionState {
     fn drop_closed(&mut self, now: Instant, closed_after: Duration) {
         let is_open = |of_host: &HostConnections| {
             of_host.in_use > 0 || of_host.used_last + closed_after > now

@@ -63,11 +63,11 @@ pub(crate) enum SignatureDemandResult {
 /// The signatures that hosts demanded since the fetcher was created.
 #[derive(Debug, Default)]
 pub(crate) struct HostSignatureDemands {
-    hosts: Mutex<HashMap<HostKey, Demand>>,
+    hosts: Mutex<HashMap<HostKey, SignatureDemand>>,
 }
 
 #[derive(Debug)]
-struct Demand {
+struct SignatureDemand {
     asked: AcceptSignature,
     /// The nonce in the last signature, if the server had chosen it.
     used_nonce: Option<String>,
@@ -134,11 +134,11 @@ impl HostSignatureDemands {
             hosts.clear();
         }
         let used_nonce = None;
-        hosts.insert(host, Demand { asked, used_nonce });
+        hosts.insert(host, SignatureDemand { asked, used_nonce });
         SignatureDemandResult::Met
     }
 
-    fn hosts(&self) -> std::sync::MutexGuard<'_, HashMap<HostKey, Demand>> {
+    fn hosts(&self) -> std::sync::MutexGuard<'_, HashMap<HostKey, SignatureDemand>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, F
     };
     let mut settings = builder.with_no_client_auth();
     settings.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
-    settings.resumption = Resumption::store(Arc::new(Sessions::new(MAX_SESSION_HOSTS)));
+    settings.resumption = Resumption::store(Arc::new(TlsSessionStore::new(MAX_SESSION_HOSTS)));
     Ok(settings)
 }
 
@@ -52,39 +52,39 @@ pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, F
 ///
 /// The library's own store would keep eight sessions per host, but only for 32 hosts.
 #[derive(Debug)]
-struct Sessions {
+struct TlsSessionStore {
     max_hosts: usize,
-    state: Mutex<State>,
+    state: Mutex<TlsSessionStoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    hosts: HashMap<ServerName<'static>, Session, RandomState>,
+struct TlsSessionStoreState {
+    hosts: HashMap<ServerName<'static>, TlsSession, RandomState>,
     /// The keys of `hosts`, in the order in which they were added.
     order: VecDeque<ServerName<'static>>,
 }
 
 #[derive(Debug, Default)]
-struct Session {
+struct TlsSession {
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
     tls13: Option<Tls13ClientSessionValue>,
 }
 
-impl Sessions {
-    fn new(max_hosts: usize) -> Sessions {
-        Sessions {
+impl TlsSessionStore {
+    fn new(max_hosts: usize) -> TlsSessionStore {
+        TlsSessionStore {
             max_hosts,
             state: Mutex::default(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TlsSessionStoreState> {
         // Sessions are valid even if another thread panicked while it held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn update(&self, host: ServerName<'static>, update: impl FnOnce(&mut Session)) {
+    fn update(&self, host: ServerName<'static>, update: impl FnOnce(&mut TlsSession)) {
         let mut state = self.state();
         if let Some(session) = state.hosts.get_mut(&host) {
             return update(session);
@@ -94,14 +94,14 @@ impl Sessions {
         {
             state.hosts.remove(&oldest);
         }
-        let mut session = Session::default();
+        let mut session = TlsSession::default();
         update(&mut session);
         state.order.push_back(host.clone());
         state.hosts.insert(host, session);
     }
 }
 
-impl ClientSessionStore for Sessions {
+impl ClientSessionStore for TlsSessionStore {
     fn set_kx_hint(&self, host: ServerName<'static>, group: NamedGroup) {
         self.update(host, |session| session.group = Some(group));
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_host_added_first_is_forgotten() {
-        let sessions = Sessions::new(2);
+        let sessions = TlsSessionStore::new(2);
         let [a, b, c] =
             ["a.test", "b.test", "c.test"].map(|name| ServerName::try_from(name).unwrap());
         for host in [&a, &b, &a, &c] {

@@ -32,13 +32,13 @@ pub(crate) struct QueueHeadCache<V> {
 /// `covered`, except leased ones.
 struct QueueHead<V> {
     entries: BTreeMap<QueueRank, V>,
-    covered: Covered,
+    covered: CoveredRanks,
     refills: u32,
     used: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Covered {
+enum CoveredRanks {
     Nothing,
     UpTo(QueueRank),
     All,
@@ -57,9 +57,9 @@ pub(crate) enum FirstEntryLookup<V> {
 impl<V> QueueHead<V> {
     fn covers(&self, rank: QueueRank) -> bool {
         match self.covered {
-            Covered::Nothing => false,
-            Covered::UpTo(last) => rank <= last,
-            Covered::All => true,
+            CoveredRanks::Nothing => false,
+            CoveredRanks::UpTo(last) => rank <= last,
+            CoveredRanks::All => true,
         }
     }
 
@@ -104,9 +104,9 @@ impl<V> QueueHeadCache<V> {
             return FirstEntryLookup::Entry(rank, value);
         }
         match head.covered {
-            Covered::Nothing => FirstEntryLookup::Unknown(None),
-            Covered::UpTo(rank) => FirstEntryLookup::Unknown(Some(rank)),
-            Covered::All => FirstEntryLookup::Nothing,
+            CoveredRanks::Nothing => FirstEntryLookup::Unknown(None),
+            CoveredRanks::UpTo(rank) => FirstEntryLookup::Unknown(Some(rank)),
+            CoveredRanks::All => FirstEntryLookup::Nothing,
         }
     }
 
@@ -124,7 +124,7 @@ impl<V> QueueHeadCache<V> {
             self.weight += 1;
             QueueHead {
                 entries: BTreeMap::new(),
-                covered: Covered::Nothing,
+                covered: CoveredRanks::Nothing,
                 refills: 0,
                 used: uses,
             }
@@ -133,7 +133,7 @@ impl<V> QueueHeadCache<V> {
         head.used = uses;
         head.refills = head.refills.saturating_add(1);
         head.entries.extend(entries);
-        head.covered = last.map_or(Covered::All, Covered::UpTo);
+        head.covered = last.map_or(CoveredRanks::All, CoveredRanks::UpTo);
         debug_assert_eq!(head.entries.len(), before + count);
         self.weight += head.entries.len() - before;
         self.shrink();
@@ -158,7 +158,7 @@ impl<V> QueueHeadCache<V> {
                 head.entries.split_off(&rest);
             }
             if let Some((&last, _)) = head.entries.last_key_value() {
-                head.covered = Covered::UpTo(last);
+                head.covered = CoveredRanks::UpTo(last);
             }
         }
         self.weight += head.entries.len();

@@ -80,7 +80,7 @@ impl DuplicateRowPositionReader {
 }
 
 /// A parsed line of the sorted file.
-struct Entry {
+struct SortedLine {
     is_page: bool,
     /// The round, if the line is a page; the reason, if it is an exclusion.
     detail: String,
@@ -88,15 +88,15 @@ struct Entry {
     line: u64,
 }
 
-impl Entry {
-    fn read(line: &str) -> Option<(&str, Entry)> {
+impl SortedLine {
+    fn read(line: &str) -> Option<(&str, SortedLine)> {
         let mut parts = line.trim_end_matches('\n').split('\t');
         let url = parts.next()?;
         let is_page = parts.next()? == PAGE;
         let detail = parts.next()?.to_owned();
         let worker = parts.next()?.parse().ok()?;
         let line = parts.next()?.parse().ok()?;
-        let entry = Entry {
+        let entry = SortedLine {
             is_page,
             detail,
             worker,
@@ -126,13 +126,13 @@ pub(crate) fn find_duplicates(
     fs::remove_file(&sorted).map_err(failed)?;
     let mut duplicates = LineSorter::new(scratch, "told.tmp", MAX_SORTED_BYTES);
     let mut twice = RepeatedUrls::default();
-    let mut group: Vec<Entry> = Vec::new();
+    let mut group: Vec<SortedLine> = Vec::new();
     let mut current_url = String::new();
     let mut line = String::new();
     loop {
         line.clear();
         let read = lines.read_line(&mut line).map_err(failed)?;
-        let entry = Entry::read(&line);
+        let entry = SortedLine::read(&line);
         let is_same = entry.as_ref().is_some_and(|(url, _)| *url == current_url);
         if !is_same {
             twice.note(&current_url, &group, workers);
@@ -158,7 +158,7 @@ pub(crate) fn find_duplicates(
 }
 
 /// Returns the exclusions to omit, given all rows about one URL.
-fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
+fn duplicates_in(group: &[SortedLine]) -> impl Iterator<Item = (usize, u64)> {
     group.iter().enumerate().filter_map(|(at, entry)| {
         let rows_of_others = || group.iter().filter(|other| other.worker != entry.worker);
         let is_settled =
@@ -217,13 +217,13 @@ struct RepeatedUrls {
 }
 
 impl RepeatedUrls {
-    fn note(&mut self, url: &str, group: &[Entry], workers: &[WorkerDirectory]) {
-        let pages: Vec<&Entry> = group.iter().filter(|entry| entry.is_page).collect();
+    fn note(&mut self, url: &str, group: &[SortedLine], workers: &[WorkerDirectory]) {
+        let pages: Vec<&SortedLine> = group.iter().filter(|entry| entry.is_page).collect();
         let rounds: BTreeSet<&str> = pages.iter().map(|page| page.detail.as_str()).collect();
         if rounds.len() == pages.len() {
             return;
         }
-        let place = |entry: &Entry| {
+        let place = |entry: &SortedLine| {
             let name = workers.get(entry.worker).map_or("", WorkerDirectory::name);
             (name.to_owned(), entry.line)
         };
@@ -257,13 +257,13 @@ impl RepeatedUrls {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, duplicates_in};
+    use super::{SortedLine, duplicates_in};
 
     fn check(rows: &[(&str, usize)], left_out: &[usize]) {
-        let group: Vec<Entry> = rows
+        let group: Vec<SortedLine> = rows
             .iter()
             .zip(1..)
-            .map(|((detail, worker), line)| Entry {
+            .map(|((detail, worker), line)| SortedLine {
                 is_page: *detail == "page",
                 detail: (*detail).to_owned(),
                 worker: *worker,

@@ -192,7 +192,7 @@ fn merge<T: DeserializeOwned, K: Ord + Copy>(
     let mut heads = BinaryHeap::new();
     for (number, worker) in workers.iter_mut().enumerate() {
         let path = worker.dir.join(name(&worker.dir));
-        let mut source = Source {
+        let mut source = WorkerRowFile {
             rows: RowReader::open_if_any(&path)?,
             head: None,
             latest: None,
@@ -214,14 +214,14 @@ fn merge<T: DeserializeOwned, K: Ord + Copy>(
 }
 
 /// A worker's row file that is being merged, with the next row to visit.
-struct Source<T, K> {
+struct WorkerRowFile<T, K> {
     rows: RowReader<T>,
     head: Option<T>,
     /// The greatest key of the rows read so far.
     latest: Option<K>,
 }
 
-impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
+impl<T: DeserializeOwned, K: Ord + Copy> WorkerRowFile<T, K> {
     /// Reads the next row and returns the key for ordering it, or `None` at the end of the file.
     fn step(
         &mut self,

@@ -77,7 +77,8 @@ fn excluded(url: &str, reason: &str) -> Value {
 
 fn rules(audit: &AuditReport) -> Vec<(&str, Vec<u64>)> {
     let breaches = audit.breaches.iter();
-    let lines = |breach: &crawl_records::Breach| breach.rows.iter().map(|row| row.line).collect();
+    let lines =
+        |breach: &crawl_records::RuleBreach| breach.rows.iter().map(|row| row.line).collect();
     breaches
         .map(|breach| (breach.rule.as_str(), lines(breach)))
         .collect()

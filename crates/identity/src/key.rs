@@ -288,12 +288,12 @@ fn numeric_date<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::E
 }
 
 #[derive(Serialize)]
-struct Set {
+struct JsonWebKeySet {
     keys: Vec<Jwk>,
 }
 
 pub(crate) fn set_json(keys: Vec<Jwk>) -> String {
-    let mut text = serde_json::to_string_pretty(&Set { keys }).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&JsonWebKeySet { keys }).unwrap_or_default();
     text.push('\n');
     text
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[derive(Clone)]
 pub struct BytesInTransitLimit {
     most: usize,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Arc<(Mutex<TransitLimitState>, Condvar)>,
 }
 
 #[derive(Default)]
-struct State {
+struct TransitLimitState {
     under_way: usize,
     /// Number of threads that wait in [`BytesInTransitLimit::enter`].
     waiting: usize,

@@ -10,21 +10,21 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 /// For exclusions, tantivy (0.27) calls `seek_danger`, possibly with a document before the query's
 /// first match. Phrase queries don't support that. The default `seek_danger`, which this wrapper
 /// uses, only seeks forward.
-pub(crate) struct ExclusionQuery(pub(crate) Box<dyn Query>);
+pub(crate) struct ForwardSeekQuery(pub(crate) Box<dyn Query>);
 
-impl Clone for ExclusionQuery {
-    fn clone(&self) -> ExclusionQuery {
-        ExclusionQuery(self.0.box_clone())
+impl Clone for ForwardSeekQuery {
+    fn clone(&self) -> ForwardSeekQuery {
+        ForwardSeekQuery(self.0.box_clone())
     }
 }
 
-impl fmt::Debug for ExclusionQuery {
+impl fmt::Debug for ForwardSeekQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Excluded").field(&self.0).finish()
     }
 }
 
-impl Query for ExclusionQuery {
+impl Query for ForwardSeekQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(Box::new(ForwardSeekOnly(self.0.weight(scoring)?)))
     }

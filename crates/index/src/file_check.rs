@@ -89,7 +89,7 @@ pub(crate) fn check_segments<F: Read + Seek>(
         }
         for file in files(segment) {
             let of_file = |fault| damaged(dir, &file, fault);
-            let opened = open(&file).map_err(Fault::from);
+            let opened = open(&file).map_err(IndexFileFault::from);
             let looked = opened.and_then(|opened| check_file(opened, checked, is_stopped));
             if !looked.map_err(of_file)? {
                 return Ok(false);
@@ -170,22 +170,22 @@ pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The reason why a file of the index can't be used.
-enum Fault {
+enum IndexFileFault {
     Disk(io::Error),
     Contents(&'static str),
 }
 
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
-        Fault::Disk(error)
+impl From<io::Error> for IndexFileFault {
+    fn from(error: io::Error) -> IndexFileFault {
+        IndexFileFault::Disk(error)
     }
 }
 
-fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
+fn damaged(dir: &Path, file: &Path, fault: IndexFileFault) -> IndexError {
     use io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
     let message = match fault {
-        Fault::Contents(message) => message.to_owned(),
-        Fault::Disk(error) => match error.kind() {
+        IndexFileFault::Contents(message) => message.to_owned(),
+        IndexFileFault::Disk(error) => match error.kind() {
             NotFound => "is missing".to_owned(),
             UnexpectedEof | IsADirectory => error.to_string(),
             _ => return IndexError::disk(&dir.join(file))(error),
@@ -200,14 +200,14 @@ fn check_file(
     mut file: impl Read + Seek,
     checked: ChecksumFileFilter,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<bool, Fault> {
+) -> Result<bool, IndexFileFault> {
     #[derive(Deserialize)]
     struct Footer {
         crc: u32,
     }
 
     let length = file.seek(SeekFrom::End(0))?;
-    let too_short = Fault::Contents("is cut off");
+    let too_short = IndexFileFault::Contents("is cut off");
     let Some(ends_at) = length.checked_sub(8) else {
         return Err(too_short);
     };
@@ -220,13 +220,13 @@ fn check_file(
     let Some(begins_at) =
         begins_at.filter(|_| footer_bytes <= MAX_FOOTER_BYTES && magic == FOOTER_MAGIC)
     else {
-        return Err(Fault::Contents("has no end"));
+        return Err(IndexFileFault::Contents("has no end"));
     };
     let mut footer = vec![0; footer_bytes as usize];
     file.seek(SeekFrom::Start(begins_at))?;
     file.read_exact(&mut footer)?;
     let Ok(footer) = serde_json::from_slice::<Footer>(&footer) else {
-        return Err(Fault::Contents("has no end"));
+        return Err(IndexFileFault::Contents("has no end"));
     };
     if matches!(checked, ChecksumFileFilter::UpTo(most) if begins_at > most) {
         return Ok(true);
@@ -245,7 +245,7 @@ fn check_file(
     }
     match crc.sum() == footer.crc {
         true => Ok(true),
-        false => Err(Fault::Contents("is not as it was written")),
+        false => Err(IndexFileFault::Contents("is not as it was written")),
     }
 }
 

@@ -144,7 +144,7 @@ impl IndexSearcher {
         let parsed = Query::parse(query)?;
         let view = self.view();
         guarded(&self.dir, || {
-            let search = Search {
+            let search = SingleSearch {
                 view: &view,
                 rules: &self.rules,
                 options,
@@ -400,13 +400,13 @@ fn as_written(query: &str, results: &[Hit]) -> String {
 }
 
 /// A single search.
-struct Search<'a> {
+struct SingleSearch<'a> {
     view: &'a CommitView,
     rules: &'a SearchRules,
     options: &'a SearchOptions,
 }
 
-impl Search<'_> {
+impl SingleSearch<'_> {
     fn run(&self, typed: &str, query: Query) -> tantivy::Result<SearchResults> {
         let query = &match query.terms.iter().any(|term| term.is_not) {
             true => with_resolved_minus(query, &self.planner(), &self.view.searcher)?,

@@ -19,16 +19,16 @@ const PIECE_BYTES: usize = 128 << 10;
 pub(crate) struct ReadAheadFile {
     file: File,
     bytes: usize,
-    last: Mutex<Piece>,
+    last: Mutex<ReadAheadPiece>,
 }
 
 #[derive(Clone, Debug)]
-struct Piece {
+struct ReadAheadPiece {
     at: usize,
     bytes: OwnedBytes,
 }
 
-impl Piece {
+impl ReadAheadPiece {
     /// Returns the bytes of a range of the file if the piece contains them.
     fn get(&self, range: &Range<usize>) -> Option<OwnedBytes> {
         let from = range.start.checked_sub(self.at)?;
@@ -41,7 +41,7 @@ impl ReadAheadFile {
     pub(crate) fn open(path: &Path) -> io::Result<ReadAheadFile> {
         let file = File::open(path)?;
         let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        let last = Mutex::new(Piece {
+        let last = Mutex::new(ReadAheadPiece {
             at: 0,
             bytes: OwnedBytes::empty(),
         });
@@ -73,7 +73,7 @@ impl FileHandle for ReadAheadFile {
             return Ok(bytes);
         }
         let end = range.start.saturating_add(PIECE_BYTES).min(self.bytes);
-        let piece = Piece {
+        let piece = ReadAheadPiece {
             at: range.start,
             bytes: self.read(range.start..end.max(range.end))?,
         };

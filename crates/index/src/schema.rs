@@ -33,7 +33,7 @@ pub(crate) const LEAVING: &str = "yes";
 pub(crate) const GIVES_WAY: &str = "canonical";
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Format {
+struct IndexFormat {
     format: u32,
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
         }
         Err(error) => return Err(IndexError::disk(&path)(error)),
     };
-    let format: Format = serde_json::from_str(&text)
+    let format: IndexFormat = serde_json::from_str(&text)
         .map_err(|error| IndexError::damaged(dir, format!("{FORMAT_FILE}: {error}")))?;
     match format.format {
         FORMAT => Ok(()),
@@ -170,7 +170,7 @@ pub(crate) fn write_format(dir: &Path) -> Result<(), IndexError> {
     fs::create_dir_all(dir).map_err(IndexError::disk(dir))?;
     let path = dir.join(FORMAT_FILE);
     let beside = dir.join("format.json.new");
-    let text = serde_json::to_vec(&Format { format: FORMAT }).unwrap_or_default();
+    let text = serde_json::to_vec(&IndexFormat { format: FORMAT }).unwrap_or_default();
     let write = || {
         fs::write(&beside, text)?;
         fs::File::open(&beside)?.sync_all()?;

@@ -121,12 +121,12 @@ pub(crate) struct SortedCounts {
     memory: vec::IntoIter<(Box<[u8]>, u32)>,
     runs: Vec<BufReader<File>>,
     /// The next key of each source. The sources are the files, followed by the keys in memory.
-    heads: BinaryHeap<cmp::Reverse<Head>>,
+    heads: BinaryHeap<cmp::Reverse<SourceHead>>,
 }
 
 /// The next key of a source.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Head {
+struct SourceHead {
     key: Box<[u8]>,
     source: usize,
     count: u32,
@@ -151,7 +151,7 @@ impl SortedCounts {
 
     /// Returns the next key with the sum of its counts.
     pub(crate) fn next_key(&mut self) -> io::Result<Option<(Box<[u8]>, u32)>> {
-        let Some(cmp::Reverse(Head {
+        let Some(cmp::Reverse(SourceHead {
             key,
             source,
             mut count,
@@ -175,7 +175,7 @@ impl SortedCounts {
             Some(run) => read_key(run)?,
             None => self.memory.next(),
         };
-        let next = next.map(|(key, count)| cmp::Reverse(Head { key, source, count }));
+        let next = next.map(|(key, count)| cmp::Reverse(SourceHead { key, source, count }));
         self.heads.extend(next);
         Ok(())
     }

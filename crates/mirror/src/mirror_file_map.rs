@@ -19,12 +19,12 @@ const MAX_REDIRECTS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct MirrorFileMap {
     names: UrlFilePathAssigner,
-    redirects: HashMap<Box<str>, Redirect>,
+    redirects: HashMap<Box<str>, RedirectTarget>,
     replacement_rules: LinkReplacementRules,
 }
 
 #[derive(Debug)]
-struct Redirect {
+struct RedirectTarget {
     target: Box<str>,
     /// The fragment of `Location`, if there is one.
     fragment: Option<Box<str>>,
@@ -67,7 +67,7 @@ impl MirrorFileMap {
                     let fragment = location_fragment(dir, &row).map(Into::into);
                     if let Some(target) = row.redirect {
                         let target = target.into();
-                        redirects.insert(row.url.into(), Redirect { target, fragment });
+                        redirects.insert(row.url.into(), RedirectTarget { target, fragment });
                     }
                 }
                 CurrentRow::Page { row, may_export } => match canonicalize(None, &row.url) {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::product_token::{ProductToken, RobotsProfile};
 
-use directive_words::{Directive, ValuelessDirective};
+use directive_words::{ParsedDirective, ValuelessDirective};
 
 /// The directives for one robot in a page and its headers, each with its source text.
 ///
@@ -108,29 +108,36 @@ impl PageDirectives {
 
     /// Adds a directive. If a word such as `noindex` was added before, keeps the earlier text. If a
     /// directive with a value was added before, keeps the stricter value.
-    fn take(&mut self, directive: &Directive, place: DirectiveSource, text: impl Fn() -> String) {
+    fn take(
+        &mut self,
+        directive: &ParsedDirective,
+        place: DirectiveSource,
+        text: impl Fn() -> String,
+    ) {
         let source = || CitedDirective {
             place,
             text: text(),
         };
         let flag = match *directive {
-            Directive::Word(ValuelessDirective::None) => {
+            ParsedDirective::Word(ValuelessDirective::None) => {
                 self.noindex.get_or_insert_with(source);
                 &mut self.nofollow
             }
-            Directive::Word(ValuelessDirective::Noindex) => &mut self.noindex,
-            Directive::Word(ValuelessDirective::Nofollow) => &mut self.nofollow,
-            Directive::Word(ValuelessDirective::Noarchive) => &mut self.noarchive,
-            Directive::Word(ValuelessDirective::Nosnippet) => &mut self.nosnippet,
-            Directive::Word(ValuelessDirective::Noai) => &mut self.noai,
-            Directive::Word(ValuelessDirective::Noimageai) => &mut self.noimageai,
-            Directive::Word(
+            ParsedDirective::Word(ValuelessDirective::Noindex) => &mut self.noindex,
+            ParsedDirective::Word(ValuelessDirective::Nofollow) => &mut self.nofollow,
+            ParsedDirective::Word(ValuelessDirective::Noarchive) => &mut self.noarchive,
+            ParsedDirective::Word(ValuelessDirective::Nosnippet) => &mut self.nosnippet,
+            ParsedDirective::Word(ValuelessDirective::Noai) => &mut self.noai,
+            ParsedDirective::Word(ValuelessDirective::Noimageai) => &mut self.noimageai,
+            ParsedDirective::Word(
                 ValuelessDirective::All | ValuelessDirective::Index | ValuelessDirective::Follow,
             ) => {
                 return;
             }
-            Directive::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
-            Directive::UnavailableAfter(at) => {
+            ParsedDirective::MaxSnippet(n) => {
+                return least(&mut self.max_snippet, n, unlimited, source);
+            }
+            ParsedDirective::UnavailableAfter(at) => {
                 return least(&mut self.unavailable_after, at, |at| at, source);
             }
         };
@@ -169,16 +176,16 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
 /// Returns whether `ALL`, `INDEX` or `FOLLOW` on the page overrules the restriction `directive`. By
 /// the 1997 standard, ALL outweighs every other word, and if two words contradict, the permissive
 /// one wins.
-fn overruled_1997(directive: &Directive, spoken: &[Directive]) -> bool {
-    let any = |word: ValuelessDirective| spoken.contains(&Directive::Word(word));
+fn overruled_1997(directive: &ParsedDirective, spoken: &[ParsedDirective]) -> bool {
+    let any = |word: ValuelessDirective| spoken.contains(&ParsedDirective::Word(word));
     match directive {
-        Directive::Word(ValuelessDirective::Noindex) => {
+        ParsedDirective::Word(ValuelessDirective::Noindex) => {
             any(ValuelessDirective::All) || any(ValuelessDirective::Index)
         }
-        Directive::Word(ValuelessDirective::Nofollow) => {
+        ParsedDirective::Word(ValuelessDirective::Nofollow) => {
             any(ValuelessDirective::All) || any(ValuelessDirective::Follow)
         }
-        Directive::Word(ValuelessDirective::None) => {
+        ParsedDirective::Word(ValuelessDirective::None) => {
             any(ValuelessDirective::All)
                 || (any(ValuelessDirective::Index) && any(ValuelessDirective::Follow))
         }

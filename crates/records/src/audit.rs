@@ -109,7 +109,7 @@ pub struct AuditReport {
     /// `per-address`, `per-site`, `max-rate`, `quiet-hours`, `unsigned`, `signature`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
-    pub breaches: Vec<Breach>,
+    pub breaches: Vec<RuleBreach>,
     /// Defects of files, such as torn last lines and damaged records, which don't count as
     /// breaches.
     pub flaws: Vec<String>,
@@ -117,7 +117,7 @@ pub struct AuditReport {
 
 /// A breach of a rule by the crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Breach {
+pub struct RuleBreach {
     /// The rule, as in [`AuditReport::by_rule`].
     pub rule: String,
     /// The host that the breach concerns.
@@ -350,7 +350,7 @@ fn each<T: serde::de::DeserializeOwned>(
 }
 
 /// Fills in [`CitedRow::request`] for the cited rows of `requests.jsonl`.
-fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
+fn cite(dir: &Path, breaches: &mut [RuleBreach]) -> Result<(), RecordsError> {
     let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);
     for row in rows.filter(|row| row.file == CitedRowFile::Requests.name()) {

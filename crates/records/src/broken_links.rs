@@ -22,7 +22,7 @@ pub(crate) use archived_links::ArchivedPageReader;
 pub use archived_links::location_fragment;
 use broken_link_search::BrokenLinkSearch;
 pub(crate) use latest_rows::{LatestRows, key};
-use outages::Outages;
+use outages::UnreachableOrigins;
 use redirect_targets::RedirectTargets;
 pub use text::EveryLinkDisplay;
 
@@ -110,7 +110,7 @@ pub fn broken_links(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
         ..BrokenLinkReport::default()
     };
     let mut redirects = RedirectTargets::default();
-    let mut outages = Outages::read(dir)?;
+    let mut outages = UnreachableOrigins::read(dir)?;
     let mut rows = pages(dir)?;
     let mut fetched_at = None;
     while let Some(row) = rows.next() {

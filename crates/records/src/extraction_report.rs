@@ -52,12 +52,12 @@ pub struct ExtractRuleCounts {
     /// For each limit, the number of pages that were not read completely because of this limit.
     pub cut: BTreeMap<String, u64>,
     /// The fields, in the order of the rule. Fields of a group are named `group.field`.
-    pub fields: Vec<FieldCounts>,
+    pub fields: Vec<ExtractedFieldCounts>,
 }
 
 /// How often a field was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FieldCounts {
+pub struct ExtractedFieldCounts {
     /// The name of the field.
     pub field: String,
     /// Number of pages with a value.
@@ -194,7 +194,7 @@ impl ExtractRuleCounts {
         }
         let never = self.fields.iter().filter(|field| field.is_never_found());
         let pages = counted(self.pages, "page", "pages");
-        let warning = |field: &FieldCounts| {
+        let warning = |field: &ExtractedFieldCounts| {
             let (rule, name) = (&self.rule, &field.field);
             let reason = field.why_not_found(&pages);
             format!("rule {rule:?}, field {name:?}: {reason}")
@@ -218,13 +218,13 @@ impl Display for UnmetCondition {
     }
 }
 
-fn name_fields(fields: &FieldConfigList, prefix: &str, names: &mut Vec<FieldCounts>) {
+fn name_fields(fields: &FieldConfigList, prefix: &str, names: &mut Vec<ExtractedFieldCounts>) {
     for (name, field) in fields.iter() {
         let field_name = format!("{prefix}{name}");
         let inner = format!("{field_name}.");
-        names.push(FieldCounts {
+        names.push(ExtractedFieldCounts {
             field: field_name,
-            ..FieldCounts::default()
+            ..ExtractedFieldCounts::default()
         });
         if let FieldConfig::Table(table) = field
             && let Some(group) = &table.fields
@@ -234,7 +234,7 @@ fn name_fields(fields: &FieldConfigList, prefix: &str, names: &mut Vec<FieldCoun
     }
 }
 
-impl FieldCounts {
+impl ExtractedFieldCounts {
     /// Returns whether the rule read pages, but never found a value for this field.
     pub(crate) fn is_never_found(&self) -> bool {
         self.filled == 0 && self.missing + self.failed > 0

@@ -154,7 +154,7 @@ pub struct LastRobotsResponse {
 #[derive(Debug)]
 pub struct HostReportCollector {
     in_flight: RequestsInFlightLimits,
-    hosts: BTreeMap<String, Host>,
+    hosts: BTreeMap<String, HostRowCounts>,
     /// The host key of each origin (the part of a URL before its path), so that each origin is
     /// parsed once.
     keys: HashMap<String, String>,
@@ -169,7 +169,7 @@ pub struct HostReportCollector {
 }
 
 #[derive(Debug, Default)]
-struct Host {
+struct HostRowCounts {
     report: HostReport,
     outcomes: HostOutcomeCounts,
     /// Requests whose delay is not judged yet, sorted by start. Rows are in the order in which
@@ -333,7 +333,7 @@ impl HostReportCollector {
         }
     }
 
-    fn host_of(&mut self, url: &str) -> &mut Host {
+    fn host_of(&mut self, url: &str) -> &mut HostRowCounts {
         let origin = origin_of(url);
         let key = match self.keys.get(origin) {
             Some(key) => key.clone(),
@@ -349,9 +349,9 @@ impl HostReportCollector {
     }
 }
 
-fn host_of_key(hosts: &mut BTreeMap<String, Host>, key: String) -> &mut Host {
+fn host_of_key(hosts: &mut BTreeMap<String, HostRowCounts>, key: String) -> &mut HostRowCounts {
     hosts.entry(key).or_insert_with_key(|key| {
-        let mut host = Host::default();
+        let mut host = HostRowCounts::default();
         key.clone_into(&mut host.report.host);
         host
     })
@@ -373,7 +373,7 @@ pub(crate) fn origin_of(url: &str) -> &str {
     }
 }
 
-impl Host {
+impl HostRowCounts {
     fn note_label(&mut self, label: Option<&str>) {
         let labels = &mut self.report.labels;
         if let Some(label) = label.filter(|label| !labels.contains(*label))

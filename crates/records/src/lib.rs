@@ -67,7 +67,7 @@ pub use archived_pages::{
     ArchivedPageBody, ArchivedPageDetails, ArchivedPageLocator, read_archived, read_as_sent,
 };
 pub use audit::{
-    AuditReport, Breach, CitedRow, RequestsInFlightLimits, audit, conduct_page, signed_message,
+    AuditReport, CitedRow, RequestsInFlightLimits, RuleBreach, audit, conduct_page, signed_message,
 };
 pub use bot_page::CrawlerDescription;
 pub use broken_links::{
@@ -85,7 +85,7 @@ pub use explain::{
     StateAvailability, UrlMention, explain,
 };
 pub use extraction_report::{
-    ExtractRuleCounts, ExtractRules, ExtractionReport, FieldCounts, UnmatchedSelectorName,
+    ExtractRuleCounts, ExtractRules, ExtractedFieldCounts, ExtractionReport, UnmatchedSelectorName,
     UnmetCondition, extract_rules, extraction,
 };
 pub use host_coverage::{
@@ -97,8 +97,8 @@ pub use host_reports::{
 pub use link_replacement_rules::LinkReplacementRules;
 pub use number_format::{counted, grouped, size};
 pub use plan::{
-    BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan, OriginDelayAndUsage,
-    PageBudgets, PlanSettings, plan,
+    BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan,
+    OriginRobotsStatements, PageBudgets, PlanSettings, plan,
 };
 pub use random_walk_report::{RandomWalkReport, VisitedPage};
 pub use recognize_directory::{seeds_of, stored_settings, why_without_archive};

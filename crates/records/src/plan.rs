@@ -83,7 +83,7 @@ pub struct HostPlan {
     /// Known URLs that would not be fetched, by rule. Only the twenty rules that exclude most URLs.
     pub rules: Vec<ExclusionRuleCount>,
     /// The host's origins, with the statements of their robots.txt files.
-    pub origins: Vec<OriginDelayAndUsage>,
+    pub origins: Vec<OriginRobotsStatements>,
     /// The delay from the end of a request to the start of the next, in milliseconds.
     pub gap_ms: u64,
     /// The rule that requires the delay: `delay`, `crawl-delay` ..
@@ -113,7 +113,7 @@ pub struct ExclusionRuleCount {
 
 /// The statements of an origin's robots.txt that neither allow nor disallow URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OriginDelayAndUsage {
+pub struct OriginRobotsStatements {
     /// Scheme, host and port.
     pub origin: String,
     /// The Crawl-delay, in milliseconds.
@@ -154,7 +154,7 @@ pub struct PlanSettings {
     /// limit.
     pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
-    pub origins: Vec<OriginDelayAndUsage>,
+    pub origins: Vec<OriginRobotsStatements>,
 }
 
 /// Sums up the planning run in `dir`. If `earlier` is the directory of an earlier crawl, page sizes
@@ -238,7 +238,7 @@ fn host_plan(
     let mut excluded = host.excluded_by.clone();
     excluded.remove(PLANNED);
     let of_host =
-        |origin: &&OriginDelayAndUsage| host_key(&origin.origin).as_ref() == Some(&host.host);
+        |origin: &&OriginRobotsStatements| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
     let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
     let (gap_ms, gap_by) = gap.unwrap_or_else(|| match asked_delay.max() {

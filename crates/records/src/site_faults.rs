@@ -249,7 +249,7 @@ fn not_a_sitemap(row: &PageRow) -> PageFault {
 }
 
 /// The latest redirect of a URL.
-struct Redirect {
+struct LatestRedirect {
     is_permanent: bool,
     to: String,
     /// The fragment of `Location`, if there is one.
@@ -261,7 +261,7 @@ fn redirects(
     dir: &Path,
     latest: &LatestRows,
     archived: &ArchivedPageReader,
-) -> Result<HashMap<String, Redirect>, RecordsError> {
+) -> Result<HashMap<String, LatestRedirect>, RecordsError> {
     let mut redirects = HashMap::new();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next() {
@@ -273,7 +273,7 @@ fn redirects(
             continue;
         };
         if let Some(status @ 300..=399) = row.status {
-            let redirect = Redirect {
+            let redirect = LatestRedirect {
                 is_permanent: matches!(status, 301 | 308),
                 to,
                 fragment: archived.location_fragment(&row),
@@ -286,7 +286,7 @@ fn redirects(
 
 /// A search of the archived pages for faults.
 struct SiteFaultSearch<'a> {
-    redirects: HashMap<String, Redirect>,
+    redirects: HashMap<String, LatestRedirect>,
     replacement_rules: LinkReplacementRules,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
@@ -478,7 +478,7 @@ impl SiteFaultSearch<'_> {
 /// Returns the page at the end of a redirect chain. `None` if the end was not fetched, or is not a
 /// page.
 fn end_of<'s>(
-    redirects: &'s HashMap<String, Redirect>,
+    redirects: &'s HashMap<String, LatestRedirect>,
     latest: &LatestRows,
     url: &'s str,
 ) -> Option<&'s str> {
@@ -488,7 +488,7 @@ fn end_of<'s>(
 }
 
 /// Returns the last URL that `url` leads to through permanent redirects alone.
-fn permanent_end_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) -> &'s str {
+fn permanent_end_of<'s>(redirects: &'s HashMap<String, LatestRedirect>, url: &'s str) -> &'s str {
     let permanent = |url: &str| redirects.get(url).filter(|redirect| redirect.is_permanent);
     let next = |url: &&'s str| permanent(url).map(|redirect| redirect.to.as_str());
     let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
@@ -496,7 +496,7 @@ fn permanent_end_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) 
 }
 
 /// Returns the last URL of a redirect chain, whether it was fetched or not.
-fn last_of<'s>(redirects: &'s HashMap<String, Redirect>, url: &'s str) -> &'s str {
+fn last_of<'s>(redirects: &'s HashMap<String, LatestRedirect>, url: &'s str) -> &'s str {
     let next = |url: &&'s str| redirects.get(*url).map(|redirect| redirect.to.as_str());
     let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
     chain.last().unwrap_or(url)
@@ -514,12 +514,13 @@ fn is_misspelt(scheme: &str) -> bool {
 /// the chain. A `Location` without a fragment keeps the previous fragment (RFC 9110, section
 /// 10.2.2).
 fn redirected_fragment<'s>(
-    redirects: &'s HashMap<String, Redirect>,
+    redirects: &'s HashMap<String, LatestRedirect>,
     url: &str,
     end: &str,
 ) -> Option<&'s str> {
     let first = redirects.get(url).filter(|_| url != end);
-    let next = |redirect: &&Redirect| redirects.get(&redirect.to).filter(|_| redirect.to != end);
+    let next =
+        |redirect: &&LatestRedirect| redirects.get(&redirect.to).filter(|_| redirect.to != end);
     let chain = std::iter::successors(first, next).take(MAX_CHAIN);
     chain
         .filter_map(|redirect| redirect.fragment.as_deref())

@@ -102,13 +102,13 @@ impl IntervalEstimate {
 #[derive(Clone, Debug, Default)]
 pub struct SubsetEstimator {
     /// Sums over the pages that were not drawn at random, because the crawl always reads them.
-    certain: Sums,
-    strata: BTreeMap<String, (u64, u64, Sums)>,
+    certain: EstimateSums,
+    strata: BTreeMap<String, (u64, u64, EstimateSums)>,
 }
 
 /// Sums over pages. `y` is the value of a page; `z` is 1 if the page is of the chosen kind, else 0.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct EstimateSums {
     y: f64,
     z: f64,
     yy: f64,
@@ -116,7 +116,7 @@ struct Sums {
     zz: f64,
 }
 
-impl Sums {
+impl EstimateSums {
     fn add(&mut self, y: f64, z: f64) {
         self.y += y;
         self.z += z;
@@ -160,7 +160,7 @@ impl SubsetEstimator {
                 match self.strata.get_mut(stratum) {
                     Some((_, _, sums)) => sums.add(value, kind),
                     None => {
-                        let mut sums = Sums::default();
+                        let mut sums = EstimateSums::default();
                         sums.add(value, kind);
                         let drawn = drawn.max(1);
                         let of = of.max(drawn);
@@ -260,7 +260,7 @@ impl SubsetEstimator {
 
     /// Returns the strata that were drawn only in part: the number of drawn pages, the number of
     /// all pages, and the sums.
-    fn uncertain(&self) -> impl Iterator<Item = (f64, f64, &Sums)> {
+    fn uncertain(&self) -> impl Iterator<Item = (f64, f64, &EstimateSums)> {
         let strata = self.strata.values().filter(|(drawn, of, _)| drawn < of);
         strata.map(|(drawn, of, sums)| (*drawn as f64, *of as f64, sums))
     }

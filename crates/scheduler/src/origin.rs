@@ -38,7 +38,7 @@ pub enum RobotsState {
 /// pending URLs.
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
-    state: State,
+    state: RobotsValidity,
     /// The pace that the origin's robots.txt last set. Stays in force until new rules are known.
     pub(crate) pace: Option<Box<OriginRobotsPace>>,
     /// Number of pending URLs, as last set by the caller.
@@ -55,7 +55,7 @@ pub(crate) struct OriginEntry {
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum RobotsValidity {
     Unknown,
     InForce { until: Tick },
     Unreachable { retry_at: Tick },
@@ -77,7 +77,7 @@ impl OriginEntry {
     pub(crate) fn new(origin: Origin) -> OriginEntry {
         OriginEntry {
             origin,
-            state: State::Unknown,
+            state: RobotsValidity::Unknown,
             pace: None,
             waiting: 0,
             permits_out: 0,
@@ -90,9 +90,9 @@ impl OriginEntry {
         let work = self.waiting > u64::from(self.permits_out);
         let retry_at = match self.state {
             _ if !work || self.asked => None,
-            State::Unreachable { retry_at } => Some(retry_at),
-            State::InForce { .. } => self.closed_until(),
-            State::Unknown => None,
+            RobotsValidity::Unreachable { retry_at } => Some(retry_at),
+            RobotsValidity::InForce { .. } => self.closed_until(),
+            RobotsValidity::Unknown => None,
         };
         OriginSchedulingState {
             due: work && !self.asked && retry_at.is_none(),
@@ -121,11 +121,11 @@ impl OriginEntry {
             _ => Tick::ZERO,
         };
         self.state = match state {
-            RobotsState::Unknown => State::Unknown,
-            RobotsState::Unreachable { retry_at } => State::Unreachable { retry_at },
+            RobotsState::Unknown => RobotsValidity::Unknown,
+            RobotsState::Unreachable { retry_at } => RobotsValidity::Unreachable { retry_at },
             RobotsState::InForce { pace, until } => {
                 self.pace = OriginRobotsPace::of(&pace);
-                State::InForce { until }
+                RobotsValidity::InForce { until }
             }
         };
     }
@@ -139,7 +139,7 @@ impl OriginEntry {
     /// times began.
     pub(crate) fn retry(&mut self) {
         match (&mut self.pace, self.state) {
-            (_, State::Unreachable { .. }) => self.state = State::Unknown,
+            (_, RobotsValidity::Unreachable { .. }) => self.state = RobotsValidity::Unknown,
             (Some(pace), _) => pace.closed = false,
             (None, _) => {}
         }
@@ -147,22 +147,22 @@ impl OriginEntry {
 
     /// Returns whether the origin's robots.txt could not be fetched.
     pub(crate) fn is_unreachable(&self) -> bool {
-        matches!(self.state, State::Unreachable { .. })
+        matches!(self.state, RobotsValidity::Unreachable { .. })
     }
 
     /// Returns whether the origin answered the last request for its robots.txt, or such a request
     /// is due or in flight.
     pub(crate) fn may_answer(&self) -> bool {
         match self.state {
-            State::InForce { .. } => true,
-            State::Unknown => self.status().busy,
-            State::Unreachable { .. } => false,
+            RobotsValidity::InForce { .. } => true,
+            RobotsValidity::Unknown => self.status().busy,
+            RobotsValidity::Unreachable { .. } => false,
         }
     }
 
     /// Returns whether the rules of the origin are known, even if they are no longer fresh.
     pub(crate) fn has_rules(&self) -> bool {
-        matches!(self.state, State::InForce { .. })
+        matches!(self.state, RobotsValidity::InForce { .. })
     }
 
     /// Returns whether the origin's next request is for a page, but the time is outside its visit
@@ -193,7 +193,7 @@ impl OriginEntry {
     /// Returns whether rules are in force, so that pages may be fetched. If not, robots.txt must be
     /// fetched first.
     pub(crate) fn rules_in_force(&self, now: Tick) -> bool {
-        matches!(self.state, State::InForce { until } if now < until || now < self.first_until)
+        matches!(self.state, RobotsValidity::InForce { until } if now < until || now < self.first_until)
     }
 
     pub(crate) fn page_issued(&mut self) {

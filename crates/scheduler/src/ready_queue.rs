@@ -14,7 +14,7 @@ use crate::origin::{FEW_ORIGINS, OriginEntry};
 use crate::permit::{GateCharge, Permit, PermitData, RequestPurpose};
 use crate::ready_queue_entry::{ReadyQueueEntry, ReadyQueueKey};
 use crate::scheduler::Scheduler;
-use crate::shared_limit_gate::{Gate, GateReadyQueuePosition};
+use crate::shared_limit_gate::{GateReadyQueuePosition, SharedLimitGate};
 use crate::tick::Tick;
 
 /// How often a host may find the gate (shared limit) of its site open but the gate of its address
@@ -275,7 +275,8 @@ impl Scheduler {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);
         let now = self.now;
-        let opens = |gate: &Gate| gate.is_open(now) || (reserved && gate.is_open_to_holder(now));
+        let opens =
+            |gate: &SharedLimitGate| gate.is_open(now) || (reserved && gate.is_open_to_holder(now));
         if self.gates.get(site).is_some_and(|gate| !opens(gate)) {
             self.unreserve(id);
             return Some(site);

@@ -18,7 +18,7 @@ use crate::random::SplitMix64;
 use crate::rate_limits::MaxRateLimiter;
 use crate::ready_queue_entry::{ReadyQueueEntry, ReadyQueueKey};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
-use crate::shared_limit_gate::{Gate, GateKey, Gates};
+use crate::shared_limit_gate::{GateKey, SharedLimitGate, SharedLimitGates};
 use crate::slab::Slab;
 use crate::tick::Tick;
 
@@ -40,7 +40,7 @@ pub struct Scheduler {
     pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
     /// By origin: the index of its host, and the origin's index within the host.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
-    pub(crate) gates: Gates,
+    pub(crate) gates: SharedLimitGates,
     /// Index of the gate that limits look-ups.
     pub(crate) look_ups: u32,
     /// Whether a host with an unknown address waits for a name look-up before its requests.
@@ -76,7 +76,7 @@ impl Scheduler {
     #[must_use]
     pub fn new(politeness: Politeness, seed: u64) -> Scheduler {
         let politeness = politeness.made_usable();
-        let mut gates = Gates::new(&politeness);
+        let mut gates = SharedLimitGates::new(&politeness);
         let look_ups = gates.open_look_ups(politeness.look_ups);
         Scheduler {
             by_pattern: politeness.by_pattern(),
@@ -275,7 +275,7 @@ impl Scheduler {
             HostQueueMembership::Ready | HostQueueMembership::AtGate(_)
         );
         // Hosts already waiting at the address go first.
-        let is_first = |gate: &Gate| has_place || gate.queue.is_empty();
+        let is_first = |gate: &SharedLimitGate| has_place || gate.queue.is_empty();
         if is_ready && self.gates.get(number).is_none_or(is_first) {
             self.dequeue(id);
             if let Some(permit) = self.attempt(id, true) {
@@ -346,7 +346,7 @@ impl Scheduler {
         match host.position {
             HostQueueMembership::Later => PollOutcome::SleepUntil(host.at),
             HostQueueMembership::AtGate(number) => {
-                let opens_at = self.gates.get(number).and_then(Gate::opens_at);
+                let opens_at = self.gates.get(number).and_then(SharedLimitGate::opens_at);
                 opens_at.map_or(PollOutcome::Idle, |at| {
                     PollOutcome::SleepUntil(at.max(self.now))
                 })

@@ -23,7 +23,7 @@ pub(crate) enum GateKey {
 }
 
 /// A limit on concurrent requests and their spacing, for an address, a site or all look-ups.
-pub(crate) struct Gate {
+pub(crate) struct SharedLimitGate {
     pub(crate) key: GateKey,
     limit: u32,
     pub(crate) in_flight: u32,
@@ -53,7 +53,7 @@ pub(crate) enum GateReadyQueuePosition {
     Ready(ReadyQueueKey),
 }
 
-impl Gate {
+impl SharedLimitGate {
     /// Returns when the gate (shared limit) opens for the next request. `None` if a request in
     /// flight must end first, or if a host that has reserved a request here goes first.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
@@ -86,8 +86,8 @@ impl Gate {
 }
 
 /// All gates (shared limits) with hosts, or with a delay still running.
-pub(crate) struct Gates {
-    slab: Slab<Gate>,
+pub(crate) struct SharedLimitGates {
+    slab: Slab<SharedLimitGate>,
     by_key: HashMap<GateKey, u32, RandomState>,
     /// Gates (shared limits) without hosts, ordered by when their delay ends.
     fading: BTreeSet<(Tick, u32)>,
@@ -97,9 +97,9 @@ pub(crate) struct Gates {
     changed: Tick,
 }
 
-impl Gates {
-    pub(crate) fn new(politeness: &Politeness) -> Gates {
-        Gates {
+impl SharedLimitGates {
+    pub(crate) fn new(politeness: &Politeness) -> SharedLimitGates {
+        SharedLimitGates {
             slab: Slab::new(),
             by_key: HashMap::default(),
             fading: BTreeSet::new(),
@@ -139,7 +139,7 @@ impl Gates {
         }
         let slab = &mut self.slab;
         let id = *self.by_key.entry(key).or_insert_with_key(|key| {
-            slab.insert(Gate {
+            slab.insert(SharedLimitGate {
                 key: key.clone(),
                 limit: limits.number,
                 in_flight: 0,
@@ -213,11 +213,11 @@ impl Gates {
         }
     }
 
-    pub(crate) fn get(&self, id: u32) -> Option<&Gate> {
+    pub(crate) fn get(&self, id: u32) -> Option<&SharedLimitGate> {
         self.slab.get(id)
     }
 
-    pub(crate) fn get_mut(&mut self, id: u32) -> &mut Gate {
+    pub(crate) fn get_mut(&mut self, id: u32) -> &mut SharedLimitGate {
         &mut self.slab[id]
     }
 
@@ -239,13 +239,13 @@ impl Gates {
 mod tests {
     use std::time::Duration;
 
-    use super::Gates;
+    use super::SharedLimitGates;
     use crate::politeness_settings::Politeness;
     use crate::tick::Tick;
 
     #[test]
     fn a_gate_without_hosts_stays_until_its_delay_is_over() {
-        let mut gates = Gates::new(&Politeness {
+        let mut gates = SharedLimitGates::new(&Politeness {
             address_delay: Duration::from_micros(50),
             ..Politeness::default()
         });

@@ -57,8 +57,8 @@ pub struct BadScopePattern {
 #[derive(Clone, Debug)]
 pub struct Scope {
     mode: ScopeMode,
-    include: Patterns,
-    exclude: Patterns,
+    include: PatternSet,
+    exclude: PatternSet,
     max_depth: Option<u32>,
     /// Maximum number of consecutive links outside the scope.
     hops_off: u8,
@@ -116,8 +116,8 @@ impl Scope {
     ) -> Result<Scope, BadScopePattern> {
         Ok(Scope {
             mode,
-            include: Patterns::new(include)?,
-            exclude: Patterns::new(exclude)?,
+            include: PatternSet::new(include)?,
+            exclude: PatternSet::new(exclude)?,
             max_depth,
             hops_off: 0,
             seeds: HashSet::new(),
@@ -141,7 +141,7 @@ impl Scope {
         exclude: &[String],
         hosts: HostPatternMap<()>,
     ) -> Result<(), BadScopePattern> {
-        let (include, exclude) = (Patterns::new(include)?, Patterns::new(exclude)?);
+        let (include, exclude) = (PatternSet::new(include)?, PatternSet::new(exclude)?);
         (self.include, self.exclude) = (include, exclude);
         self.excluded_hosts = hosts;
         Ok(())
@@ -356,10 +356,10 @@ fn is_in_folder(path: &str, folder: &str) -> bool {
 
 /// A set of regular expressions that are matched together.
 #[derive(Clone, Debug)]
-struct Patterns(RegexSet);
+struct PatternSet(RegexSet);
 
-impl Patterns {
-    fn new(patterns: &[String]) -> Result<Patterns, BadScopePattern> {
+impl PatternSet {
+    fn new(patterns: &[String]) -> Result<PatternSet, BadScopePattern> {
         let bad = |pattern: &str, why: &regex::Error| BadScopePattern {
             pattern: pattern.to_owned(),
             why: last_line(&why.to_string()),
@@ -368,7 +368,7 @@ impl Patterns {
             regex::Regex::new(pattern).map_err(|why| bad(pattern, &why))?;
         }
         RegexSet::new(patterns)
-            .map(Patterns)
+            .map(PatternSet)
             .map_err(|why| bad(&patterns.join(" "), &why))
     }
 

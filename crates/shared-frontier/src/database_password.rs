@@ -113,7 +113,9 @@ fn read(path: &Path) -> io::Result<String> {
 fn find(text: &str, target: [&str; 4]) -> Option<Password> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(fields).find_map(|(pattern, password)| {
-        let fits = |(pattern, target): (&Field, &&str)| pattern.is_any || pattern.text == **target;
+        let fits = |(pattern, target): (&PasswordFileField, &&str)| {
+            pattern.is_any || pattern.text == **target
+        };
         // For a socket in the default folder, libpq searches the password file for the host
         // `localhost`.
         let is_socket = target[0].starts_with('/') && pattern[0].text == "localhost";
@@ -127,12 +129,12 @@ fn find(text: &str, target: [&str; 4]) -> Option<Password> {
 }
 
 /// A field of a line of the password file.
-struct Field {
+struct PasswordFileField {
     text: String,
     is_any: bool,
 }
 
-fn fields(line: &str) -> Option<([Field; 4], Password)> {
+fn fields(line: &str) -> Option<([PasswordFileField; 4], Password)> {
     let mut fields = Vec::with_capacity(4);
     let mut field = String::new();
     let mut is_plain = true;
@@ -144,7 +146,7 @@ fn fields(line: &str) -> Option<([Field; 4], Password)> {
                 field.extend(chars.next());
             }
             ':' => {
-                fields.push(Field {
+                fields.push(PasswordFileField {
                     is_any: is_plain && field == "*",
                     text: std::mem::take(&mut field),
                 });

@@ -119,7 +119,7 @@ pub fn move_buckets(
     let groups = groups.into_iter().map(ServerGroupConnection::open);
     let groups: Vec<ServerGroupConnection> = groups.collect::<Result<_, _>>()?;
     let to = number_of(&groups, to, crawl)?;
-    let mut mover = Mover {
+    let mut mover = BucketMover {
         life: new_life("crawl frontier move"),
         groups,
         to,
@@ -167,7 +167,7 @@ fn number_of(
         })
 }
 
-struct Mover<'a> {
+struct BucketMover<'a> {
     /// The unique id of this move.
     life: String,
     groups: Vec<ServerGroupConnection>,
@@ -179,7 +179,7 @@ struct Mover<'a> {
 /// A bucket's row in each server group, by the group's number.
 type RowsByGroup = BTreeMap<i32, BucketRow>;
 
-impl Mover<'_> {
+impl BucketMover<'_> {
     fn group(&self, number: i32) -> Result<&ServerGroupConnection, SharedCrawlError> {
         let group = self.groups.iter().find(|group| group.number == number);
         group.ok_or_else(|| SharedCrawlError::NoSuchGroup {
@@ -203,7 +203,7 @@ impl Mover<'_> {
         Ok(all)
     }
 
-    /// Like [`Mover::rows`], but reads again if no server group serves a bucket. Groups are read
+    /// Like [`BucketMover::rows`], but reads again if no server group serves a bucket. Groups are read
     /// one after the other, so a bucket that is moved at the same time may seem to have no home.
     fn settled_rows(
         &self,

@@ -179,7 +179,7 @@ enum SinkKind {
 }
 
 /// A table that is being written.
-struct Writing<R: 'static> {
+struct OpenTable<R: 'static> {
     table: &'static TableDefinition<R>,
     path: PathBuf,
     sink: Box<dyn RowSink>,
@@ -187,7 +187,7 @@ struct Writing<R: 'static> {
 }
 
 impl TableDestination<'_> {
-    fn begin<R>(&self, table: &'static TableDefinition<R>) -> Result<Writing<R>, TablesError> {
+    fn begin<R>(&self, table: &'static TableDefinition<R>) -> Result<OpenTable<R>, TablesError> {
         let (path, sink) = match &self.kind {
             SinkKind::Files(format) => {
                 let ending = match format {
@@ -207,7 +207,7 @@ impl TableDestination<'_> {
                 (PathBuf::from(table.name), Ok(sink))
             }
         };
-        Ok(Writing {
+        Ok(OpenTable {
             table,
             sink: sink.map_err(|source| unwritable(&path, source))?,
             path,
@@ -287,7 +287,7 @@ fn file_sink<R>(
     })
 }
 
-impl<R> Writing<R> {
+impl<R> OpenTable<R> {
     fn row(&mut self, row: &R) -> Result<(), TablesError> {
         self.rows += 1;
         let written = self.sink.row(&self.table.values(row));

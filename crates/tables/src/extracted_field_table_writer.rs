@@ -61,7 +61,7 @@ pub fn export_extracts(
     let mut tables = Vec::new();
     for rule in &rules {
         for table in tables_of(rule) {
-            tables.push(Writing::begin(&rule.name, table, out, format)?);
+            tables.push(OpenFieldTable::begin(&rule.name, table, out, format)?);
         }
     }
     let view = RoundRowFilter::read(dir, rounds)?;
@@ -73,43 +73,43 @@ pub fn export_extracts(
         }
         Ok(())
     })?;
-    let written = tables.into_iter().map(Writing::finish);
+    let written = tables.into_iter().map(OpenFieldTable::finish);
     Ok((written.collect::<Result<_, _>>()?, read))
 }
 
 /// A table that is being written.
-struct Writing {
+struct OpenFieldTable {
     rule: String,
     table: ExtractTable,
     path: PathBuf,
-    sink: Sink,
+    sink: FieldTableSink,
     rows: u64,
 }
 
-enum Sink {
+enum FieldTableSink {
     Csv(BufWriter<File>),
     Parquet(Box<ParquetSink>),
 }
 
-impl Writing {
+impl OpenFieldTable {
     fn begin(
         rule: &str,
         table: ExtractTable,
         out: &Path,
         format: TableFormat,
-    ) -> Result<Writing, TablesError> {
+    ) -> Result<OpenFieldTable, TablesError> {
         let ending = match format {
             TableFormat::Csv => "csv",
             TableFormat::Parquet => "parquet",
         };
         let path = out.join(format!("{}.{ending}", table.name));
         let sink = replace_file(&path).and_then(|file| match format {
-            TableFormat::Csv => csv(file, &table).map(Sink::Csv),
+            TableFormat::Csv => csv(file, &table).map(FieldTableSink::Csv),
             TableFormat::Parquet => {
-                ParquetSink::begin(file, &table).map(|sink| Sink::Parquet(sink.into()))
+                ParquetSink::begin(file, &table).map(|sink| FieldTableSink::Parquet(sink.into()))
             }
         });
-        Ok(Writing {
+        Ok(OpenFieldTable {
             rule: rule.to_owned(),
             sink: sink.map_err(|source| unwritable(&path, source))?,
             table,
@@ -122,8 +122,8 @@ impl Writing {
         for (item, object) in (1..).zip(self.table.objects(row)) {
             self.rows += 1;
             let written = match &mut self.sink {
-                Sink::Csv(out) => csv_line(out, &self.table, row, item, object),
-                Sink::Parquet(sink) => sink.add(&self.table, row, item, object),
+                FieldTableSink::Csv(out) => csv_line(out, &self.table, row, item, object),
+                FieldTableSink::Parquet(sink) => sink.add(&self.table, row, item, object),
             };
             written.map_err(|source| unwritable(&self.path, source))?;
         }
@@ -132,8 +132,8 @@ impl Writing {
 
     fn finish(self) -> Result<WrittenRuleTable, TablesError> {
         let finished = match self.sink {
-            Sink::Csv(mut out) => out.flush().and_then(|()| out.get_ref().sync_all()),
-            Sink::Parquet(sink) => sink.finish(),
+            FieldTableSink::Csv(mut out) => out.flush().and_then(|()| out.get_ref().sync_all()),
+            FieldTableSink::Parquet(sink) => sink.finish(),
         };
         finished.map_err(|source| unwritable(&self.path, source))?;
         Ok(WrittenRuleTable {

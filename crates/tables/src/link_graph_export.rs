@@ -55,7 +55,7 @@ pub struct WrittenGraph {
 
 /// The last visit of a page, as attributes of its node.
 #[derive(Serialize, Deserialize)]
-struct Visit {
+struct LastPageVisit {
     status: Option<u16>,
     depth: u32,
 }
@@ -82,9 +82,13 @@ pub fn export_graph(
     let mut graph = WrittenGraph::default();
     let in_out = |source| unwritable(out, source);
     // Add the targets of links as nodes too, because every edge in GraphML connects two nodes.
-    let mut nodes = SpilledMap::new(out, "nodes", |earlier: &mut Option<Visit>, later| {
-        *earlier = later.or(earlier.take());
-    });
+    let mut nodes = SpilledMap::new(
+        out,
+        "nodes",
+        |earlier: &mut Option<LastPageVisit>, later| {
+            *earlier = later.or(earlier.take());
+        },
+    );
     let mut hosts = SpilledMap::new(out, "hosts", |earlier: &mut u64, later| *earlier += later);
     graph.page_rows = each_line(pages(dir)?, |line, row: PageRow| {
         if !view.holds_page(line, &row) {
@@ -92,7 +96,7 @@ pub fn export_graph(
         }
         let PageRow { status, depth, .. } = row;
         nodes
-            .add(&row.url, Some(Visit { status, depth }))
+            .add(&row.url, Some(LastPageVisit { status, depth }))
             .map_err(in_out)
     })?;
     graph.link_rows = each_row(links(dir)?, |row: LinkRow| {
@@ -117,7 +121,7 @@ pub fn export_graph(
 fn write_pages(
     (dir, view): (&Path, &RoundRowFilter),
     path: &Path,
-    nodes: SpilledMap<Option<Visit>>,
+    nodes: SpilledMap<Option<LastPageVisit>>,
     graph: &mut WrittenGraph,
 ) -> Result<(), TablesError> {
     let in_file = |source| unwritable(path, source);
@@ -182,10 +186,10 @@ impl XmlFile {
         })
     }
 
-    fn node(&mut self, url: &str, visit: Option<Visit>) -> io::Result<()> {
+    fn node(&mut self, url: &str, visit: Option<LastPageVisit>) -> io::Result<()> {
         self.push("<node id=\"", url, "\">");
         self.data("url", url);
-        if let Some(Visit { status, depth }) = visit {
+        if let Some(LastPageVisit { status, depth }) = visit {
             if let Some(status) = status {
                 self.data("status", &status.to_string());
             }

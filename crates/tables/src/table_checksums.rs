@@ -27,7 +27,7 @@ pub(crate) struct TableChecksums {
 }
 
 impl TableChecksums {
-    fn row<'v>(&mut self, values: impl Iterator<Item = Cell<'v>>) {
+    fn row<'v>(&mut self, values: impl Iterator<Item = TableValue<'v>>) {
         self.rows += 1;
         let mut first = 0;
         for (at, value) in values.enumerate() {
@@ -44,23 +44,23 @@ impl TableChecksums {
 }
 
 /// A value of a table, before it is written or after it was read.
-enum Cell<'v> {
+enum TableValue<'v> {
     Null,
     Bytes(&'v [u8]),
     Number(i64),
 }
 
-impl Cell<'_> {
+impl TableValue<'_> {
     fn hash(&self, row: u128) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(&row.to_le_bytes());
         match self {
-            Cell::Null => hash.update(&[0]),
-            Cell::Bytes(bytes) => {
+            TableValue::Null => hash.update(&[0]),
+            TableValue::Bytes(bytes) => {
                 hash.update(&[1]);
                 hash.update(bytes);
             }
-            Cell::Number(number) => {
+            TableValue::Number(number) => {
                 hash.update(&[2]);
                 hash.update(&number.to_le_bytes());
             }
@@ -79,10 +79,10 @@ pub(crate) struct ChecksumSink {
 impl RowSink for ChecksumSink {
     fn row(&mut self, values: &[ColumnValue<'_>]) -> io::Result<()> {
         self.sums.row(values.iter().map(|value| match value {
-            ColumnValue::Null => Cell::Null,
-            ColumnValue::Text(text) => Cell::Bytes(text.as_bytes()),
-            ColumnValue::Bytes(bytes) => Cell::Bytes(bytes),
-            ColumnValue::Number(number) => Cell::Number(*number),
+            ColumnValue::Null => TableValue::Null,
+            ColumnValue::Text(text) => TableValue::Bytes(text.as_bytes()),
+            ColumnValue::Bytes(bytes) => TableValue::Bytes(bytes),
+            ColumnValue::Number(number) => TableValue::Number(*number),
         }));
         Ok(())
     }
@@ -100,12 +100,12 @@ pub(crate) fn sums_of_parquet(path: &Path) -> io::Result<TableChecksums> {
     for row in reader.get_row_iter(None).map_err(io::Error::other)? {
         let row = row.map_err(io::Error::other)?;
         sums.row(row.get_column_iter().map(|(_, field)| match field {
-            Field::Str(text) => Cell::Bytes(text.as_bytes()),
-            Field::Bytes(bytes) => Cell::Bytes(bytes.data()),
-            Field::Short(number) => Cell::Number((*number).into()),
-            Field::Int(number) => Cell::Number((*number).into()),
-            Field::Long(number) | Field::TimestampMillis(number) => Cell::Number(*number),
-            _ => Cell::Null,
+            Field::Str(text) => TableValue::Bytes(text.as_bytes()),
+            Field::Bytes(bytes) => TableValue::Bytes(bytes.data()),
+            Field::Short(number) => TableValue::Number((*number).into()),
+            Field::Int(number) => TableValue::Number((*number).into()),
+            Field::Long(number) | Field::TimestampMillis(number) => TableValue::Number(*number),
+            _ => TableValue::Null,
         }));
     }
     Ok(sums)

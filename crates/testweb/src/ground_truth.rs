@@ -62,7 +62,7 @@ pub enum ExclusionReason {
 }
 
 pub(crate) fn walk(site: &SyntheticWeb, reach: HostsInScope) -> GroundTruth {
-    let mut walk = Walk {
+    let mut walk = GroundTruthWalk {
         site,
         reach,
         places: BTreeMap::new(),
@@ -72,7 +72,7 @@ pub(crate) fn walk(site: &SyntheticWeb, reach: HostsInScope) -> GroundTruth {
     walk.truth
 }
 
-struct Walk<'a> {
+struct GroundTruthWalk<'a> {
     site: &'a SyntheticWeb,
     reach: HostsInScope,
     /// URLs to fetch, with their depth.
@@ -80,7 +80,7 @@ struct Walk<'a> {
     truth: GroundTruth,
 }
 
-impl Walk<'_> {
+impl GroundTruthWalk<'_> {
     fn run(&mut self) {
         let mut queue = VecDeque::from([(WebParameters::root(0), 0)]);
         let mut nofollow = BTreeSet::new();

@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use std::io::{Read, Write};
-//! use crawl_testweb::{HttpAnswer, AllowedHosts, TestWeb};
+//! use crawl_testweb::{HttpAnswer, HostsInScope, TestWeb};
 //!
 //! let web = TestWeb::builder().seed(7).hosts(2).pages(30)
 //!     .script(0, "/busy", HttpAnswer::of(503).header("retry-after", "1"))
@@ -25,7 +25,7 @@
 //! assert!(answer.starts_with("HTTP/1.1 503 "));
 //!
 //! assert_eq!(web.log()[0].path, "/busy");
-//! assert!(web.truth(AllowedHosts::Host).fetched.len() >= 30);
+//! assert!(web.truth(HostsInScope::Host).fetched.len() >= 30);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 

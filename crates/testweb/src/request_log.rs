@@ -76,12 +76,12 @@ fn signed(micros: u64) -> i64 {
 pub(crate) struct RequestLog {
     epoch: SystemTime,
     start: Instant,
-    entries: Mutex<Entries>,
+    entries: Mutex<LogEntries>,
     grown: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
+struct LogEntries {
     /// Number of entries cleared so far. A [`LogEntryKey`] counts cleared entries too, so keys
     /// stay valid after the log is cleared.
     cleared: u64,
@@ -151,7 +151,7 @@ impl RequestLog {
         wanted(&entries.kept)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, LogEntries> {
         // The log is valid even if another thread panicked, because each entry is added as a whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

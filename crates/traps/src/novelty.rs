@@ -34,23 +34,23 @@ pub struct HostWords(Arc<SharedWords>);
 
 #[derive(Debug, Default)]
 struct SharedWords {
-    compared: Mutex<Compared>,
+    compared: Mutex<HostWordsState>,
     /// The memory in use, in bytes.
     bytes: AtomicUsize,
 }
 
 /// The recent words of a host, and the counts of the pages that were compared last.
 #[derive(Debug)]
-struct Compared {
+struct HostWordsState {
     novelty: RecentShingles,
     /// The number of new words of recent pages, by text. Pages with the same text get the same
     /// number, because it is decided later which of these pages counts as the first.
     by_text: RecentMap<u32>,
 }
 
-impl Default for Compared {
-    fn default() -> Compared {
-        Compared {
+impl Default for HostWordsState {
+    fn default() -> HostWordsState {
+        HostWordsState {
             novelty: RecentShingles::default(),
             by_text: RecentMap::new(MAX_TEXTS),
         }
@@ -68,7 +68,8 @@ impl HostWords {
     /// words.
     pub(super) fn new_words(&self, fingerprint: &PageFingerprint) -> u32 {
         let compared = self.0.compared.lock();
-        let Compared { novelty, by_text } = &mut *compared.unwrap_or_else(PoisonError::into_inner);
+        let HostWordsState { novelty, by_text } =
+            &mut *compared.unwrap_or_else(PoisonError::into_inner);
         let new_words = *by_text.entry(fingerprint.said, || {
             u32::try_from(novelty.count_new(fingerprint)).unwrap_or(u32::MAX)
         });

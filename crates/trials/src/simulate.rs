@@ -170,13 +170,13 @@ fn plan(args: &Args, seed: u64) -> Plan {
     }
 }
 
-struct Outcome {
+struct SimulationOutcome {
     table: String,
     /// The first broken rule that the run found, if any.
     breach: Option<String>,
 }
 
-fn simulate(plan: Plan) -> Outcome {
+fn simulate(plan: Plan) -> SimulationOutcome {
     let hosts = u64::from(plan.hosts);
     let mut world = World::new(plan);
     let before = resident_bytes();
@@ -233,7 +233,7 @@ fn simulate(plan: Plan) -> Outcome {
     if let Err(why) = done {
         breach += &why;
     }
-    Outcome {
+    SimulationOutcome {
         table,
         breach: (!breach.is_empty()).then_some(breach),
     }

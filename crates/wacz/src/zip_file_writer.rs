@@ -25,11 +25,11 @@ pub(crate) struct DataPackageResource {
 pub(crate) struct ZipFileWriter {
     zip: ZipWriter<BufWriter<File>>,
     resources: Vec<DataPackageResource>,
-    entry: Option<Entry>,
+    entry: Option<OpenZipEntry>,
 }
 
 /// The entry that is being written.
-struct Entry {
+struct OpenZipEntry {
     path: String,
     hash: Context,
     bytes: u64,
@@ -66,7 +66,7 @@ impl ZipFileWriter {
             // Allow entries above 4 GiB. The size of an entry is known only when it ends.
             .large_file(true);
         self.zip.start_file(path, options)?;
-        self.entry = Some(Entry {
+        self.entry = Some(OpenZipEntry {
             path: path.to_owned(),
             hash: Context::new(&SHA256),
             bytes: 0,

@@ -39,7 +39,7 @@ fn segments(url: &CanonicalUrl) -> (Vec<&str>, bool) {
     (segments, is_folder)
 }
 
-fn signs(url: &CanonicalUrl, segments: &[&str], again: &Repeats) -> TrapSigns {
+fn signs(url: &CanonicalUrl, segments: &[&str], again: &RepeatedSegments) -> TrapSigns {
     TrapSigns {
         date: is_dated(segments, url),
         token: has_token(segments, url),
@@ -68,7 +68,7 @@ impl UrlShape {
         // many times the memory of the URL.
         names.truncate(MAX_KEPT_NAMES);
         let (segments, is_folder) = segments(url);
-        let again = Repeats::of(&segments);
+        let again = RepeatedSegments::of(&segments);
         let is_program = url.as_url().query().is_some();
         let mut pattern = String::with_capacity(url.path_and_query().len());
         again.push_pattern(&mut pattern, &segments, is_program);
@@ -87,22 +87,22 @@ impl UrlShape {
 
 /// The repeated segments of a path.
 #[derive(Debug, PartialEq, Eq)]
-struct Repeats {
+struct RepeatedSegments {
     /// How often the most frequent segment occurs.
     most: usize,
     /// The range from the first to the last repeated segment.
     stretch: std::ops::Range<usize>,
 }
 
-impl Repeats {
-    fn of(segments: &[&str]) -> Repeats {
+impl RepeatedSegments {
+    fn of(segments: &[&str]) -> RepeatedSegments {
         match segments.len() <= USUAL_SEGMENTS {
-            true => Repeats::of_few(segments),
-            false => Repeats::of_many(segments),
+            true => RepeatedSegments::of_few(segments),
+            false => RepeatedSegments::of_many(segments),
         }
     }
 
-    fn of_many(segments: &[&str]) -> Repeats {
+    fn of_many(segments: &[&str]) -> RepeatedSegments {
         let places = segments.iter().enumerate();
         let mut places: Vec<(&str, usize)> = places
             .filter(|(_, segment)| has_letter(segment))
@@ -116,7 +116,7 @@ impl Repeats {
                 (start, end) = (start.min(*first), end.max(last + 1));
             }
         }
-        Repeats {
+        RepeatedSegments {
             most,
             stretch: start..end,
         }
@@ -124,8 +124,8 @@ impl Repeats {
 
     /// Finds the repeated segments of a short path. Compares each segment with the later ones, so
     /// that no list has to be sorted.
-    fn of_few(segments: &[&str]) -> Repeats {
-        let mut repeats = Repeats {
+    fn of_few(segments: &[&str]) -> RepeatedSegments {
+        let mut repeats = RepeatedSegments {
             most: 0,
             stretch: segments.len()..0,
         };
@@ -301,7 +301,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::Repeats;
+    use super::RepeatedSegments;
     use crate::{TrapSigns, UrlShape, canonicalize};
 
     #[expect(
@@ -468,7 +468,7 @@ mod tests {
             segments in proptest::collection::vec("[ab1]{0,2}", 0..20),
         ) {
             let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-            prop_assert_eq!(Repeats::of_few(&segments), Repeats::of_many(&segments));
+            prop_assert_eq!(RepeatedSegments::of_few(&segments), RepeatedSegments::of_many(&segments));
         }
     }
 }

@@ -52,7 +52,7 @@ enum CrawlerSource {
 }
 
 /// A crawler and its politest flags.
-struct Peer {
+struct ComparedCrawler {
     name: &'static str,
     /// Two letters that identify the crawler in the table of clauses.
     short: &'static str,
@@ -73,8 +73,8 @@ const NPM_PACKAGES: [&str; 4] = [
     "website-scraper@6.0.0",
 ];
 
-const PEERS: [Peer; 14] = [
-    Peer {
+const PEERS: [ComparedCrawler; 14] = [
+    ComparedCrawler {
         name: "crawl",
         short: "cr",
         version: env!("CARGO_PKG_VERSION"),
@@ -84,7 +84,7 @@ const PEERS: [Peer; 14] = [
         flags: "{url} --output {dir}/crawl --quiet --delay 200ms --contact https://bot.example/ --scope any \
                 --allow-private --resources all --first-byte-timeout 3s --timeout 8s --retries 1 --robots-retry 1s",
     },
-    Peer {
+    ComparedCrawler {
         name: "wget",
         short: "wg",
         version: "1.21.3",
@@ -94,7 +94,7 @@ const PEERS: [Peer; 14] = [
         flags: "--recursive --level=inf --page-requisites --span-hosts --wait=0.2 --tries=2 --timeout=8 \
                 --timestamping --no-verbose --header=From:_bot@example.org --directory-prefix={dir} {url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "wget2",
         short: "w2",
         version: "1.99.1",
@@ -104,7 +104,7 @@ const PEERS: [Peer; 14] = [
         flags: "--recursive --level=inf --page-requisites --span-hosts --max-threads=1 --wait=0.2 --tries=2 \
                 --timeout=8 --timestamping --no-verbose --header=From:_bot@example.org --directory-prefix={dir} {url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "HTTrack",
         short: "ht",
         version: "3.49.4",
@@ -114,7 +114,7 @@ const PEERS: [Peer; 14] = [
         flags: "{url} -O {dir} --quiet --robots=2 --sockets=1 --connection-per-second=5 --max-rate=0 --timeout=8 \
                 --retries=1 --go-everywhere --user-agent HTTrack/3.49_(+https://bot.example/)",
     },
-    Peer {
+    ComparedCrawler {
         name: "LinkChecker",
         short: "lc",
         version: "10.6.0",
@@ -123,7 +123,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "--config={files}/linkchecker.ini --no-status --output=none {url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "W3C checklink",
         short: "w3",
         version: "5.0.0",
@@ -132,7 +132,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "--quiet --recursive --sleep 1 --timeout 8 {url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "Scrapy",
         short: "sc",
         version: "2.19.0",
@@ -141,7 +141,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "{url} {dir}",
     },
-    Peer {
+    ComparedCrawler {
         name: "Crawlee",
         short: "ce",
         version: "3.18.1",
@@ -150,7 +150,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "{url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "simplecrawler",
         short: "si",
         version: "1.1.9",
@@ -159,7 +159,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "{url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "website-scraper",
         short: "ws",
         version: "6.0.0",
@@ -168,7 +168,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "{url} {dir}",
     },
-    Peer {
+    ComparedCrawler {
         name: "linkinator",
         short: "li",
         version: "7.6.1",
@@ -177,7 +177,7 @@ const PEERS: [Peer; 14] = [
         again: "",
         flags: "{url} --recurse --concurrency 1 --timeout 8000 --user-agent linkinator/7.6.1_(+https://bot.example/)",
     },
-    Peer {
+    ComparedCrawler {
         name: "lychee",
         short: "ly",
         version: "0.24.2",
@@ -187,7 +187,7 @@ const PEERS: [Peer; 14] = [
         flags: "--no-progress --max-concurrency 1 --host-concurrency 1 --host-request-interval 200ms --max-retries 1 \
                 --timeout 8 --user-agent lychee/0.24.2_(+https://bot.example/) {url}",
     },
-    Peer {
+    ComparedCrawler {
         name: "SiteOne",
         short: "so",
         version: "2.5.1",
@@ -198,7 +198,7 @@ const PEERS: [Peer; 14] = [
                 --allowed-domain-for-external-files=* --user-agent=SiteOne-Crawler/2.5.1_(+https://bot.example/)! \
                 --timeout=8 --http-cache-dir={dir}/cache --output-html-report= --hide-progress-bar --no-color",
     },
-    Peer {
+    ComparedCrawler {
         name: "spider",
         short: "sp",
         version: "2.53.9",
@@ -230,8 +230,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     let results = workspace.target.join("conformance/results");
     std::fs::create_dir_all(&results)?;
-    let is_wanted =
-        |peer: &&Peer| args.only.is_empty() || args.only.iter().any(|name| name == peer.name);
+    let is_wanted = |peer: &&ComparedCrawler| {
+        args.only.is_empty() || args.only.iter().any(|name| name == peer.name)
+    };
     if !args.page {
         workspace::run(&mut workspace.cargo(&[
             "build",
@@ -252,7 +253,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     write_page(workspace, &results)
 }
 
-impl Peer {
+impl ComparedCrawler {
     /// Runs `crawl conformance` over this crawler and returns the report in JSON.
     fn check(&self, workspace: &Workspace) -> Result<Vec<u8>> {
         let files = workspace.target.join("conformance/files");
@@ -356,7 +357,7 @@ fn write_page(workspace: &Workspace, results: &Path) -> Result<()> {
     Ok(())
 }
 
-fn tables(reports: &[(&Peer, Value)]) -> String {
+fn tables(reports: &[(&ComparedCrawler, Value)]) -> String {
     let mut text = String::from(
         "\n| crawler | version | | passed | failed | not shown | failed MUST |\n|---|---|---|---|---|---|---|\n",
     );
@@ -382,7 +383,7 @@ fn tables(reports: &[(&Peer, Value)]) -> String {
 }
 
 /// Returns the table of the clauses that at least one crawler failed.
-fn failed_clauses(reports: &[(&Peer, Value)]) -> String {
+fn failed_clauses(reports: &[(&ComparedCrawler, Value)]) -> String {
     let mut rows: Vec<ClauseRow> = Vec::new();
     for (peer, report) in reports {
         for clause in report["clauses"].as_array().into_iter().flatten() {

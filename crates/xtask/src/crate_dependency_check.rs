@@ -10,10 +10,10 @@ use crate::workspace::{Workspace, output};
 use crate::{function_length, module_imports};
 
 /// The dependencies in each package's manifest, as name and kind.
-type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
+type Manifests = BTreeMap<String, Vec<(String, DependencyKind)>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DependencyKind {
     Normal,
     Test,
 }
@@ -58,9 +58,11 @@ fn direct(manifests: &Manifests) -> Vec<String> {
         };
         for (name, kind) in dependencies {
             let is_room = manifests.contains_key(name);
-            let for_tests = *kind == Kind::Test && package != FOR_TESTS && name == FOR_TESTS;
-            let own_tests =
-                *kind == Kind::Test && package != FOR_TESTS && may_test_with(package, name);
+            let for_tests =
+                *kind == DependencyKind::Test && package != FOR_TESTS && name == FOR_TESTS;
+            let own_tests = *kind == DependencyKind::Test
+                && package != FOR_TESTS
+                && may_test_with(package, name);
             if is_room && !seen.contains(&name.as_str()) && !for_tests && !own_tests {
                 breaches.push(format!("{package} must not depend on {name}"));
             }
@@ -70,7 +72,7 @@ fn direct(manifests: &Manifests) -> Vec<String> {
                 .map(|(_, owner)| *owner)
                 .collect();
             let own = owners.is_empty() || owners.contains(&package.as_str());
-            if !own && !TOOLS.contains(&package.as_str()) && *kind == Kind::Normal {
+            if !own && !TOOLS.contains(&package.as_str()) && *kind == DependencyKind::Normal {
                 breaches.push(format!(
                     "{package} must not name {name}: that is {}'s",
                     owners.join(" and ")
@@ -144,9 +146,9 @@ fn manifests(metadata: &Value) -> Manifests {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let dependency = |value: &Value| {
         let kind = if value["kind"] == "dev" {
-            Kind::Test
+            DependencyKind::Test
         } else {
-            Kind::Normal
+            DependencyKind::Normal
         };
         (text(&value["name"]), kind)
     };
@@ -187,7 +189,7 @@ fn tree(workspace: &Workspace, krate: &str) -> Result<BTreeSet<String>> {
 mod tests {
     use super::*;
 
-    fn breaches(package: &str, dependency: &str, kind: Kind) -> Vec<String> {
+    fn breaches(package: &str, dependency: &str, kind: DependencyKind) -> Vec<String> {
         let mut manifests: Manifests = SEES
             .iter()
             .map(|(name, _)| ((*name).to_owned(), Vec::new()))
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn frontier_and_scheduler_never_see_each_other() {
-        for kind in [Kind::Normal, Kind::Test] {
+        for kind in [DependencyKind::Normal, DependencyKind::Test] {
             assert_eq!(breaches("crawl-frontier", "crawl-scheduler", kind).len(), 1);
             assert_eq!(breaches("crawl-scheduler", "crawl-frontier", kind).len(), 1);
         }
@@ -206,28 +208,37 @@ mod tests {
 
     #[test]
     fn the_test_web_is_for_tests_and_sees_no_crate() {
-        assert!(breaches("crawl-fetcher", "crawl-testweb", Kind::Test).is_empty());
+        assert!(breaches("crawl-fetcher", "crawl-testweb", DependencyKind::Test).is_empty());
         assert_eq!(
-            breaches("crawl-fetcher", "crawl-testweb", Kind::Normal).len(),
+            breaches("crawl-fetcher", "crawl-testweb", DependencyKind::Normal).len(),
             1
         );
         assert_eq!(
-            breaches("crawl-testweb", "crawl-weburl", Kind::Test).len(),
+            breaches("crawl-testweb", "crawl-weburl", DependencyKind::Test).len(),
             1
         );
     }
 
     #[test]
     fn an_owned_package_has_one_owner() {
-        assert!(breaches("crawl", "clap", Kind::Normal).is_empty());
-        assert!(breaches("xtask", "clap", Kind::Normal).is_empty());
-        assert_eq!(breaches("crawl-engine", "clap", Kind::Normal).len(), 1);
-        assert_eq!(breaches("crawl-engine", "html5ever", Kind::Normal).len(), 1);
+        assert!(breaches("crawl", "clap", DependencyKind::Normal).is_empty());
+        assert!(breaches("xtask", "clap", DependencyKind::Normal).is_empty());
+        assert_eq!(
+            breaches("crawl-engine", "clap", DependencyKind::Normal).len(),
+            1
+        );
+        assert_eq!(
+            breaches("crawl-engine", "html5ever", DependencyKind::Normal).len(),
+            1
+        );
     }
 
     #[test]
     fn a_crate_without_a_row_is_a_breach() {
-        assert_eq!(breaches("crawl-attic", "serde", Kind::Normal).len(), 1);
+        assert_eq!(
+            breaches("crawl-attic", "serde", DependencyKind::Normal).len(),
+            1
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn too_long(files: &[SourceFile], max_lines: usize) -> Vec<String> {
 
 /// A function of a source file.
 #[derive(Debug, PartialEq, Eq)]
-struct Function<'a> {
+struct FunctionSpan<'a> {
     name: &'a str,
     /// The line number of the `fn` line, from 1.
     line: usize,
@@ -62,7 +62,7 @@ struct Function<'a> {
 }
 
 /// Returns the functions with a body, except those in the test module at the end of the file.
-fn functions(source: &str) -> Vec<Function<'_>> {
+fn functions(source: &str) -> Vec<FunctionSpan<'_>> {
     let mut lines: Vec<&str> = source.lines().collect();
     let is_test_module = |pair: &[&str]| {
         pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
@@ -84,7 +84,7 @@ fn functions(source: &str) -> Vec<Function<'_>> {
             text == "}" || (text.starts_with(')') && text.ends_with(';'))
         });
         if let Some(end) = end.filter(|end| after[*end].ends_with('}')) {
-            functions.push(Function {
+            functions.push(FunctionSpan {
                 name,
                 line: at + 1,
                 lines: end + 2,

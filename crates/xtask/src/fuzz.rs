@@ -128,7 +128,7 @@ pub(crate) fn run_targets(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let programs = build(workspace, chosen)?;
     for name in chosen {
-        let target = Target {
+        let target = FuzzTarget {
             workspace,
             name,
             program: programs.join(name),
@@ -211,7 +211,7 @@ fn failing_input(fuzzer: &mut Command, failure: &Path) -> Result<Result<(), Opti
     Ok(run(fuzzer).map_err(|_| fs::read(failure).ok()))
 }
 
-struct Target<'w> {
+struct FuzzTarget<'w> {
     workspace: &'w Workspace,
     name: &'w str,
     program: PathBuf,
@@ -219,7 +219,7 @@ struct Target<'w> {
     inputs: PathBuf,
 }
 
-impl Target<'_> {
+impl FuzzTarget<'_> {
     /// Returns the path of the corpus in the repository.
     fn corpus(&self) -> PathBuf {
         let folder = self.workspace.root.join("crates/fuzz/corpus");

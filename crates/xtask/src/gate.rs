@@ -18,15 +18,15 @@ use crate::{
 };
 
 /// A check, or preparations for checks.
-struct Step {
+struct GateStep {
     name: &'static str,
-    kind: Kind,
-    place: Place,
+    kind: StepKind,
+    place: StepPhase,
     run: fn(&Workspace) -> Result<()>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StepKind {
     /// Needs only this checkout and Rust.
     Light,
     /// Fetches files that heavy steps need.
@@ -37,7 +37,7 @@ enum Kind {
 
 /// When a step runs if no steps were named explicitly.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum StepPhase {
     /// One after the other, before all tests.
     InTurn,
     /// Concurrent with the builds, because such a step waits for remote servers.
@@ -47,45 +47,50 @@ enum Place {
     /// Concurrent with the tests, but one after the other. Tests often wait and leave a processor
     /// idle.
     BesideTests,
-    /// Concurrent with the tests and with all [`Place::BesideTests`] steps, because this step alone
-    /// takes about as long as all [`Place::BesideTests`] steps together.
+    /// Concurrent with the tests and with all [`StepPhase::BesideTests`] steps, because this step alone
+    /// takes about as long as all [`StepPhase::BesideTests`] steps together.
     BesideAll,
 }
 
 /// All steps in execution order. Steps that often fail, and fail quickly, come first.
-const STEPS: [Step; 25] = [
-    step("fmt", Kind::Light, fmt),
-    step("boundaries", Kind::Light, crate_dependency_check::check),
-    step("docs", Kind::Light, docs),
-    step("make", Kind::Light, debian_packages::make),
-    step("debian-packages", Kind::Fetch, debian_packages::fetch).beside_builds(),
-    step("chromium", Kind::Fetch, browser_tests::fetch).beside_builds(),
-    step("python-tools", Kind::Fetch, pinned_tools::python).beside_builds(),
-    step("dependencies", Kind::Heavy, dependency_policy_check::check).beside_builds(),
-    step("npm-packages", Kind::Fetch, pinned_tools::npm_packages).beside_builds(),
-    step("clippy", Kind::Light, clippy),
-    step("build", Kind::Light, build),
-    step("simulate", Kind::Light, simulate).beside_tests(),
-    step("torture", Kind::Light, torture).beside_tests(),
-    step("examples", Kind::Light, examples).beside_tests(),
-    step("doctest", Kind::Light, doctest).beside_tests(),
-    step("doc", Kind::Light, doc).beside_tests(),
-    step("docker", Kind::Heavy, container_file_check::check).beside_tests(),
-    step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
-    step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
-    step("torture-rendering", Kind::Heavy, torture_rendering).beside_tests(),
-    step("test-with-servers", Kind::Heavy, test_with_servers).beside_all(),
-    step("browser", Kind::Heavy, browser_tests::test).beside_tests(),
-    step("search-quality", Kind::Heavy, search_quality).beside_tests(),
-    step("test", Kind::Light, test).tests(),
+const STEPS: [GateStep; 25] = [
+    step("fmt", StepKind::Light, fmt),
+    step("boundaries", StepKind::Light, crate_dependency_check::check),
+    step("docs", StepKind::Light, docs),
+    step("make", StepKind::Light, debian_packages::make),
+    step("debian-packages", StepKind::Fetch, debian_packages::fetch).beside_builds(),
+    step("chromium", StepKind::Fetch, browser_tests::fetch).beside_builds(),
+    step("python-tools", StepKind::Fetch, pinned_tools::python).beside_builds(),
+    step(
+        "dependencies",
+        StepKind::Heavy,
+        dependency_policy_check::check,
+    )
+    .beside_builds(),
+    step("npm-packages", StepKind::Fetch, pinned_tools::npm_packages).beside_builds(),
+    step("clippy", StepKind::Light, clippy),
+    step("build", StepKind::Light, build),
+    step("simulate", StepKind::Light, simulate).beside_tests(),
+    step("torture", StepKind::Light, torture).beside_tests(),
+    step("examples", StepKind::Light, examples).beside_tests(),
+    step("doctest", StepKind::Light, doctest).beside_tests(),
+    step("doc", StepKind::Light, doc).beside_tests(),
+    step("docker", StepKind::Heavy, container_file_check::check).beside_tests(),
+    step("power-cuts", StepKind::Heavy, power_cuts).beside_tests(),
+    step("torture-shared", StepKind::Heavy, torture_shared).beside_tests(),
+    step("torture-rendering", StepKind::Heavy, torture_rendering).beside_tests(),
+    step("test-with-servers", StepKind::Heavy, test_with_servers).beside_all(),
+    step("browser", StepKind::Heavy, browser_tests::test).beside_tests(),
+    step("search-quality", StepKind::Heavy, search_quality).beside_tests(),
+    step("test", StepKind::Light, test).tests(),
     // Run `smallest` after `test`. The steps that run concurrently with the tests usually take
     // longer than `test`, but leave a processor idle.
-    step("smallest", Kind::Light, smallest).tests(),
+    step("smallest", StepKind::Light, smallest).tests(),
 ];
 
-const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>) -> Step {
-    let place = Place::InTurn;
-    Step {
+const fn step(name: &'static str, kind: StepKind, run: fn(&Workspace) -> Result<()>) -> GateStep {
+    let place = StepPhase::InTurn;
+    GateStep {
         name,
         kind,
         place,
@@ -93,32 +98,32 @@ const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>)
     }
 }
 
-impl Step {
-    const fn beside_builds(mut self) -> Step {
-        self.place = Place::BesideBuilds;
+impl GateStep {
+    const fn beside_builds(mut self) -> GateStep {
+        self.place = StepPhase::BesideBuilds;
         self
     }
 
-    const fn tests(mut self) -> Step {
-        self.place = Place::Tests;
+    const fn tests(mut self) -> GateStep {
+        self.place = StepPhase::Tests;
         self
     }
 
-    const fn beside_tests(mut self) -> Step {
-        self.place = Place::BesideTests;
+    const fn beside_tests(mut self) -> GateStep {
+        self.place = StepPhase::BesideTests;
         self
     }
 
-    const fn beside_all(mut self) -> Step {
-        self.place = Place::BesideAll;
+    const fn beside_all(mut self) -> GateStep {
+        self.place = StepPhase::BesideAll;
         self
     }
 
     /// Returns the maximum duration of the step.
     fn most(&self) -> Duration {
         match self.place {
-            Place::Tests | Place::BesideTests | Place::BesideAll => MAX_TESTS,
-            Place::InTurn | Place::BesideBuilds => MAX_RUN,
+            StepPhase::Tests | StepPhase::BesideTests | StepPhase::BesideAll => MAX_TESTS,
+            StepPhase::InTurn | StepPhase::BesideBuilds => MAX_RUN,
         }
     }
 }
@@ -129,8 +134,8 @@ pub(crate) fn list() {
             "{}{}",
             step.name,
             match step.kind {
-                Kind::Light => "",
-                Kind::Fetch | Kind::Heavy => "  (not with --quick)",
+                StepKind::Light => "",
+                StepKind::Fetch | StepKind::Heavy => "  (not with --quick)",
             }
         );
     }
@@ -149,13 +154,13 @@ pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Resul
     let watchdog = Watchdog::start();
     let mut times = Vec::new();
     if named.is_empty() {
-        let wanted: Vec<&Step> = STEPS
+        let wanted: Vec<&GateStep> = STEPS
             .iter()
-            .filter(|step| !quick || step.kind == Kind::Light)
+            .filter(|step| !quick || step.kind == StepKind::Light)
             .collect();
         run_most_at_once(workspace, &watchdog, &wanted, &mut times)?;
     } else {
-        let is_named = |step: &&Step| named.iter().any(|name| name == step.name);
+        let is_named = |step: &&GateStep| named.iter().any(|name| name == step.name);
         let steps = STEPS.iter().filter(is_named);
         run_in_turn(workspace, &watchdog, steps, &mut times)?;
     }
@@ -174,7 +179,7 @@ type Times = Vec<(&'static str, Duration)>;
 fn run_in_turn(
     workspace: &Workspace,
     watchdog: &Watchdog,
-    steps: impl Iterator<Item = &'static Step>,
+    steps: impl Iterator<Item = &'static GateStep>,
     times: &mut Times,
 ) -> Result<()> {
     for step in steps {
@@ -194,23 +199,27 @@ fn run_in_turn(
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,
-    wanted: &[&'static Step],
+    wanted: &[&'static GateStep],
     times: &mut Times,
 ) -> Result<()> {
-    let placed = |place: Place| {
+    let placed = |place: StepPhase| {
         let steps = wanted.iter().copied();
         steps.filter(move |step| step.place == place)
     };
-    let fetching =
-        ConcurrentSteps::start(workspace, watchdog, "fetch", placed(Place::BesideBuilds))?;
-    run_in_turn(workspace, watchdog, placed(Place::InTurn), times)?;
+    let fetching = ConcurrentSteps::start(
+        workspace,
+        watchdog,
+        "fetch",
+        placed(StepPhase::BesideBuilds),
+    )?;
+    run_in_turn(workspace, watchdog, placed(StepPhase::InTurn), times)?;
     let begin = Instant::now();
     fetching.finish(watchdog)?;
     times.push(("waiting for downloads", begin.elapsed()));
     let beside = |name, place| ConcurrentSteps::start(workspace, watchdog, name, placed(place));
-    let trials = beside("beside-tests", Place::BesideTests)?;
-    let with_servers = beside("beside-all", Place::BesideAll)?;
-    let tested = run_in_turn(workspace, watchdog, placed(Place::Tests), times);
+    let trials = beside("beside-tests", StepPhase::BesideTests)?;
+    let with_servers = beside("beside-all", StepPhase::BesideAll)?;
+    let tested = run_in_turn(workspace, watchdog, placed(StepPhase::Tests), times);
     let begin = Instant::now();
     // Wait even if the tests failed, so that one run reports all failures.
     let tried = trials.finish(watchdog);
@@ -231,7 +240,7 @@ impl ConcurrentSteps {
         workspace: &Workspace,
         watchdog: &Watchdog,
         name: &str,
-        steps: impl Iterator<Item = &'a Step>,
+        steps: impl Iterator<Item = &'a GateStep>,
     ) -> Result<ConcurrentSteps> {
         let names: Vec<&str> = steps.map(|step| step.name).collect();
         let log = workspace.target.join(format!("{name}.log"));

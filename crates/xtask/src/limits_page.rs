@@ -66,7 +66,7 @@ const SETTINGS: [(&str, &str); 14] = [
 
 /// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
-struct Limit {
+struct LimitRow {
     description: String,
     value: String,
     beyond: String,
@@ -99,7 +99,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
 fn table(workspace: &Workspace) -> Result<String> {
     let mut text = String::from("\n## Settings\n");
     let settings = fs::read_to_string(workspace.root.join("docs/configuration.md"))?;
-    let limits: Result<Vec<Limit>> = SETTINGS
+    let limits: Result<Vec<LimitRow>> = SETTINGS
         .iter()
         .map(|(key, beyond)| setting(&settings, key, beyond))
         .collect();
@@ -122,7 +122,7 @@ fn table(workspace: &Workspace) -> Result<String> {
     Ok(text)
 }
 
-fn write_part(text: &mut String, heading: &str, limits: &mut Vec<Limit>) {
+fn write_part(text: &mut String, heading: &str, limits: &mut Vec<LimitRow>) {
     if !limits.is_empty() {
         let _ = write!(text, "\n## {heading}\n");
         limits.sort_by(|a, b| a.description.cmp(&b.description));
@@ -131,13 +131,13 @@ fn write_part(text: &mut String, heading: &str, limits: &mut Vec<Limit>) {
     }
 }
 
-fn write_rows(text: &mut String, limits: &[Limit]) {
+fn write_rows(text: &mut String, limits: &[LimitRow]) {
     text.push_str("\n| limit | value | beyond it |\n|---|---|---|\n");
     for limit in limits {
         // A table row can't be wrapped, so cut a long description after its first clause.
         let ends = [';', ':', ','].map(|separator| clause(&limit.description, separator));
         let row = |end: usize| {
-            let Limit {
+            let LimitRow {
                 description,
                 value,
                 beyond,
@@ -162,7 +162,7 @@ fn clause(text: &str, separator: char) -> usize {
 }
 
 /// Returns the table row of a setting, from its line in the configuration reference.
-fn setting(reference: &str, key: &str, beyond: &str) -> Result<Limit> {
+fn setting(reference: &str, key: &str, beyond: &str) -> Result<LimitRow> {
     let start = format!("- `{key} = ");
     let line = reference.lines().position(|line| line.starts_with(&start));
     let line = line.with_context(|| format!("docs/configuration.md has no `{key}`"))?;
@@ -176,7 +176,7 @@ fn setting(reference: &str, key: &str, beyond: &str) -> Result<Limit> {
         .trim_start_matches(&start)
         .split_once("`: ")
         .with_context(|| format!("no description of `{key}`"))?;
-    Ok(Limit {
+    Ok(LimitRow {
         description: format!("`--{key}`: {}", first_sentence(text)),
         value: value.trim_matches('"').to_owned(),
         beyond: beyond.to_owned(),
@@ -184,7 +184,7 @@ fn setting(reference: &str, key: &str, beyond: &str) -> Result<Limit> {
 }
 
 /// Returns the constants of a source file whose doc comments have a line that begins with [`MARK`].
-fn constants(source: &str) -> Result<Vec<Limit>> {
+fn constants(source: &str) -> Result<Vec<LimitRow>> {
     let mut limits = Vec::new();
     let mut doc: Vec<&str> = Vec::new();
     let mut lines = source.lines().map(str::trim);
@@ -232,7 +232,7 @@ fn field_default(source: &str, line: &str) -> Option<String> {
     Some(format!("{name} = {};", value.strip_suffix(',')?))
 }
 
-fn constant(doc: &[&str], mark: usize, item: &str) -> Result<Limit> {
+fn constant(doc: &[&str], mark: usize, item: &str) -> Result<LimitRow> {
     let (name, value) = item
         .trim_end_matches(';')
         .split_once(" = ")
@@ -245,7 +245,7 @@ fn constant(doc: &[&str], mark: usize, item: &str) -> Result<Limit> {
     let is_bytes = name.to_uppercase().contains("BYTES") || description.contains("ytes");
     let value = shown(value, is_bytes).with_context(|| format!("can't evaluate {item}"))?;
     let beyond = doc[mark..].join(" ");
-    Ok(Limit {
+    Ok(LimitRow {
         description: description.replace(['[', ']'], ""),
         value,
         beyond: beyond
@@ -319,7 +319,7 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limit, constants, setting, shown};
+    use super::{LimitRow, constants, setting, shown};
 
     #[test]
     fn a_marked_constant_becomes_a_row() {
@@ -327,7 +327,7 @@ mod tests {
                       /// name is refused.\n#[expect(dead_code)]\npub const MAX: usize =\n    4 * \
                       1024;\n/// Unmarked.\nconst OTHER: usize = 3;\n";
         let limits = constants(source).unwrap();
-        let expected = Limit {
+        let expected = LimitRow {
             description: "Maximum bytes of a name".to_owned(),
             value: "4 KiB".to_owned(),
             beyond: "the name is refused".to_owned(),

@@ -115,7 +115,7 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
         lists.push(tool.list(part)?);
     }
     let drawn = draw(&lists, args.skip..args.sample, args.seed);
-    let mut total = Outcomes::default();
+    let mut total = MutantOutcomes::default();
     for ((part, list), drawn) in PARTS.iter().zip(&lists).zip(&drawn) {
         let is_wanted = args.packages.is_empty() || args.packages.iter().any(|x| x == part.package);
         if !is_wanted || drawn.is_empty() {
@@ -217,7 +217,12 @@ impl CargoMutants<'_> {
         mutants.iter().map(name).collect()
     }
 
-    fn run(&self, part: &MutatedPackage, list: &[String], drawn: &[String]) -> Result<Outcomes> {
+    fn run(
+        &self,
+        part: &MutatedPackage,
+        list: &[String],
+        drawn: &[String],
+    ) -> Result<MutantOutcomes> {
         let folder = self.folder.join(part.package);
         let report = folder.join("mutants.out");
         let memory = Path::new(MEMORY_FOLDER);
@@ -271,7 +276,7 @@ impl CargoMutants<'_> {
         let status = status?;
         match status.code() {
             // 0: all mutants caught, 2: some missed, 3: some timed out.
-            Some(0 | 2 | 3) => Outcomes::read(&report.join("outcomes.json")),
+            Some(0 | 2 | 3) => MutantOutcomes::read(&report.join("outcomes.json")),
             _ => bail!("cargo-mutants ended with {status}"),
         }
     }
@@ -292,7 +297,7 @@ fn name(mutant: &Value) -> Result<String> {
 
 /// The outcomes of the mutants that ran.
 #[derive(Default)]
-struct Outcomes {
+struct MutantOutcomes {
     caught: usize,
     /// Number of mutants that don't compile.
     unviable: usize,
@@ -301,12 +306,12 @@ struct Outcomes {
     timed_out: Vec<String>,
 }
 
-impl Outcomes {
-    fn read(path: &Path) -> Result<Outcomes> {
+impl MutantOutcomes {
+    fn read(path: &Path) -> Result<MutantOutcomes> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let report: Value = serde_json::from_str(&text)?;
-        let mut outcomes = Outcomes::default();
+        let mut outcomes = MutantOutcomes::default();
         for outcome in report["outcomes"].as_array().into_iter().flatten() {
             // Skip the baseline run, which has no mutant.
             let mutant = &outcome["scenario"]["Mutant"];
@@ -322,7 +327,7 @@ impl Outcomes {
         Ok(outcomes)
     }
 
-    fn add(&mut self, other: Outcomes) {
+    fn add(&mut self, other: MutantOutcomes) {
         self.caught += other.caught;
         self.unviable += other.unviable;
         self.missed.extend(other.missed);
@@ -351,7 +356,7 @@ impl Outcomes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcomes, draw};
+    use super::{MutantOutcomes, draw};
 
     fn lists() -> Vec<Vec<String>> {
         let list = |package: &str, count: usize| {
@@ -405,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_timed_out_mutant_counts_as_caught() {
-        let outcomes = Outcomes {
+        let outcomes = MutantOutcomes {
             caught: 7,
             unviable: 5,
             missed: vec!["a".to_owned()],

@@ -124,13 +124,13 @@ const ODD_IN_FUNCTIONS: &[&str] = &["asks", "leave", "minds", "said", "tells", "
 
 /// The words of a text and the hits in it, or the lines of a source file and the odd names in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct HitCount {
+struct HitDensity {
     size: usize,
     hits: usize,
 }
 
-impl HitCount {
-    fn add(&mut self, other: HitCount) {
+impl HitDensity {
+    fn add(&mut self, other: HitDensity) {
         self.size += other.size;
         self.hits += other.hits;
     }
@@ -147,8 +147,8 @@ impl HitCount {
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut files = Vec::new();
     collect(&workspace.root, &mut files)?;
-    let (mut comments, mut docs, mut names) = <(HitCount, HitCount, HitCount)>::default();
-    let mut by_crate: BTreeMap<String, HitCount> = BTreeMap::new();
+    let (mut comments, mut docs, mut names) = <(HitDensity, HitDensity, HitDensity)>::default();
+    let mut by_crate: BTreeMap<String, HitDensity> = BTreeMap::new();
     let mut by_file: Vec<(usize, PathBuf)> = Vec::new();
     for path in files {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -283,8 +283,8 @@ fn paragraphs(page: &str) -> Vec<String> {
     blocks
 }
 
-fn in_blocks(blocks: &[String]) -> HitCount {
-    let mut count = HitCount::default();
+fn in_blocks(blocks: &[String]) -> HitDensity {
+    let mut count = HitDensity::default();
     for sentence in blocks.iter().flat_map(|block| sentences(block)) {
         count.add(in_sentence(&sentence));
     }
@@ -315,7 +315,7 @@ fn sentences(block: &str) -> Vec<String> {
     sentences
 }
 
-fn in_sentence(sentence: &str) -> HitCount {
+fn in_sentence(sentence: &str) -> HitDensity {
     let lower = sentence.to_lowercase();
     let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '-' | '_');
     let words: Vec<&str> = lower
@@ -344,7 +344,7 @@ fn in_sentence(sentence: &str) -> HitCount {
             && rest.get(2).is_some_and(|word| !AFTER_NO.contains(word));
         hits += usize::from(is_odd_no);
     }
-    HitCount {
+    HitDensity {
         size: words.len(),
         hits,
     }
@@ -356,8 +356,8 @@ fn begins_with(words: &[&str], phrase: &str) -> bool {
 }
 
 /// Counts the lines of a source file, and the odd names in it.
-fn odd_names(source: &str) -> HitCount {
-    let mut count = HitCount::default();
+fn odd_names(source: &str) -> HitDensity {
+    let mut count = HitDensity::default();
     for line in source.lines() {
         count.size += 1;
         let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');

@@ -26,13 +26,13 @@ pub(crate) struct Watchdog(Arc<Mutex<WatchdogState>>);
 #[derive(Debug)]
 struct WatchdogState {
     since: Instant,
-    step: Option<Step>,
+    step: Option<WatchedStep>,
     /// The logs of concurrent processes.
     logs: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
-struct Step {
+struct WatchedStep {
     name: &'static str,
     since: Instant,
     most: Duration,
@@ -63,7 +63,7 @@ impl Watchdog {
     /// Records that a step begins and may take at most `max`.
     pub(crate) fn begin(&self, name: &'static str, max: Duration) {
         let since = Instant::now();
-        self.lock().step = Some(Step {
+        self.lock().step = Some(WatchedStep {
             name,
             since,
             most: max,
@@ -211,7 +211,7 @@ mod tests {
         let since = Instant::now();
         let mut under_way = WatchdogState {
             since,
-            step: Some(Step {
+            step: Some(WatchedStep {
                 name: "test",
                 since: since + Duration::from_mins(25),
                 most: MAX_TESTS,

@@ -5,16 +5,18 @@ use libdeflater::CompressionLvl;
 use super::shrink;
 
 /// Compresses data to single gzip members with libdeflate.
-pub(super) struct Compressor {
-    inner: libdeflater::Compressor,
+pub(super) struct LibdeflateCompressor {
+    inner: libdeflater::LibdeflateCompressor,
     /// A buffer for the compressed member, long enough for data that can't be compressed.
     member: Vec<u8>,
 }
 
-impl Compressor {
-    pub(super) fn new(level: i32) -> Compressor {
-        Compressor {
-            inner: libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default()),
+impl LibdeflateCompressor {
+    pub(super) fn new(level: i32) -> LibdeflateCompressor {
+        LibdeflateCompressor {
+            inner: libdeflater::LibdeflateCompressor::new(
+                CompressionLvl::new(level).unwrap_or_default(),
+            ),
             member: Vec::new(),
         }
     }

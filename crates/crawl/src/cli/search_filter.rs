@@ -8,12 +8,12 @@ use crawl_index::FacetFilters;
 /// A facet and the value that pages must have for it, such as `language=en`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SearchFilter {
-    facet: Facet,
+    facet: FacetName,
     value: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Facet {
+enum FacetName {
     Folder,
     Version,
     Language,
@@ -26,10 +26,10 @@ impl FromStr for SearchFilter {
     fn from_str(text: &str) -> Result<SearchFilter, String> {
         let (facet, value) = text.split_once('=').unwrap_or((text, ""));
         let facet = match facet {
-            "folder" => Facet::Folder,
-            "version" => Facet::Version,
-            "language" => Facet::Language,
-            "type" => Facet::Type,
+            "folder" => FacetName::Folder,
+            "version" => FacetName::Version,
+            "language" => FacetName::Language,
+            "type" => FacetName::Type,
             _ => return Err("valid facets: folder, version, language, type".to_owned()),
         };
         match value.trim() {
@@ -48,10 +48,10 @@ pub(crate) fn all_filters(filters: &[SearchFilter]) -> FacetFilters {
     let mut all = FacetFilters::default();
     for filter in filters {
         let value = match filter.facet {
-            Facet::Folder => &mut all.folder,
-            Facet::Version => &mut all.version,
-            Facet::Language => &mut all.language,
-            Facet::Type => &mut all.document_type,
+            FacetName::Folder => &mut all.folder,
+            FacetName::Version => &mut all.version,
+            FacetName::Language => &mut all.language,
+            FacetName::Type => &mut all.document_type,
         };
         *value = Some(filter.value.clone());
     }

@@ -122,7 +122,7 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
         };
         match Arc::clone(&room).try_acquire_owned() {
             Ok(place) => {
-                let client = Client::of(stream, Arc::clone(&handler));
+                let client = ControlConnection::of(stream, Arc::clone(&handler));
                 clients.spawn(async move {
                     // Ignore errors, because a client may disconnect at any time.
                     let _ = client.serve().await;
@@ -148,7 +148,7 @@ fn turn_away(stream: UnixStream) {
 }
 
 /// A client's connection.
-struct Client {
+struct ControlConnection {
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
     handler: Arc<ControlHandler>,
@@ -156,10 +156,10 @@ struct Client {
     patience: Duration,
 }
 
-impl Client {
-    fn of(stream: UnixStream, handler: Arc<ControlHandler>) -> Client {
+impl ControlConnection {
+    fn of(stream: UnixStream, handler: Arc<ControlHandler>) -> ControlConnection {
         let (from, to) = stream.into_split();
-        Client {
+        ControlConnection {
             from: BufReader::new(from),
             to,
             handler,
@@ -245,7 +245,7 @@ mod tests {
     use tokio::net::UnixStream;
     use tokio::sync::{mpsc, watch};
 
-    use super::{Client, ControlServer, MAX_CLIENTS};
+    use super::{ControlConnection, ControlServer, MAX_CLIENTS};
     use crate::control::handler::ControlHandler;
     use crate::control::protocol::MAX_COMMAND_BYTES;
 
@@ -307,7 +307,8 @@ mod tests {
     async fn a_client_that_does_not_read_is_disconnected() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut client = Client::of(ours, Arc::new(ControlHandler::new(dir.path().to_owned())));
+        let mut client =
+            ControlConnection::of(ours, Arc::new(ControlHandler::new(dir.path().to_owned())));
         client.patience = Duration::from_millis(1);
         let more_than_fits = "x".repeat(16 << 20);
         let slow = client.send(&more_than_fits).await.unwrap_err();

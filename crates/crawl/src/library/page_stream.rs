@@ -31,18 +31,18 @@ use super::page::Page;
 /// drop is lost to the consumer: no later crawl in the directory delivers it. Its row remains in
 /// `pages.jsonl`.
 #[derive(Debug)]
-pub struct PageStream(State);
+pub struct PageStream(PageStreamState);
 
 #[derive(Debug)]
-enum State {
-    Running(Running),
+enum PageStreamState {
+    Running(StreamedRun),
     /// The crawl could not start.
     Failed(CrawlError),
     Ended(Option<Box<RunSummary>>),
 }
 
 #[derive(Debug)]
-struct Running {
+struct StreamedRun {
     rows: mpsc::Receiver<PageRow>,
     stop: watch::Sender<StopUrgency>,
     task: JoinHandle<Result<RunSummary, EngineError>>,
@@ -56,7 +56,7 @@ impl PageStream {
         task: JoinHandle<Result<RunSummary, EngineError>>,
         output: Arc<OutputDirectory>,
     ) -> PageStream {
-        PageStream(State::Running(Running {
+        PageStream(PageStreamState::Running(StreamedRun {
             rows,
             stop,
             task,
@@ -65,7 +65,7 @@ impl PageStream {
     }
 
     pub(super) fn failed(error: CrawlError) -> PageStream {
-        PageStream(State::Failed(error))
+        PageStream(PageStreamState::Failed(error))
     }
 
     /// Waits for the next page. `None` once the crawl has ended.
@@ -76,7 +76,7 @@ impl PageStream {
     /// Drains the crawl: no new requests are sent, but pages in flight still arrive. Take them
     /// until the stream ends.
     pub fn stop(&self) {
-        if let State::Running(running) = &self.0 {
+        if let PageStreamState::Running(running) = &self.0 {
             running.stop.send_replace(StopUrgency::Drain);
         }
     }
@@ -89,15 +89,15 @@ impl PageStream {
     /// # Errors
     /// The error that ended the crawl, if the stream has not returned it.
     pub async fn close(mut self) -> Result<Option<RunSummary>, CrawlError> {
-        if let State::Running(running) = &mut self.0 {
+        if let PageStreamState::Running(running) = &mut self.0 {
             running.stop.send_replace(StopUrgency::Now);
         }
         while let Some(page) = self.next().await {
             page?;
         }
         match self.0 {
-            State::Ended(summary) => Ok(summary.map(|summary| *summary)),
-            State::Running(_) | State::Failed(_) => Ok(None),
+            PageStreamState::Ended(summary) => Ok(summary.map(|summary| *summary)),
+            PageStreamState::Running(_) | PageStreamState::Failed(_) => Ok(None),
         }
     }
 
@@ -106,8 +106,8 @@ impl PageStream {
     #[must_use]
     pub fn summary(&self) -> Option<&RunSummary> {
         match &self.0 {
-            State::Ended(summary) => summary.as_deref(),
-            State::Running(_) | State::Failed(_) => None,
+            PageStreamState::Ended(summary) => summary.as_deref(),
+            PageStreamState::Running(_) | PageStreamState::Failed(_) => None,
         }
     }
 }
@@ -117,10 +117,11 @@ impl Stream for PageStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let running = match &mut self.0 {
-            State::Running(running) => running,
-            State::Ended(_) => return Poll::Ready(None),
-            State::Failed(_) => {
-                let State::Failed(error) = std::mem::replace(&mut self.0, State::Ended(None))
+            PageStreamState::Running(running) => running,
+            PageStreamState::Ended(_) => return Poll::Ready(None),
+            PageStreamState::Failed(_) => {
+                let PageStreamState::Failed(error) =
+                    std::mem::replace(&mut self.0, PageStreamState::Ended(None))
                 else {
                     return Poll::Ready(None);
                 };
@@ -140,12 +141,12 @@ impl Stream for PageStream {
             // summary nor an error.
             Err(_) => (None, None),
         };
-        self.0 = State::Ended(summary);
+        self.0 = PageStreamState::Ended(summary);
         Poll::Ready(error.map(Err))
     }
 }
 
-impl Drop for Running {
+impl Drop for StreamedRun {
     fn drop(&mut self) {
         // Signal the crawl to stop instead of aborting its task. The task then ends only after the
         // crawl's threads, so the directory is not removed while they still write to it.

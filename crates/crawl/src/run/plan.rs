@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crawl_engine::{Config, EndReason, HostBudget, OriginRobotsSummary, RunMode};
-use crawl_records::{CostPlan, GroupPageBudget, OriginDelayAndUsage, PageBudgets, PlanSettings};
+use crawl_records::{CostPlan, GroupPageBudget, OriginRobotsStatements, PageBudgets, PlanSettings};
 use crawl_sample::{SampleMethod, StratumRule};
 use crawl_weburl::HostPatternMap;
 use tokio::runtime::Runtime;
@@ -86,7 +86,7 @@ fn terms(
 ) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-    let origins = origins.into_iter().map(|rules| OriginDelayAndUsage {
+    let origins = origins.into_iter().map(|rules| OriginRobotsStatements {
         origin: rules.origin,
         crawl_delay_ms: rules.crawl_delay.map(|(delay, _)| millis(delay)),
         crawl_delay_line: rules.crawl_delay.map(|(_, line)| line),

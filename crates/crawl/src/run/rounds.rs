@@ -40,10 +40,10 @@ struct EndedRound {
 
 /// The parts of a crawl that outlast a round: the job, the command handler, the stop signal, the
 /// control server and the metrics server.
-struct Rounds<'a> {
+struct RoundRunner<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Whether and how to stop. `Rounds` never marks a value of this receiver as seen. A clone
+    /// Whether and how to stop. `RoundRunner` never marks a value of this receiver as seen. A clone
     /// therefore also notices a change from before it was made.
     stopped: watch::Receiver<StopUrgency>,
     server: Option<ControlServer>,
@@ -65,7 +65,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     if let Some(metrics) = &metrics {
         job.terminal.say(&format!("metrics at {}", metrics.url()));
     }
-    let mut rounds = Rounds {
+    let mut rounds = RoundRunner {
         job,
         handler,
         stopped,
@@ -73,7 +73,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
         metrics,
     };
     let Some(every) = job.every() else {
-        return match rounds.round(Start::AsAsked).await? {
+        return match rounds.round(RoundStart::AsAsked).await? {
             Ok(ended) => rounds.closed(&ended),
             Err(error) => Err(of_crawl(&error, job.dir())),
         };
@@ -83,21 +83,21 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
         has_waited = true;
         rounds.server = ControlServer::start(job.dir(), Arc::clone(&rounds.handler));
         let at = later(since, every);
-        if !rounds.wait(at, every, Start::AsAsked, last).await {
+        if !rounds.wait(at, every, RoundStart::AsAsked, last).await {
             return Ok(FINISHED);
         }
     }
     rounds.go_on(every, has_waited).await
 }
 
-impl Rounds<'_> {
+impl RoundRunner<'_> {
     /// Runs rounds until the crawl is stopped or a round fails. Each round starts `every` after the
     /// start of the previous one. `has_waited` is true if this process has already waited for its
     /// first round.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRoundCounts::default();
         let mut began = clock::now();
-        let mut start = Start::AsAsked;
+        let mut start = RoundStart::AsAsked;
         for number in 0_u64.. {
             let mut again = None;
             match self.round(start).await? {
@@ -119,14 +119,14 @@ impl Rounds<'_> {
             // Resume the same round if an unreachable host may be retried before the next round.
             let again = again.filter(|again| *again < next);
             start = match again {
-                Some(_) => Start::GoOn,
-                None => Start::AsAsked,
+                Some(_) => RoundStart::GoOn,
+                None => RoundStart::AsAsked,
             };
             let at = again.unwrap_or(next);
             if !self.wait(at, every, start, last.clone()).await {
                 break;
             }
-            if start == Start::AsAsked {
+            if start == RoundStart::AsAsked {
                 began = clock::now();
             }
         }
@@ -136,7 +136,7 @@ impl Rounds<'_> {
     /// Runs one round of the engine.
     async fn round(
         &mut self,
-        start: Start,
+        start: RoundStart,
     ) -> Result<Result<EndedRound, EngineError>, CommandError> {
         let terminal = &self.job.terminal;
         let (progress, seen) = watch::channel(ProgressSnapshot::default());
@@ -158,7 +158,7 @@ impl Rounds<'_> {
             free_space: FreeSpaceMeter::of_file_system(),
         };
         let config = Config {
-            recrawl: config.recrawl && start == Start::AsAsked,
+            recrawl: config.recrawl && start == RoundStart::AsAsked,
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
@@ -248,7 +248,7 @@ impl Rounds<'_> {
         &mut self,
         at: Timestamp,
         most: Duration,
-        start: Start,
+        start: RoundStart,
         last: LastRoundCounts,
     ) -> bool {
         let at = within(at, most, clock::now());
@@ -262,8 +262,8 @@ impl Rounds<'_> {
             metrics.rest();
         }
         let event = match start {
-            Start::AsAsked => "the next round starts",
-            Start::GoOn => "the round continues",
+            RoundStart::AsAsked => "the next round starts",
+            RoundStart::GoOn => "the round continues",
         };
         let remaining = left_until(at);
         if remaining.is_zero() {
@@ -309,7 +309,7 @@ impl Rounds<'_> {
 
 /// Whether a run may start the next round, or only resumes the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+enum RoundStart {
     /// Start the next round, or continue the last one if it is not over.
     AsAsked,
     /// Resume the last round.

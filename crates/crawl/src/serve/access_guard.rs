@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
 use crawl_weburl::{host_address, safe_line};
 
-use super::authority::{Authority, named};
+use super::authority::{HostFieldAuthority, named};
 use super::control_token::ControlTokenDigest;
 use super::error_response::ErrorResponse;
 use super::serve_options::ServeOptions;
@@ -65,7 +65,7 @@ impl AccessGuard {
             return Ok(());
         }
         let name = named(uri, headers);
-        match name.as_deref().and_then(Authority::parse) {
+        match name.as_deref().and_then(HostFieldAuthority::parse) {
             Some(authority) if authority.is_loopback() => Ok(()),
             _ => {
                 let name = name.map_or_else(
@@ -147,7 +147,7 @@ fn valid_host(version: Version, headers: &HeaderMap) -> Result<(), ErrorResponse
         (Some(field), None) => {
             let is_valid = field
                 .to_str()
-                .is_ok_and(|text| Authority::parse(text).is_some());
+                .is_ok_and(|text| HostFieldAuthority::parse(text).is_some());
             match is_valid {
                 true => Ok(()),
                 false => refused("the `Host` of the request isn't a host name"),
@@ -174,7 +174,7 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let of = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
-    let own = named(uri, headers).and_then(|name| Authority::parse(&name));
+    let own = named(uri, headers).and_then(|name| HostFieldAuthority::parse(&name));
     match own.is_some_and(|own| of == Some(own.text.as_str())) {
         true => Ok(()),
         false => refused(format!(

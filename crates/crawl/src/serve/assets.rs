@@ -78,10 +78,10 @@ impl AssetSource {
 
 /// The server's static files. The path of each contains a hash of its content.
 #[derive(Debug)]
-pub(crate) struct Assets(Vec<Asset>);
+pub(crate) struct StaticFiles(Vec<StaticFile>);
 
 #[derive(Debug)]
-struct Asset {
+struct StaticFile {
     name: &'static str,
     kind: &'static str,
     text: String,
@@ -89,19 +89,19 @@ struct Asset {
     hash: String,
 }
 
-impl Assets {
-    pub(crate) fn new() -> Assets {
+impl StaticFiles {
+    pub(crate) fn new() -> StaticFiles {
         let made = SOURCES.iter().map(|source| {
             let text = source.text();
             let digest = digest(&SHA256, text.as_bytes());
-            Asset {
+            StaticFile {
                 name: source.name,
                 kind: source.kind,
                 hash: HEXLOWER.encode(&digest.as_ref()[..8]),
                 text,
             }
         });
-        Assets(made.collect())
+        StaticFiles(made.collect())
     }
 
     /// Returns the path of a file. An unknown name is a bug, and gives an empty string.
@@ -136,7 +136,7 @@ impl Assets {
     }
 }
 
-impl Asset {
+impl StaticFile {
     fn file(&self) -> String {
         let (stem, extension) = self.name.rsplit_once('.').unwrap_or((self.name, ""));
         format!("{stem}.{}.{extension}", self.hash)
@@ -185,11 +185,11 @@ fn opaque(tag: &str) -> &str {
 mod tests {
     use axum::http::{HeaderMap, StatusCode, header};
 
-    use super::{Assets, SOURCES};
+    use super::{SOURCES, StaticFiles};
 
     #[test]
     fn files_are_addressed_by_their_content() {
-        let assets = Assets::new();
+        let assets = StaticFiles::new();
         for source in &SOURCES {
             let path = assets.path(source.name);
             let file = path.strip_prefix("/assets/").unwrap();

@@ -7,24 +7,24 @@ use crawl_weburl::host_and_port;
 
 /// Host and port as in a `Host` field (RFC 9110 section 7.2): `uri-host [ ":" port ]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Authority {
+pub(crate) struct HostFieldAuthority {
     /// The text as sent, in lower case.
     pub(crate) text: String,
     /// The IP address. `None` if the host is a name.
     address: Option<IpAddr>,
 }
 
-impl Authority {
+impl HostFieldAuthority {
     /// Parses a `Host` field. `None` if RFC 3986 section 3.2 doesn't allow the text, such as
     /// `[::1]evil.example`, or if it includes user information.
-    pub(crate) fn parse(text: &str) -> Option<Authority> {
+    pub(crate) fn parse(text: &str) -> Option<HostFieldAuthority> {
         let (host, port) = host_and_port(text);
         let address = match host.strip_prefix('[') {
             Some(rest) => Some(rest.strip_suffix(']')?.parse().map(IpAddr::V6).ok()?),
             None if is_reg_name(host) => host.parse().map(IpAddr::V4).ok(),
             None => return None,
         };
-        is_port(port.unwrap_or_default()).then(|| Authority {
+        is_port(port.unwrap_or_default()).then(|| HostFieldAuthority {
             text: text.to_ascii_lowercase(),
             address,
         })
@@ -53,7 +53,7 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
 /// Returns whether a request names only this machine.
 pub(crate) fn names_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
     let name = named(uri, headers);
-    let authority = name.as_deref().and_then(Authority::parse);
+    let authority = name.as_deref().and_then(HostFieldAuthority::parse);
     authority.is_some_and(|authority| authority.is_loopback())
 }
 
@@ -71,10 +71,10 @@ fn is_port(port: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Authority;
+    use super::HostFieldAuthority;
 
     fn is_loopback(text: &str) -> Option<bool> {
-        Authority::parse(text).map(|authority| authority.is_loopback())
+        HostFieldAuthority::parse(text).map(|authority| authority.is_loopback())
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             "localhost evil",
             "localhost\u{fffd}",
         ] {
-            assert_eq!(Authority::parse(text), None, "{text}");
+            assert_eq!(HostFieldAuthority::parse(text), None, "{text}");
         }
     }
 }

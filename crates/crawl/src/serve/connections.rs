@@ -98,7 +98,7 @@ pub(crate) async fn serve(
 ) {
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(bounds.connections));
-    let clients = Arc::new(Clients::default());
+    let clients = Arc::new(ConnectionsByAddress::default());
     let silent = Arc::new(SilentConnectionRegistry::default());
     loop {
         let accepted = tokio::select! {
@@ -109,7 +109,7 @@ pub(crate) async fn serve(
         let seat = match bounds.per_client {
             None => None,
             Some(most) => {
-                let seat = || Clients::seat(&clients, peer.ip(), most);
+                let seat = || ConnectionsByAddress::seat(&clients, peer.ip(), most);
                 let evicting = || silent.evict(Some(peer.ip())).then(seat).flatten();
                 match seat().or_else(evicting) {
                     None => continue,
@@ -199,7 +199,7 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
 
 /// The resources that a connection holds: a permit, which counts toward the limit of all
 /// connections, and a seat, which counts toward the limit of the client's address.
-type ConnectionPermits = (OwnedSemaphorePermit, Option<Seat>);
+type ConnectionPermits = (OwnedSemaphorePermit, Option<AddressConnectionSlot>);
 
 /// Connections that have not sent a request head yet, oldest first.
 #[derive(Debug, Default)]
@@ -292,19 +292,23 @@ impl Drop for SilentRegistration {
 
 /// Number of connections of each client address.
 #[derive(Debug, Default)]
-struct Clients(Mutex<HashMap<IpAddr, usize>>);
+struct ConnectionsByAddress(Mutex<HashMap<IpAddr, usize>>);
 
 /// A counted connection of a client address. Dropping the seat lowers the address's count.
 #[derive(Debug)]
-struct Seat {
-    clients: Arc<Clients>,
+struct AddressConnectionSlot {
+    clients: Arc<ConnectionsByAddress>,
     client: IpAddr,
 }
 
-impl Clients {
+impl ConnectionsByAddress {
     /// Reserves a seat for a connection from this address. `None` if the address already has `most`
     /// connections.
-    fn seat(clients: &Arc<Clients>, client: IpAddr, most: usize) -> Option<Seat> {
+    fn seat(
+        clients: &Arc<ConnectionsByAddress>,
+        client: IpAddr,
+        most: usize,
+    ) -> Option<AddressConnectionSlot> {
         let client = client.to_canonical();
         let mut counts = clients.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(client).or_default();
@@ -313,14 +317,14 @@ impl Clients {
         }
         *count += 1;
         drop(counts);
-        Some(Seat {
+        Some(AddressConnectionSlot {
             clients: Arc::clone(clients),
             client,
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for AddressConnectionSlot {
     fn drop(&mut self) {
         let mut counts = self
             .clients
@@ -345,7 +349,7 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Clients, SilentConnectionRegistry, impatient};
+    use super::{ConnectionsByAddress, SilentConnectionRegistry, impatient};
 
     #[tokio::test]
     async fn a_client_that_never_reads_is_given_up() {
@@ -393,15 +397,15 @@ mod tests {
 
     #[test]
     fn seats_of_one_address_are_bounded_and_given_back() {
-        let clients = Arc::new(Clients::default());
+        let clients = Arc::new(ConnectionsByAddress::default());
         let one = "192.0.2.1".parse().unwrap();
         let seats: Vec<_> = (0..3)
-            .map(|_| Clients::seat(&clients, one, 3).unwrap())
+            .map(|_| ConnectionsByAddress::seat(&clients, one, 3).unwrap())
             .collect();
-        assert!(Clients::seat(&clients, one, 3).is_none());
-        assert!(Clients::seat(&clients, "192.0.2.2".parse().unwrap(), 3).is_some());
+        assert!(ConnectionsByAddress::seat(&clients, one, 3).is_none());
+        assert!(ConnectionsByAddress::seat(&clients, "192.0.2.2".parse().unwrap(), 3).is_some());
         drop(seats);
-        assert!(Clients::seat(&clients, one, 3).is_some());
+        assert!(ConnectionsByAddress::seat(&clients, one, 3).is_some());
         assert!(clients.0.lock().unwrap().is_empty());
     }
 }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 use super::access_guard::AccessGuard;
-use super::assets::Assets;
+use super::assets::StaticFiles;
 use super::live_state_feed::LiveStateFeed;
 use super::rate_limit::ClientRateLimits;
 use super::report_cache::ReportCache;
@@ -26,7 +26,7 @@ pub(crate) struct ServerState {
     pub(crate) reports: ReportCache,
     pub(crate) live: Arc<LiveStateFeed>,
     pub(crate) guard: AccessGuard,
-    pub(crate) assets: Assets,
+    pub(crate) assets: StaticFiles,
     pub(super) rates: ClientRateLimits,
 }
 
@@ -44,7 +44,7 @@ impl ServerState {
             reports: ReportCache::new(options.dir.clone()),
             live: LiveStateFeed::start(options.dir.clone(), stop),
             guard: AccessGuard::new(options),
-            assets: Assets::new(),
+            assets: StaticFiles::new(),
             rates: ClientRateLimits::new(options.rate),
         }
     }

@@ -166,7 +166,7 @@ impl ListedSeed {
     /// # Errors
     /// All problems found.
     pub(super) fn of_json(line: &str) -> Result<ListedSeed, Vec<SeedProblem>> {
-        let entries: Entries = serde_json::from_str(line).map_err(|why| {
+        let entries: TableEntries = serde_json::from_str(line).map_err(|why| {
             let message = why.to_string();
             let message = message.split(" at line ").next().unwrap_or_default();
             vec![SeedProblem {
@@ -180,25 +180,25 @@ impl ListedSeed {
 }
 
 /// The keys and values of a TOML table or a JSON object, in order. A key may occur twice.
-struct Entries(Vec<(String, Value)>);
+struct TableEntries(Vec<(String, Value)>);
 
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
+impl<'de> Deserialize<'de> for TableEntries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TableEntries, D::Error> {
         struct EntriesVisitor;
 
         impl<'de> Visitor<'de> for EntriesVisitor {
-            type Value = Entries;
+            type Value = TableEntries;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TableEntries, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Entries(entries))
+                Ok(TableEntries(entries))
             }
         }
 
@@ -222,7 +222,8 @@ impl<'de> Deserialize<'de> for ListedSeed {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ListedSeed, A::Error> {
-                let entries = Entries::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let entries =
+                    TableEntries::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 ListedSeed::of_entries(&entries.0).map_err(|problems| {
                     let problems = problems.into_iter().map(|problem| match problem.hint {
                         Some(hint) => format!("{}; {hint}", problem.message),

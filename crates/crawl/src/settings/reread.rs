@@ -64,9 +64,9 @@ impl InitialSettingsLayers {
         let (before, after) = (table_of(running), table_of(&settings));
         let effective = differences(&before, &after);
         let later = differences(&after, &table_of(&requested.settings));
-        let later = later.iter().map(Difference::name);
+        let later = later.iter().map(SettingDifference::name);
         Ok(SettingsRereadResult {
-            taken: effective.iter().map(Difference::to_line).collect(),
+            taken: effective.iter().map(SettingDifference::to_line).collect(),
             later: requested.seeds.into_iter().chain(later).collect(),
             checked: CheckedSettings {
                 sites: new_checked.sites,
@@ -153,14 +153,14 @@ fn taken_over(running: &Settings, requested: &Settings) -> Settings {
 }
 
 /// A key whose value differs between two sets of settings.
-struct Difference {
+struct SettingDifference {
     table: String,
     key: String,
     before: Option<Value>,
     after: Option<Value>,
 }
 
-impl Difference {
+impl SettingDifference {
     fn name(&self) -> String {
         match self.table.as_str() {
             TOP => self.key.clone(),
@@ -191,19 +191,24 @@ impl Difference {
 }
 
 /// Returns the keys that differ between two sets of settings.
-fn differences(before: &Table, after: &Table) -> Vec<Difference> {
+fn differences(before: &Table, after: &Table) -> Vec<SettingDifference> {
     let mut differences = Vec::new();
     note_differences(TOP, before, after, &mut differences);
     differences
 }
 
-fn note_differences(at: &str, before: &Table, after: &Table, differences: &mut Vec<Difference>) {
+fn note_differences(
+    at: &str,
+    before: &Table,
+    after: &Table,
+    differences: &mut Vec<SettingDifference>,
+) {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for key in keys {
         let (was, is) = (before.get(key), after.get(key));
         let table = |value: Option<&Value>| value.and_then(Value::as_table).cloned();
         match (table(was), table(is)) {
-            (None, None) if was != is => differences.push(Difference {
+            (None, None) if was != is => differences.push(SettingDifference {
                 table: at.to_owned(),
                 key: key.clone(),
                 before: was.cloned(),

@@ -138,7 +138,8 @@ fn a_crawl_that_began_without_a_sample_does_not_become_one() {
     // Neither does a random walk become a draw, or a sample that was left before its draw.
     let walk = [&[&*seed, "--output", "w", "--walk", "3"][..], &QUICK].concat();
     assert_eq!(cmd.run(&walk).code, 0);
-    let drawn = [&[&*seed, "--output", "w", "--sample", "2"][..], &QUICK].concat();
+    let drawn = ["--output", "w", "--walk", "unlimited", "--sample", "2"];
+    let drawn = [&[&*seed][..], &drawn, &QUICK].concat();
     let ran = cmd.run(&[&drawn[..], &["--recrawl"]].concat());
     assert!(
         ran.stderr.contains("drawn with different settings"),

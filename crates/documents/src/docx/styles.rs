@@ -18,27 +18,27 @@ pub(super) enum ParagraphStyle {
 
 /// The styles of a document, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Styles {
-    by_id: HashMap<String, Style>,
+pub(super) struct DocxStyles {
+    by_id: HashMap<String, DocxStyle>,
 }
 
 #[derive(Debug, Default)]
-struct Style {
+struct DocxStyle {
     own: Option<ParagraphStyle>,
     based_on: Option<String>,
 }
 
-impl Styles {
-    pub(super) fn read(xml: &str) -> Styles {
-        let mut styles = Styles::default();
+impl DocxStyles {
+    pub(super) fn read(xml: &str) -> DocxStyles {
+        let mut styles = DocxStyles::default();
         let mut steps = XmlReader::new(xml);
-        let mut open: Option<(String, Style)> = None;
+        let mut open: Option<(String, DocxStyle)> = None;
         while let Some(step) = steps.next() {
             match step {
                 XmlEvent::Start(tag) => match (tag.name(), &mut open) {
                     ("style", _) => {
                         let id = tag.attribute("styleId");
-                        open = id.map(|id| (id, Style::default()));
+                        open = id.map(|id| (id, DocxStyle::default()));
                     }
                     ("name", Some((_, style))) => {
                         style.own = style.own.or(tag.value().and_then(|name| by_name(&name)));

@@ -40,7 +40,7 @@ impl DocumentLayout {
     /// outline.
     pub(super) fn of(lines: Vec<TextLine>, outline: &[(usize, String)]) -> DocumentLayout {
         let (lines, beside) = without_running_lines(lines);
-        let headings = Headings::of(&lines, outline);
+        let headings = PdfHeadingRule::of(&lines, outline);
         let mut layout = DocumentLayout {
             beside,
             title: headings.title.clone(),
@@ -95,7 +95,7 @@ fn join(text: &mut String, line: &str) {
 
 /// Determines which lines are headings. These are the lines that equal a title in the outline or,
 /// if there are none, the lines in a larger font.
-struct Headings {
+struct PdfHeadingRule {
     /// The levels of the titles in the outline. Titles are stored in the form that [`key`] returns.
     outline: HashMap<String, usize>,
     is_by_outline: bool,
@@ -105,8 +105,8 @@ struct Headings {
     title: Option<String>,
 }
 
-impl Headings {
-    fn of(lines: &[TextLine], outline: &[(usize, String)]) -> Headings {
+impl PdfHeadingRule {
+    fn of(lines: &[TextLine], outline: &[(usize, String)]) -> PdfHeadingRule {
         let titles = outline.iter().map(|(level, title)| (key(title), *level));
         let titles: HashMap<String, usize> = titles.filter(|(key, _)| !key.is_empty()).collect();
         let is_by_outline = lines
@@ -143,7 +143,7 @@ impl Headings {
             of_title.for_each(|line| join(&mut title, &line.text));
             title
         });
-        Headings {
+        PdfHeadingRule {
             outline: titles,
             is_by_outline,
             sizes,

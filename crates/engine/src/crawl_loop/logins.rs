@@ -47,7 +47,7 @@ pub(super) struct LoginTracker {
 #[derive(Debug)]
 struct SiteState {
     login: Arc<SiteLogin>,
-    phase: Phase,
+    phase: LoginPhase,
     /// The number of successful logins in this run, plus one if an earlier run had logged in. A
     /// page that was requested before the last login shows nothing about the current session.
     generation: u32,
@@ -59,7 +59,7 @@ struct SiteState {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum LoginPhase {
     LoggedIn,
     /// The site needs a login, but no login request was sent yet.
     Due,
@@ -148,9 +148,9 @@ impl LoginTracker {
             let state = SiteState {
                 login: Arc::clone(login),
                 phase: if may_be_in {
-                    Phase::LoggedIn
+                    LoginPhase::LoggedIn
                 } else {
-                    Phase::Due
+                    LoginPhase::Due
                 },
                 generation: u32::from(may_be_in),
                 evidence: SiteSessionTracker::new(may_be_in),
@@ -177,7 +177,7 @@ impl LoginTracker {
     /// Makes the login of a site fail before its first request.
     pub(super) fn fail(&mut self, site: &str, why: String) {
         if let Some(state) = self.sites.get_mut(site) {
-            state.phase = Phase::Failed(why.into());
+            state.phase = LoginPhase::Failed(why.into());
         }
     }
 
@@ -186,12 +186,12 @@ impl LoginTracker {
     pub(super) fn retry(&mut self, host: &HostKey) -> Option<String> {
         let (_, site) = self.by_site.find(host)?;
         let state = self.sites.get_mut(site)?;
-        if !matches!(state.phase, Phase::Failed(_)) {
+        if !matches!(state.phase, LoginPhase::Failed(_)) {
             return None;
         }
         self.sessions.set_refused(site, None);
         self.sessions.set_logged_in(site, false);
-        state.phase = Phase::Due;
+        state.phase = LoginPhase::Due;
         Some(site.clone())
     }
 
@@ -204,7 +204,7 @@ impl LoginTracker {
     /// request in flight.
     pub(super) fn are_credentials_awaited(&self) -> bool {
         let mut states = self.sites.values();
-        states.any(|state| matches!(state.phase, Phase::Credentials(_)))
+        states.any(|state| matches!(state.phase, LoginPhase::Credentials(_)))
     }
 
     /// Returns whether no site needs a login.
@@ -228,7 +228,7 @@ impl LoginTracker {
     /// Returns whether a login request waits for a permit of this origin.
     pub(super) fn is_due_at(&self, origin: &Origin) -> bool {
         self.sites.values().any(|state| match &state.phase {
-            Phase::Request(request) => request.url.origin() == *origin,
+            LoginPhase::Request(request) => request.url.origin() == *origin,
             _ => false,
         })
     }
@@ -243,20 +243,23 @@ impl LoginTracker {
         let Some(state) = site.and_then(|site| self.sites.get_mut(site)) else {
             return (LoginPermitDecision::Open, reaction);
         };
-        if matches!(state.phase, Phase::Due) {
+        if matches!(state.phase, LoginPhase::Due) {
             reaction = state.begin(&self.sessions);
             reaction.wake.retain(|woken| woken != origin);
         }
         let decision = match &state.phase {
-            Phase::LoggedIn => LoginPermitDecision::Open,
-            Phase::Failed(why) => LoginPermitDecision::Failed(why.clone()),
-            Phase::Request(request) if request.url.origin() == *origin => {
+            LoginPhase::LoggedIn => LoginPermitDecision::Open,
+            LoginPhase::Failed(why) => LoginPermitDecision::Failed(why.clone()),
+            LoginPhase::Request(request) if request.url.origin() == *origin => {
                 let request = request.clone();
                 state.waiting.insert(origin.clone());
-                state.phase = Phase::InFlight;
+                state.phase = LoginPhase::InFlight;
                 LoginPermitDecision::Login(request)
             }
-            Phase::Due | Phase::Request(_) | Phase::Credentials(_) | Phase::InFlight => {
+            LoginPhase::Due
+            | LoginPhase::Request(_)
+            | LoginPhase::Credentials(_)
+            | LoginPhase::InFlight => {
                 state.waiting.insert(origin.clone());
                 LoginPermitDecision::Wait
             }
@@ -268,7 +271,7 @@ impl LoginTracker {
     /// not sent.
     pub(super) fn put_back(&mut self, request: LoginStepRequest) {
         if let Some(state) = self.sites.get_mut(&request.login.site) {
-            state.phase = Phase::Request(request);
+            state.phase = LoginPhase::Request(request);
         }
     }
 
@@ -276,7 +279,7 @@ impl LoginTracker {
     /// page that follows the login is disallowed: then the login counts as successful.
     pub(super) fn disallowed(&mut self, request: &LoginStepRequest) -> LoginReaction {
         self.change(&request.login.site, |_| match request.step {
-            LoginStep::Landing => Ok(Phase::LoggedIn),
+            LoginStep::Landing => Ok(LoginPhase::LoggedIn),
             LoginStep::Page | LoginStep::Submit => {
                 Err(format!("robots.txt disallows {}", without_query(&request.url)).into())
             }
@@ -294,7 +297,7 @@ impl LoginTracker {
             return LoginReaction::default();
         };
         let is_current =
-            session.generation == state.generation && matches!(state.phase, Phase::LoggedIn);
+            session.generation == state.generation && matches!(state.phase, LoginPhase::LoggedIn);
         let why = match &session.shown {
             SessionStatus::LoggedIn if is_current => {
                 state.evidence.note_logged_in(url);
@@ -326,7 +329,7 @@ impl LoginTracker {
                 self.change(&site, |_| Err(why.into()))
             }
             SessionConclusion::LoggedOut => {
-                state.phase = Phase::Due;
+                state.phase = LoginPhase::Due;
                 self.sessions.set_logged_in(&site, false);
                 tracing::info!(site, %why, "logged out");
                 LoginReaction::default()
@@ -348,8 +351,8 @@ impl LoginTracker {
     ) -> LoginReaction {
         let sessions = self.sessions.clone();
         self.change(site, |state| {
-            let Phase::Credentials(form) = &state.phase else {
-                return Ok(Phase::Due);
+            let LoginPhase::Credentials(form) = &state.phase else {
+                return Ok(LoginPhase::Due);
             };
             let credentials = credentials?;
             if let Some(refused) = sessions.refused(site)
@@ -359,7 +362,7 @@ impl LoginTracker {
             }
             if let (LoginMethod::Form { url, .. }, None) = (&state.login.method, form) {
                 let request = LoginStepRequest::new(&state.login, LoginStep::Page, url.clone());
-                return Ok(Phase::Request(request));
+                return Ok(LoginPhase::Request(request));
             }
             let is_secret = |name: &str| form.as_ref().is_none_or(|form| form.is_secret(name));
             let secret = credentials.iter().filter(|(name, _)| is_secret(name));
@@ -369,17 +372,17 @@ impl LoginTracker {
             sessions.set_secret_fields(site, secret.map(|(name, _)| name.clone()).collect());
             state.tried = digest_of(now, &state.login, &credentials);
             match (&state.login.method, form) {
-                (_, Some(form)) => Ok(Phase::Request(LoginStepRequest {
+                (_, Some(form)) => Ok(LoginPhase::Request(LoginStepRequest {
                     form: Some(form.filled_in(&credentials)),
                     ..LoginStepRequest::new(&state.login, LoginStep::Submit, form.action.clone())
                 })),
-                (LoginMethod::Form { .. }, None) => Ok(Phase::Due),
+                (LoginMethod::Form { .. }, None) => Ok(LoginPhase::Due),
                 (LoginMethod::Token { header }, None) => {
                     let token = credentials.first().map_or("", |(_, token)| token.trim());
                     let value = token_value(header, token)?;
                     let set = sessions.set_token(site, header, &value);
                     set.map_err(|why| format!("the token can't be sent: {why}"))?;
-                    Ok(Phase::LoggedIn)
+                    Ok(LoginPhase::LoggedIn)
                 }
             }
         })
@@ -409,7 +412,7 @@ impl LoginTracker {
                     Ok(next)
                 }
             },
-            Err(failure) if failure.kind.is_ours() => Ok(Phase::Request(request.clone())),
+            Err(failure) if failure.kind.is_ours() => Ok(LoginPhase::Request(request.clone())),
             Err(failure) if failure.retry && may_retry => Ok(request.again()),
             Err(failure) => {
                 let page = without_query(&request.url);
@@ -429,15 +432,15 @@ impl LoginTracker {
     fn change(
         &mut self,
         site: &str,
-        next: impl FnOnce(&mut SiteState) -> Result<Phase, LoginFailure>,
+        next: impl FnOnce(&mut SiteState) -> Result<LoginPhase, LoginFailure>,
     ) -> LoginReaction {
         let mut reaction = LoginReaction::default();
         let Some(state) = self.sites.get_mut(site) else {
             return reaction;
         };
-        state.phase = next(state).unwrap_or_else(Phase::Failed);
+        state.phase = next(state).unwrap_or_else(LoginPhase::Failed);
         match &state.phase {
-            Phase::LoggedIn => {
+            LoginPhase::LoggedIn => {
                 state.generation += 1;
                 state.evidence.note_login();
                 // A token login sends no request of its own, so only pages show whether the token
@@ -449,7 +452,7 @@ impl LoginTracker {
                 reaction.logged_in = Some(site.to_owned());
                 reaction.wake.extend(std::mem::take(&mut state.waiting));
             }
-            Phase::Failed(failure) => {
+            LoginPhase::Failed(failure) => {
                 if failure.is_refused && state.tried.is_some() {
                     self.sessions.set_refused(site, state.tried.take());
                 }
@@ -457,10 +460,10 @@ impl LoginTracker {
                 reaction.failed = Some((site.to_owned(), failure.clone()));
                 reaction.wake.extend(std::mem::take(&mut state.waiting));
             }
-            Phase::Due => reaction = state.begin(&self.sessions),
-            Phase::Request(request) => reaction.wake.push(request.url.origin()),
-            Phase::Credentials(_) => reaction.read = Some(Arc::clone(&state.login)),
-            Phase::InFlight => {}
+            LoginPhase::Due => reaction = state.begin(&self.sessions),
+            LoginPhase::Request(request) => reaction.wake.push(request.url.origin()),
+            LoginPhase::Credentials(_) => reaction.read = Some(Arc::clone(&state.login)),
+            LoginPhase::InFlight => {}
         }
         reaction
     }
@@ -474,11 +477,11 @@ impl SiteState {
         match &self.login.method {
             LoginMethod::Form { url, .. } if sessions.refused(&self.login.site).is_none() => {
                 let request = LoginStepRequest::new(&self.login, LoginStep::Page, url.clone());
-                self.phase = Phase::Request(request);
+                self.phase = LoginPhase::Request(request);
                 reaction.wake.push(url.origin());
             }
             LoginMethod::Form { .. } | LoginMethod::Token { .. } => {
-                self.phase = Phase::Credentials(None);
+                self.phase = LoginPhase::Credentials(None);
                 reaction.read = Some(Arc::clone(&self.login));
             }
         }
@@ -501,12 +504,12 @@ impl LoginStepRequest {
 
     /// Returns the phase that starts a login again with its first page, after a request failed. The
     /// form is read again too, because the same values must not be sent twice.
-    fn again(&self) -> Phase {
+    fn again(&self) -> LoginPhase {
         let url = match &self.login.method {
             LoginMethod::Form { url, .. } => url.clone(),
             LoginMethod::Token { .. } => self.url.clone(),
         };
-        Phase::Request(LoginStepRequest {
+        LoginPhase::Request(LoginStepRequest {
             tries: self.tries + 1,
             ..LoginStepRequest::new(&self.login, LoginStep::Page, url)
         })
@@ -522,11 +525,11 @@ fn next_phase(
     request: &LoginStepRequest,
     answer: &Exchange,
     url_checker: &LoginUrlChecker<'_>,
-) -> Result<Phase, LoginFailure> {
+) -> Result<LoginPhase, LoginFailure> {
     let page = without_query(&request.url);
     if let Some(target) = answer.redirect_target() {
         let target = target.map_err(|_| format!("{page} redirects to an unusable address"))?;
-        return Ok(Phase::Request(redirected(
+        return Ok(LoginPhase::Request(redirected(
             request,
             answer,
             target,
@@ -541,7 +544,7 @@ fn next_phase(
         });
     }
     let LoginMethod::Form { fields, .. } = &login.method else {
-        return Ok(Phase::LoggedIn);
+        return Ok(LoginPhase::LoggedIn);
     };
     let (content_type, body) = decoded(answer);
     let forms = read_post_forms(&DecodedPage::decode(&body.bytes, content_type.as_deref()));
@@ -549,7 +552,7 @@ fn next_phase(
     if !is_sent {
         let form = form?;
         url_checker.check_target(&form.action)?;
-        return Ok(Phase::Credentials(Some(form)));
+        return Ok(LoginPhase::Credentials(Some(form)));
     }
     let why = match judge(login, answer) {
         SessionStatus::LoggedOut(why) => {
@@ -560,7 +563,7 @@ fn next_phase(
         _ if login.logged_in.is_none() && form.is_ok() => {
             format!("{page} shows the form again after it was sent")
         }
-        _ => return Ok(Phase::LoggedIn),
+        _ => return Ok(LoginPhase::LoggedIn),
     };
     Err(LoginFailure {
         why,

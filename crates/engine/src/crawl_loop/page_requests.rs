@@ -12,7 +12,7 @@ use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
 use super::leased_url_judge::LeasedUrlDisposition;
-use super::retries::Attempt;
+use super::retries::FetchAttempt;
 use super::robots::{RobotsAvailability, RobotsJudgement};
 use super::sitemap_cross_submission;
 use crate::config::OffScopeRequestMethod;
@@ -335,7 +335,7 @@ impl Coordinator {
             self.wake_group(now, &host);
             return self.write_state(&host, out);
         }
-        let attempt = Attempt::of(&lease, &context);
+        let attempt = FetchAttempt::of(&lease, &context);
         let is_retried = self.hosts.is_tried_again(attempt, &host, kind, &result);
         if is_retried || (context.is_head(&lease) && needs_get(&lease.url, &result)) {
             self.events.tried_again(&lease, &result);

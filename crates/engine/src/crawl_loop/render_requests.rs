@@ -17,8 +17,7 @@ use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
-    PostedResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary,
-    VisibleContentSize,
+    PageResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary, VisibleContentSize,
 };
 use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
@@ -124,7 +123,7 @@ impl Coordinator {
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
-        wanted: PostedResourceRequest,
+        wanted: PageResourceRequest,
         out: &mut Vec<Effect>,
     ) {
         let url = self.renders.url_of(&wanted);
@@ -157,7 +156,7 @@ impl Coordinator {
     fn note_wanted(
         &self,
         now: Tick,
-        PostedResourceRequest { page, request, .. }: &PostedResourceRequest,
+        PageResourceRequest { page, request, .. }: &PageResourceRequest,
         url: Option<&CanonicalUrl>,
         out: &mut Vec<Effect>,
     ) {

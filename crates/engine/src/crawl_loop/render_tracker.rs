@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use crate::config::Config;
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
-    PageSourceToRead, PostedResourceRequest, RenderId, ResourceFetchRequest, ResourceKey,
+    PageResourceRequest, PageSourceToRead, RenderId, ResourceFetchRequest, ResourceKey,
     UnrenderedPageSummary, VisibleContentSize,
 };
 use crate::render::{
@@ -334,7 +334,7 @@ impl RenderTracker {
 
     /// Returns the URL of a resource that a page requests. `None` if the URL is unusable, or the
     /// page is not open.
-    pub(super) fn url_of(&self, wanted: &PostedResourceRequest) -> Option<CanonicalUrl> {
+    pub(super) fn url_of(&self, wanted: &PageResourceRequest) -> Option<CanonicalUrl> {
         let page = self.page_url(wanted.page)?;
         canonicalize(Some(page), &wanted.request.url).ok()
     }
@@ -344,11 +344,11 @@ impl RenderTracker {
     pub(super) fn wanted(
         &mut self,
         now: Tick,
-        wanted: PostedResourceRequest,
+        wanted: PageResourceRequest,
         url: Option<CanonicalUrl>,
         access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceRequestPermission,
     ) -> ResourceRequestState {
-        let PostedResourceRequest {
+        let PageResourceRequest {
             page,
             request,
             answer,

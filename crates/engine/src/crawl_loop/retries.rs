@@ -25,7 +25,7 @@ pub(super) struct RetryDecider {
 
 /// An attempt to fetch a URL.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt<'a> {
+pub(super) struct FetchAttempt<'a> {
     pub(super) url: &'a CanonicalUrl,
     /// The number of the attempt, from 1.
     pub(super) number: u32,
@@ -33,9 +33,9 @@ pub(super) struct Attempt<'a> {
     pub(super) is_conditional: bool,
 }
 
-impl Attempt<'_> {
-    pub(super) fn of<'a>(lease: &'a Lease, context: &FetchContext) -> Attempt<'a> {
-        Attempt {
+impl FetchAttempt<'_> {
+    pub(super) fn of<'a>(lease: &'a Lease, context: &FetchContext) -> FetchAttempt<'a> {
+        FetchAttempt {
             url: &lease.url,
             number: lease.attempt,
             is_conditional: !context.validators().is_empty(),
@@ -62,7 +62,7 @@ impl RetryDecider {
     /// ([`refused_condition`](Self::refused_condition)).
     pub(super) fn is_tried_again(
         &mut self,
-        attempt: Attempt<'_>,
+        attempt: FetchAttempt<'_>,
         host: &HostKey,
         kind: OutcomeKind,
         result: &Result<Box<Exchange>, ExchangeFailure>,
@@ -138,7 +138,7 @@ mod tests {
     use crawl_weburl::{HostKey, canonicalize};
 
     use super::super::fixtures::at;
-    use super::{Attempt, RetryDecider};
+    use super::{FetchAttempt, RetryDecider};
 
     #[test]
     fn a_429_settles_no_url_of_a_silent_host() {
@@ -158,7 +158,7 @@ mod tests {
         };
         let result = Err(failure);
         let url = canonicalize(None, "http://a.example/").unwrap();
-        let attempt = |number| Attempt {
+        let attempt = |number| FetchAttempt {
             url: &url,
             number,
             is_conditional: false,

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::task::spawn_blocking;
 
 use crate::messages::Event;
-use crate::messages::render::{PostedResourceRequest, RenderId, VisibleContentSize};
+use crate::messages::render::{PageResourceRequest, RenderId, VisibleContentSize};
 use crate::render::{
     PageToRender, RenderFailure, Renderer, ResourceRequestSender, UndecodedResponse,
 };
@@ -19,7 +19,7 @@ pub(super) fn requests_of(
     events: WeakUnboundedSender<Event>,
 ) -> ResourceRequestSender {
     ResourceRequestSender(Arc::new(move |request, answer| {
-        let wanted = Box::new(PostedResourceRequest {
+        let wanted = Box::new(PageResourceRequest {
             page,
             request,
             answer,

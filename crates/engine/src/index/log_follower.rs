@@ -70,7 +70,7 @@ impl IndexingStopCondition {
 /// The indexing log and the index that follows it, at the beginning of a run.
 pub(crate) struct IndexingStartState {
     pub(crate) log: RowFileWriter,
-    start: Start,
+    start: IndexAtRunStart,
     /// The committed length of the indexing log, as a read position.
     read: IndexingLogPosition,
     pages_committed: Option<u64>,
@@ -78,7 +78,7 @@ pub(crate) struct IndexingStartState {
 }
 
 /// The state of the index when the run begins.
-enum Start {
+enum IndexAtRunStart {
     /// An index has read the indexing log up to this position. The files of the index are not
     /// checked yet.
     At(IndexingLogPosition),
@@ -143,7 +143,7 @@ impl IndexingStartState {
         let bytes = committed;
         Ok(IndexingStartState {
             log,
-            start: position.map_or_else(Start::Without, Start::At),
+            start: position.map_or_else(IndexAtRunStart::Without, IndexAtRunStart::At),
             read: IndexingLogPosition { log: number, bytes },
             pages_committed: marks.get("pages.jsonl").copied(),
             has_archive,
@@ -304,17 +304,23 @@ struct IndexerStartup {
 }
 
 impl IndexerStartup {
-    fn run(&self, start: Start, lengths: &Receiver<u64>) -> Result<IndexerOutcome, EngineError> {
+    fn run(
+        &self,
+        start: IndexAtRunStart,
+        lengths: &Receiver<u64>,
+    ) -> Result<IndexerOutcome, EngineError> {
         let halt = &self.setting.halt;
         let folder = self.setting.dir.join(INDEX_FOLDER);
         let fault = match start {
-            Start::At(read) => match IndexWriter::open_unless(&folder, halt.predicate()) {
-                Ok(Some(writer)) => return self.follow(writer, read, lengths),
-                Ok(None) => return Ok(waiting(read, lengths)),
-                Err(IndexError::Damaged { what, .. }) => IndexRebuildReason::Damaged(what),
-                Err(other) => return Err(other.into()),
-            },
-            Start::Without(fault) => fault,
+            IndexAtRunStart::At(read) => {
+                match IndexWriter::open_unless(&folder, halt.predicate()) {
+                    Ok(Some(writer)) => return self.follow(writer, read, lengths),
+                    Ok(None) => return Ok(waiting(read, lengths)),
+                    Err(IndexError::Damaged { what, .. }) => IndexRebuildReason::Damaged(what),
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            IndexAtRunStart::Without(fault) => fault,
         };
         let dir = self.setting.dir.display();
         if self.has_archive == ArchivePresence::No {

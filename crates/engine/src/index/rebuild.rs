@@ -129,7 +129,7 @@ fn build(
     else {
         return Ok(stopped);
     };
-    let Build {
+    let IndexBuild {
         writer,
         pending,
         mut done,
@@ -237,7 +237,7 @@ fn build_new<'a>(
     timing: PageWriteTiming,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
-) -> Result<Option<(Build<'a>, i64)>, EngineError> {
+) -> Result<Option<(IndexBuild<'a>, i64)>, EngineError> {
     if !dir.join(FOLDER).is_dir() {
         return Err(EngineError::NoArchive {
             dir: dir.to_path_buf(),
@@ -250,7 +250,7 @@ fn build_new<'a>(
         PageWriteTiming::Now => None,
         PageWriteTiming::Once => Some(PendingEntriesFile::new(&folder)?),
     };
-    let mut build = Build {
+    let mut build = IndexBuild {
         dir,
         rules,
         old: IndexSearcher::open(&dir.join(INDEX_FOLDER)).ok(),
@@ -300,7 +300,7 @@ fn take_place(dir: &Path) -> Result<(), EngineError> {
     Ok(crawl_index::remove(&old)?)
 }
 
-struct Build<'a> {
+struct IndexBuild<'a> {
     dir: &'a Path,
     rules: &'a IndexRebuildSettings,
     old: Option<IndexSearcher>,
@@ -312,7 +312,7 @@ struct Build<'a> {
     hosts: HashSet<HostKey>,
 }
 
-impl Build<'_> {
+impl IndexBuild<'_> {
     /// Discards the new index.
     fn remove(self) -> Result<(), EngineError> {
         let folder = self.dir.join(NEW_FOLDER);

@@ -22,10 +22,10 @@ const MAX_SIGN_BYTES: usize = 1_024;
 /// source, such as `>Log out<` or `id="account"`, or a CSS selector that one of the page's
 /// elements matches.
 #[derive(Clone, Debug)]
-pub struct PageSign(Sign);
+pub struct PageSign(SessionSign);
 
 #[derive(Clone, Debug)]
-enum Sign {
+enum SessionSign {
     Text(String),
     Selector(PageCssSelector),
 }
@@ -57,7 +57,7 @@ impl PageSign {
     /// The text is empty or too long.
     pub fn text(text: &str) -> Result<PageSign, PageSignError> {
         check_length(text)?;
-        Ok(PageSign(Sign::Text(text.to_owned())))
+        Ok(PageSign(SessionSign::Text(text.to_owned())))
     }
 
     /// Creates a sign from a CSS selector that the elements of pages are compared with.
@@ -70,15 +70,15 @@ impl PageSign {
             text: text.to_owned(),
             why,
         })?;
-        Ok(PageSign(Sign::Selector(selector)))
+        Ok(PageSign(SessionSign::Selector(selector)))
     }
 
     /// Returns whether a page has the sign. `None` if the page exceeds a limit before a match is
     /// found.
     fn is_on(&self, page: &DecodedPage<'_>) -> Option<bool> {
         match &self.0 {
-            Sign::Text(text) => Some(page.as_str().contains(text)),
-            Sign::Selector(selector) => selector.is_on(page.as_str()),
+            SessionSign::Text(text) => Some(page.as_str().contains(text)),
+            SessionSign::Selector(selector) => selector.is_on(page.as_str()),
         }
     }
 }
@@ -138,8 +138,8 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> SessionStatus {
         && sign.is_on(&page) == Some(true)
     {
         return out(match sign.0 {
-            Sign::Text(_) => "it contains the text of `logged-out`",
-            Sign::Selector(_) => "an element matches `logged-out`",
+            SessionSign::Text(_) => "it contains the text of `logged-out`",
+            SessionSign::Selector(_) => "an element matches `logged-out`",
         });
     }
     // An error page often lacks the navigation bar that shows the user's name, so it doesn't prove
@@ -153,10 +153,12 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> SessionStatus {
     let is_whole = answer.truncated.is_none() && matches!(body.end, DecodeEnd::Whole);
     match (sign.is_on(&page), &sign.0) {
         (Some(true), _) => SessionStatus::LoggedIn,
-        (Some(false), Sign::Text(_)) if is_whole => {
+        (Some(false), SessionSign::Text(_)) if is_whole => {
             out("it doesn't contain the text of `logged-in`")
         }
-        (Some(false), Sign::Selector(_)) if is_whole => out("no element matches `logged-in`"),
+        (Some(false), SessionSign::Selector(_)) if is_whole => {
+            out("no element matches `logged-in`")
+        }
         (None | Some(false), _) => SessionStatus::Unknown,
     }
 }

@@ -27,8 +27,7 @@ use self::page_pipeline_stages::{
     EncodedPage, FetchContext, FetchedPage, PageMemoryToFree, SitemapLinkBatch, UnansweredVisit,
 };
 use self::render::{
-    PostedResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary,
-    VisibleContentSize,
+    PageResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary, VisibleContentSize,
 };
 use self::shared_frontier_messages::{SharedFrontierNews, SharedFrontierRequest};
 use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopUrgency};
@@ -171,7 +170,7 @@ pub(crate) enum Event {
         shell: UnrenderedPageSummary,
     },
     /// A page that is being rendered requests a resource.
-    ResourceWanted(Box<PostedResourceRequest>),
+    ResourceWanted(Box<PageResourceRequest>),
     /// A page was rendered, or could not be.
     Rendered {
         page: RenderId,

@@ -108,7 +108,7 @@ pub(crate) struct RenderingToArchive {
 
 /// A resource that a page requests while it is rendered.
 #[derive(Debug)]
-pub(crate) struct PostedResourceRequest {
+pub(crate) struct PageResourceRequest {
     pub(crate) page: RenderId,
     pub(crate) request: ResourceRequest,
     pub(crate) answer: ResourceAnswerSender,

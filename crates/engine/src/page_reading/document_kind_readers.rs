@@ -24,7 +24,7 @@ use super::document_result::{DocumentError, ReadDocument};
 use super::main_text_digest::{TextComparisonInputs, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_fingerprint::TrapFingerprinter;
-use super::{Body, PageReader, is_successful};
+use super::{BodyToRead, PageReader, is_successful};
 use crate::content_type::content_type;
 use crate::field_extraction::rows_of_text;
 use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pairs, read_both};
@@ -66,7 +66,7 @@ impl PageReader {
     pub(super) fn html(
         &self,
         fetched: &FetchedPage,
-        body: &Body<'_>,
+        body: &BodyToRead<'_>,
         links: &mut DocumentLinkCollector<'_>,
         compared: TextComparisonInputs,
     ) -> Result<ReadDocument, Interstitial> {

@@ -11,12 +11,12 @@ use crawl_weburl::HostKey;
 /// fewest documents being read is served first. Hosts with the same number take turns.
 #[derive(Debug)]
 pub(super) struct DocumentQueue<T> {
-    shared: Arc<(Mutex<State<T>>, Condvar)>,
+    shared: Arc<(Mutex<DocumentQueueState<T>>, Condvar)>,
     per_host: usize,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct DocumentQueueState<T> {
     /// Hosts with waiting documents, in serving order.
     hosts: VecDeque<(HostKey, VecDeque<T>)>,
     /// The number of documents being read, by host.
@@ -35,7 +35,7 @@ impl<T> Clone for DocumentQueue<T> {
 
 impl<T> DocumentQueue<T> {
     pub(super) fn new(per_host: usize) -> DocumentQueue<T> {
-        let state = State {
+        let state = DocumentQueueState {
             hosts: VecDeque::new(),
             running: HashMap::new(),
             is_closed: false,
@@ -89,12 +89,12 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, DocumentQueueState<T>> {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> State<T> {
+impl<T> DocumentQueueState<T> {
     fn take_next(&mut self, per_host: usize) -> Option<(HostKey, T)> {
         let running = |host: &HostKey| self.running.get(host).copied().unwrap_or(0);
         let hosts = self.hosts.iter().enumerate();

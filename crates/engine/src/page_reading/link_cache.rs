@@ -33,7 +33,7 @@ pub(crate) struct LinkCache {
     scope: Option<Arc<Scope>>,
     /// Addresses by the base that they are relative to. The first entry has the absolute addresses,
     /// which need no base. Each further entry belongs to a folder or an origin.
-    addresses: Vec<Addresses>,
+    addresses: Vec<AddressTable>,
     hasher: RandomState,
     /// The index into `addresses` for each base.
     bases: HashMap<Box<str>, usize, RandomState>,
@@ -63,22 +63,22 @@ pub(crate) struct LinkCache {
 /// resources have separate tables, because only a link to a page may be replaced by another
 /// spelling of its URL.
 #[derive(Clone, Debug, Default)]
-struct Addresses {
-    pages: HashTable<Address>,
-    resources: HashTable<Address>,
+struct AddressTable {
+    pages: HashTable<WrittenAddress>,
+    resources: HashTable<WrittenAddress>,
 }
 
 /// An address as written in a document. The address's hash is stored too, since the table needs it
 /// to grow.
 #[derive(Clone, Debug)]
-struct Address {
+struct WrittenAddress {
     hash: u64,
     text: Box<str>,
     link: CachedLink,
 }
 
-impl Addresses {
-    fn of(&mut self, kind: UrlKind) -> &mut HashTable<Address> {
+impl AddressTable {
+    fn of(&mut self, kind: UrlKind) -> &mut HashTable<WrittenAddress> {
         match kind {
             UrlKind::Resource => &mut self.resources,
             UrlKind::Page | UrlKind::Sitemap => &mut self.pages,
@@ -93,7 +93,7 @@ impl Addresses {
     /// Adds an address that is not in the table yet.
     fn add(&mut self, kind: UrlKind, text: &str, hash: u64, link: CachedLink) {
         let text = text.into();
-        let address = Address { hash, text, link };
+        let address = WrittenAddress { hash, text, link };
         self.of(kind)
             .insert_unique(hash, address, |cached| cached.hash);
     }
@@ -178,7 +178,7 @@ impl LinkCache {
     pub(super) fn of_size(max_bytes: usize) -> LinkCache {
         LinkCache {
             scope: None,
-            addresses: vec![Addresses::default()],
+            addresses: vec![AddressTable::default()],
             hasher: RandomState::default(),
             bases: HashMap::default(),
             links: Vec::new(),
@@ -436,7 +436,7 @@ impl LinkCache {
             return place;
         }
         self.bytes += BASE_BYTES + text.len();
-        self.addresses.push(Addresses::default());
+        self.addresses.push(AddressTable::default());
         self.bases.insert(text.into(), self.addresses.len() - 1);
         self.addresses.len() - 1
     }

@@ -345,7 +345,7 @@ impl PageReader {
         }
         let (lease, exchange) = (&page.lease, &page.exchange);
         let body = match page.rendering.dom() {
-            Some(dom) => Body::of_dom(dom),
+            Some(dom) => BodyToRead::of_dom(dom),
             None => self.body(lease, exchange),
         };
         let robots = Some(&page.context.rules.robots);
@@ -409,7 +409,7 @@ impl PageReader {
     }
 
     /// Decodes a body, if its type may be read, and detects its type.
-    fn body<'a>(&self, lease: &Lease, exchange: &'a Exchange) -> Body<'a> {
+    fn body<'a>(&self, lease: &Lease, exchange: &'a Exchange) -> BodyToRead<'a> {
         let content_type = content_type(&exchange.headers);
         let is_sitemap = is_successful(exchange) && lease.kind == UrlKind::Sitemap;
         let is_indexed = || {
@@ -420,7 +420,7 @@ impl PageReader {
         let decoded = (is_sitemap || may_be_read(content_type.as_deref()) || is_indexed())
             .then(|| self.decoded(exchange));
         let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
-        Body {
+        BodyToRead {
             detected_type: match &decoded {
                 None if is_coded => None,
                 None => sniff_media_type(&exchange.body),
@@ -440,7 +440,7 @@ impl PageReader {
     fn by_kind(
         &self,
         page: &FetchedPage,
-        body: &Body<'_>,
+        body: &BodyToRead<'_>,
         links: &mut DocumentLinkCollector<'_>,
         early: &mut dyn FnMut(SitemapLinkBatch),
     ) -> Result<ReadDocument, Interstitial> {
@@ -546,7 +546,7 @@ pub(crate) enum UnreadPage {
 }
 
 /// The body of an answer, and the facts needed for reading it.
-struct Body<'a> {
+struct BodyToRead<'a> {
     content_type: Option<Cow<'a, str>>,
     /// The body after content decoding. `None` if the body is not read.
     decoded: Option<DecodedBody>,
@@ -555,10 +555,10 @@ struct Body<'a> {
     detected_type: Option<&'static str>,
 }
 
-impl Body<'_> {
+impl BodyToRead<'_> {
     /// Returns the body of a rendered page: its serialized DOM.
-    fn of_dom(dom: &str) -> Body<'static> {
-        Body {
+    fn of_dom(dom: &str) -> BodyToRead<'static> {
+        BodyToRead {
             content_type: Some(Cow::Borrowed("text/html; charset=utf-8")),
             decoded: Some(DecodedBody {
                 bytes: dom.as_bytes().to_vec().into(),

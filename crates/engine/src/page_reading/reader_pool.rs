@@ -95,12 +95,12 @@ pub(crate) struct ReaderLoad {
     /// The total time that all readers have spent on pages, in nanoseconds.
     spent: Arc<AtomicU64>,
     readers: u32,
-    window: Arc<Mutex<LoadWindow>>,
+    window: Arc<Mutex<ReaderLoadMeasurement>>,
 }
 
 /// The last measurement of [`ReaderLoad`].
 #[derive(Debug)]
-struct LoadWindow {
+struct ReaderLoadMeasurement {
     ended: Instant,
     /// The value of [`ReaderLoad::spent`] at the last measurement.
     spent: u64,
@@ -112,7 +112,7 @@ impl ReaderLoad {
         ReaderLoad {
             spent: Arc::default(),
             readers: u32::try_from(count()).unwrap_or(u32::MAX),
-            window: Arc::new(Mutex::new(LoadWindow {
+            window: Arc::new(Mutex::new(ReaderLoadMeasurement {
                 ended: Instant::now(),
                 spent: 0,
                 is_busy: false,
@@ -130,7 +130,7 @@ impl ReaderLoad {
             let spent = self.spent.load(Ordering::Relaxed);
             let all = nanos(took.saturating_mul(self.readers));
             let busy = spent.saturating_sub(window.spent);
-            *window = LoadWindow {
+            *window = ReaderLoadMeasurement {
                 ended: Instant::now(),
                 spent,
                 is_busy: busy.saturating_mul(100) >= all.saturating_mul(BUSY_PERCENT),

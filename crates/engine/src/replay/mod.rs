@@ -168,7 +168,7 @@ fn note_past_requests(
 
 /// A request in flight with a known answer. The flight that ends first is the greatest, so that a
 /// [`BinaryHeap`] returns it first.
-struct Flight {
+struct AnsweredRequest {
     pending: ReplayExchangeTimes,
     number: u64,
     /// When the request was given up, if it was.
@@ -178,26 +178,26 @@ struct Flight {
     span: Span,
 }
 
-impl Flight {
+impl AnsweredRequest {
     fn ends(&self) -> Tick {
         self.given_up.unwrap_or(self.pending.ended)
     }
 }
 
-impl PartialEq for Flight {
-    fn eq(&self, other: &Flight) -> bool {
+impl PartialEq for AnsweredRequest {
+    fn eq(&self, other: &AnsweredRequest) -> bool {
         self.number == other.number
     }
 }
-impl Eq for Flight {}
-impl PartialOrd for Flight {
-    fn partial_cmp(&self, other: &Flight) -> Option<std::cmp::Ordering> {
+impl Eq for AnsweredRequest {}
+impl PartialOrd for AnsweredRequest {
+    fn partial_cmp(&self, other: &AnsweredRequest) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Flight {
-    fn cmp(&self, other: &Flight) -> std::cmp::Ordering {
-        let order = |it: &Flight| (it.ends(), it.pending.place, it.number);
+impl Ord for AnsweredRequest {
+    fn cmp(&self, other: &AnsweredRequest) -> std::cmp::Ordering {
+        let order = |it: &AnsweredRequest| (it.ends(), it.pending.place, it.number);
         order(other).cmp(&order(self))
     }
 }
@@ -240,7 +240,7 @@ struct Replay {
     /// Messages that arrived, and that `hold_back` has not examined yet.
     came: Vec<WriterMessage>,
     unread: VecDeque<(Box<FetchedPage>, Option<MessageKey>)>,
-    flights: BinaryHeap<Flight>,
+    flights: BinaryHeap<AnsweredRequest>,
     /// The number of requests that have begun.
     begun: u64,
     /// The recorded start times that virtual time has not reached yet.
@@ -399,7 +399,7 @@ impl Replay {
             self.held.give_up(&mut self.items);
             return IssueDecision::Issue;
         }
-        let soonest = self.flights.peek().map(Flight::ends);
+        let soonest = self.flights.peek().map(AnsweredRequest::ends);
         let has_ended = soonest.is_some_and(|ends| ends <= self.now);
         if std::mem::take(&mut self.is_due) && follows {
             if self.held.lacks_pages()
@@ -427,7 +427,7 @@ impl Replay {
         let wake = wake.filter(|wake| *wake > self.now);
         let wake = wake.filter(|_| !follows || self.begun < self.passed);
         let start = start.filter(|_| follows);
-        let ends = self.flights.peek().map(Flight::ends);
+        let ends = self.flights.peek().map(AnsweredRequest::ends);
         let ordered = self.order.ends();
         let next = [start, wake, ends, ordered].into_iter().flatten().min();
         let Some(next) = next else {
@@ -496,7 +496,7 @@ impl Replay {
     }
 
     /// Ends a request, and passes its result to the loop.
-    fn land(&mut self, flight: Flight) {
+    fn land(&mut self, flight: AnsweredRequest) {
         let result = match flight.given_up {
             Some(now) => {
                 let started = flight.spent.issued();
@@ -555,7 +555,7 @@ impl Replay {
     fn fly(&mut self, request: InFlightRequest) {
         let InFlightRequest { job, spent, span } = request;
         let pending = self.answers.begin(&job.request(), self.now);
-        self.flights.push(Flight {
+        self.flights.push(AnsweredRequest {
             pending,
             number: self.begun,
             given_up: None,
@@ -625,7 +625,7 @@ impl Replay {
         let given_up = Some(self.now);
         let flights = std::mem::take(&mut self.flights).into_iter();
         self.flights = flights
-            .map(|flight| Flight { given_up, ..flight })
+            .map(|flight| AnsweredRequest { given_up, ..flight })
             .collect();
     }
 

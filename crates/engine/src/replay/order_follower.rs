@@ -15,7 +15,7 @@ use tracing::Span;
 use super::archived_answers::ReplayExchangeTimes;
 use super::recorded_crawl::{RecordedRequest, tick};
 use super::recorded_order::RecordedOrderReader;
-use super::{Flight, Replay};
+use super::{AnsweredRequest, Replay};
 use crate::control::{CrawlCommand, PostedCommand};
 use crate::crawl_loop::replayed_turns::ReplayedTurnResult;
 use crate::crawl_loop::request_rows;
@@ -420,10 +420,10 @@ fn command_of(taken: &OperatorCommand) -> Option<CrawlCommand> {
     })
 }
 
-/// Creates the `Flight` of a pending request, which ends as in the recorded row.
-fn flight(under_way: InFlightRequest, row: &RequestRow, place: u32) -> Flight {
+/// Creates the `AnsweredRequest` of a pending request, which ends as in the recorded row.
+fn flight(under_way: InFlightRequest, row: &RequestRow, place: u32) -> AnsweredRequest {
     let InFlightRequest { job, spent, span } = under_way;
-    Flight {
+    AnsweredRequest {
         pending: ReplayExchangeTimes::recorded(RecordedRequest::of(row, place)),
         number: u64::from(place),
         given_up: None,

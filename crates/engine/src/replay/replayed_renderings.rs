@@ -24,7 +24,7 @@ use super::rerender::{
 use crate::messages::Event;
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
-    PostedResourceRequest, RenderId, UnrenderedPageSummary, VisibleContentSize,
+    PageResourceRequest, RenderId, UnrenderedPageSummary, VisibleContentSize,
 };
 use crate::render::{
     RenderFailure, RenderedPage, ResourceKind, ResourceRequest, UndecodedResponse,
@@ -172,7 +172,7 @@ impl Replay {
             None => RequestedResource::unusable(step.method.clone(), request.kind),
         };
         page.requests.ask(name, answered);
-        Some(Event::ResourceWanted(Box::new(PostedResourceRequest {
+        Some(Event::ResourceWanted(Box::new(PageResourceRequest {
             page: id,
             request,
             answer,
@@ -285,7 +285,7 @@ impl Replay {
                 let (sender, answered) = oneshot::channel();
                 let name = RequestedResource::of(&page.url, &request);
                 page.requests.ask(name, answered);
-                let wanted = Event::ResourceWanted(Box::new(PostedResourceRequest {
+                let wanted = Event::ResourceWanted(Box::new(PageResourceRequest {
                     page: id,
                     request,
                     answer: sender,

@@ -200,14 +200,14 @@ async fn render(
 /// The requests of a page and their answers, in the order that the crawl loop handled them.
 #[derive(Debug, Default)]
 pub(super) struct RecordedPageRequests {
-    asked: Vec<Asked>,
+    asked: Vec<RequestOfPage>,
     /// Requests and answers in the order in which they were handled. Each contains the index of the
     /// request in `asked`.
     events: Vec<PageEvent>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct RequestOfPage {
     name: RequestedResource,
     answer: AnswerState,
 }
@@ -232,7 +232,7 @@ impl RecordedPageRequests {
         answered: oneshot::Receiver<Option<UndecodedResponse>>,
     ) {
         self.events.push(PageEvent::Asked(self.asked.len()));
-        self.asked.push(Asked {
+        self.asked.push(RequestOfPage {
             name,
             answer: AnswerState::Awaited(answered),
         });
@@ -267,7 +267,7 @@ impl RecordedPageRequests {
 
     /// Returns whether any request still waits for its answer.
     pub(super) fn are_awaited(&self) -> bool {
-        let is_awaited = |asked: &Asked| matches!(asked.answer, AnswerState::Awaited(_));
+        let is_awaited = |asked: &RequestOfPage| matches!(asked.answer, AnswerState::Awaited(_));
         self.asked.iter().any(is_awaited)
     }
 
@@ -294,7 +294,7 @@ pub(super) struct RecordedOrderAnswerer<'r> {
     page: &'r CanonicalUrl,
     recorded: &'r RecordedPageRequests,
     /// The state of each recorded request.
-    slots: Vec<Slot>,
+    slots: Vec<AnswerSlot>,
     /// The index of the next event to wait for.
     next: usize,
     /// Whether the page differs from the recorded one, so that its requests are answered at once.
@@ -303,7 +303,7 @@ pub(super) struct RecordedOrderAnswerer<'r> {
     pub(super) unknown: Option<RequestedResource>,
 }
 
-enum Slot {
+enum AnswerSlot {
     /// Not requested yet.
     Open,
     Waits(ResourceAnswerSender),
@@ -318,7 +318,7 @@ impl<'r> RecordedOrderAnswerer<'r> {
         RecordedOrderAnswerer {
             page,
             recorded,
-            slots: (0..recorded.count()).map(|_| Slot::Open).collect(),
+            slots: (0..recorded.count()).map(|_| AnswerSlot::Open).collect(),
             next: 0,
             is_free: false,
             unknown: None,
@@ -330,7 +330,7 @@ impl<'r> RecordedOrderAnswerer<'r> {
         while let Some(event) = self.recorded.events.get(self.next) {
             match *event {
                 PageEvent::Asked(place) => {
-                    if matches!(self.slots[place], Slot::Open) && !self.is_free {
+                    if matches!(self.slots[place], AnswerSlot::Open) && !self.is_free {
                         return;
                     }
                 }
@@ -344,8 +344,8 @@ impl<'r> RecordedOrderAnswerer<'r> {
     /// the order of answers.
     fn send(&mut self, place: usize) {
         let slot = &mut self.slots[place];
-        if matches!(slot, Slot::Waits(_))
-            && let Slot::Waits(sender) = std::mem::replace(slot, Slot::Answered)
+        if matches!(slot, AnswerSlot::Waits(_))
+            && let AnswerSlot::Waits(sender) = std::mem::replace(slot, AnswerSlot::Answered)
         {
             let answer = self.recorded.answer(place).cloned();
             let _ = sender.send(answer.map(UndecodedResponse::without_coding));
@@ -357,11 +357,11 @@ impl ResourceAnswerer for RecordedOrderAnswerer<'_> {
     fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender) {
         let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| {
-            matches!(self.slots[*place], Slot::Open) && *self.recorded.name(*place) == name
+            matches!(self.slots[*place], AnswerSlot::Open) && *self.recorded.name(*place) == name
         };
         match (0..self.slots.len()).find(is_it) {
             Some(place) => {
-                self.slots[place] = Slot::Waits(answer);
+                self.slots[place] = AnswerSlot::Waits(answer);
                 match self.is_free {
                     true => self.send(place),
                     false => self.advance(),
@@ -377,7 +377,7 @@ impl ResourceAnswerer for RecordedOrderAnswerer<'_> {
 
     fn holds_back(&self) -> bool {
         let mut slots = self.slots.iter();
-        !self.is_free && slots.any(|slot| matches!(slot, Slot::Waits(_)))
+        !self.is_free && slots.any(|slot| matches!(slot, AnswerSlot::Waits(_)))
     }
 
     fn release(&mut self) {

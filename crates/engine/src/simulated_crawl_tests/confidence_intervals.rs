@@ -16,7 +16,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::scripted_servers::{answer, moved, page};
-use super::{Servers, SimulatedRunSettings, SimulationResult, config, drawn, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, SimulationResult, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -88,7 +88,7 @@ impl KnownWeb {
     }
 }
 
-impl Servers for KnownWeb {
+impl SimulatedServers for KnownWeb {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let requested = job.url();
         let (host, number) = place(requested);

@@ -14,7 +14,7 @@ use crawl_scope::ContentFilter;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{SimulatedAnswer, answer, rows};
-use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
@@ -48,7 +48,7 @@ pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>)
 }
 
 /// A document of the generated web.
-struct Document {
+struct FilteredDocument {
     content_type: &'static str,
     language: Option<&'static str>,
     links: Vec<u64>,
@@ -57,7 +57,7 @@ struct Document {
     is_announced: bool,
 }
 
-fn document(number: u64) -> Document {
+fn document(number: u64) -> FilteredDocument {
     let draw = |what: u64| drawn(drawn(3, &[number, what]), &[what]) >> 16;
     let is_html = number == 0 || draw(1) % 2 == 0;
     let types = ["image/png", "application/pdf", "application/json"];
@@ -94,7 +94,7 @@ fn document(number: u64) -> Document {
     while (body.len() as u64) < length {
         body.push(' ');
     }
-    Document {
+    FilteredDocument {
         content_type,
         language,
         links,
@@ -106,7 +106,7 @@ fn document(number: u64) -> Document {
 /// Returns the expected outcome of a document: the number of bytes read, why it is unwanted, and
 /// whether its links are followed.
 fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) {
-    let Document {
+    let FilteredDocument {
         content_type,
         language,
         body,
@@ -141,13 +141,13 @@ fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) 
 }
 
 /// The servers of the generated web, whose documents do not change.
-struct Web;
+struct FilteredWeb;
 
 fn number(path: &str) -> Option<u64> {
     path.strip_prefix("/d")?.parse().ok()
 }
 
-impl Servers for Web {
+impl SimulatedServers for FilteredWeb {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let answer: SimulatedAnswer = match number(url.path()) {
@@ -193,7 +193,7 @@ fn crawl(filter: &ContentFilter) -> FetchedDocuments {
         page_takes: Duration::ZERO,
         earlier: &mut |_| {},
     };
-    let played = play_run(run, &mut |_, _| Vec::new(), &mut Web);
+    let played = play_run(run, &mut |_, _| Vec::new(), &mut FilteredWeb);
     assert_eq!(played.ended, EndReason::Finished);
     let rows = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();
     let rows = rows.map(|row| {

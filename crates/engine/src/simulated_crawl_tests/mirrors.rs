@@ -11,7 +11,7 @@ use crawl_scope::ScopeMode;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page};
-use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
 use crate::config::TrapAvoidance;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -28,7 +28,7 @@ struct MirroredHosts {
     copies: u16,
 }
 
-impl Servers for MirroredHosts {
+impl SimulatedServers for MirroredHosts {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let path = url.path();

@@ -82,7 +82,7 @@ fn drawn(seed: u64, what: &[u64]) -> u64 {
 }
 
 /// A web whose pages are computed from a seed.
-struct Web {
+struct SimulatedWeb {
     seed: u64,
     /// Whether the first host has an endless calendar.
     has_calendar: bool,
@@ -92,7 +92,7 @@ struct Web {
     padding: usize,
 }
 
-impl Web {
+impl SimulatedWeb {
     fn robots(&self, host: u64) -> String {
         let delay = match drawn(self.seed, &[host, 1]) % 4 {
             0 => "Crawl-delay: 3\n",
@@ -158,7 +158,7 @@ impl Web {
 }
 
 /// Simulates the servers of a crawl.
-trait Servers {
+trait SimulatedServers {
     /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure>;
 
@@ -169,7 +169,7 @@ trait Servers {
     }
 }
 
-impl Servers for Web {
+impl SimulatedServers for SimulatedWeb {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url().clone();
         let (status, rest, body) = self.answer(&url);
@@ -226,7 +226,7 @@ pub(crate) fn config(dir: &Path) -> Config {
 }
 
 /// An exchange in flight. Flights are ordered by the time when they end.
-struct Flight {
+struct SimulatedExchange {
     ends: Tick,
     number: u64,
     job: Job,
@@ -235,19 +235,19 @@ struct Flight {
     span: Span,
 }
 
-impl PartialEq for Flight {
-    fn eq(&self, other: &Flight) -> bool {
+impl PartialEq for SimulatedExchange {
+    fn eq(&self, other: &SimulatedExchange) -> bool {
         self.number == other.number
     }
 }
-impl Eq for Flight {}
-impl PartialOrd for Flight {
-    fn partial_cmp(&self, other: &Flight) -> Option<std::cmp::Ordering> {
+impl Eq for SimulatedExchange {}
+impl PartialOrd for SimulatedExchange {
+    fn partial_cmp(&self, other: &SimulatedExchange) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Flight {
-    fn cmp(&self, other: &Flight) -> std::cmp::Ordering {
+impl Ord for SimulatedExchange {
+    fn cmp(&self, other: &SimulatedExchange) -> std::cmp::Ordering {
         (other.ends, other.number).cmp(&(self.ends, self.number))
     }
 }
@@ -317,7 +317,7 @@ fn play_pages(
     person: &mut SimulatedOperator<'_>,
     pages: PageCosts,
 ) -> SimulationResult {
-    let mut web = Web {
+    let mut web = SimulatedWeb {
         seed,
         has_calendar: config.traps.traps,
         asked: BTreeMap::new(),
@@ -350,7 +350,7 @@ struct SimulatedRunSettings<'a> {
 fn play_run(
     run: SimulatedRunSettings<'_>,
     person: &mut SimulatedOperator<'_>,
-    servers: &mut dyn Servers,
+    servers: &mut dyn SimulatedServers,
 ) -> SimulationResult {
     let SimulatedRunSettings {
         config,
@@ -418,7 +418,7 @@ fn play_run(
                     let result = servers.exchange(&job, now);
                     let result = result.map(|answer| filtered(answer, &job, filter.as_ref()));
                     let ended = result.as_ref().map(|exchange| exchange.ended);
-                    flights.push(Flight {
+                    flights.push(SimulatedExchange {
                         ends: ended.unwrap_or_else(|failure| failure.ended),
                         number,
                         job,
@@ -443,9 +443,9 @@ fn play_run(
                 Effect::GiveUp => {
                     slow_reader.gives_back = true;
                     reader.gives_back.store(true, Ordering::Relaxed);
-                    let given_up = |flight: Flight| {
+                    let given_up = |flight: SimulatedExchange| {
                         let started = flight.spent.issued();
-                        Flight {
+                        SimulatedExchange {
                             ends: now,
                             result: Err(failure(FailureKind::GivenUp, started, now)),
                             ..flight
@@ -513,7 +513,7 @@ fn play_run(
             continue;
         }
         let DriverStep::Wait(wake) = next else { break };
-        let first = flights.peek().map(|flight: &Flight| flight.ends);
+        let first = flights.peek().map(|flight: &SimulatedExchange| flight.ends);
         let timer = [wake, slow_reader.ends()].into_iter().flatten().min();
         match (first, timer) {
             (Some(ends), timer) if timer.is_none_or(|timer| ends <= timer) => {
@@ -547,7 +547,7 @@ fn play_run(
 fn every_page_is_fetched_once_and_every_pace_is_kept() {
     for seed in 0..2 {
         let (requests, totals) = crawl(seed);
-        let web = Web {
+        let web = SimulatedWeb {
             seed,
             has_calendar: false,
             asked: BTreeMap::new(),

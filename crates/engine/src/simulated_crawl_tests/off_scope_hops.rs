@@ -8,7 +8,7 @@ use crawl_archive::rows::PageRow;
 use crawl_frontier::MemoryFrontier;
 use crawl_scope::ScopeMode;
 
-use super::{SimulationResult, Web, config, play};
+use super::{SimulatedWeb, SimulationResult, config, play};
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
 
@@ -17,7 +17,7 @@ const SEED: u64 = 11;
 
 /// Returns the pages that a page links to, except those that robots.txt excludes.
 fn links(url: &str) -> Vec<String> {
-    let web = Web {
+    let web = SimulatedWeb {
         seed: SEED,
         has_calendar: false,
         asked: BTreeMap::new(),

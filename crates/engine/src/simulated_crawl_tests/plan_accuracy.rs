@@ -19,7 +19,9 @@ use crawl_weburl::canonicalize;
 use tempfile::TempDir;
 
 use super::scripted_servers::{SimulatedAnswer, answer};
-use super::{START, Servers, SimulatedRunSettings, SimulationResult, config, drawn, play_run};
+use super::{
+    START, SimulatedRunSettings, SimulatedServers, SimulationResult, config, drawn, play_run,
+};
 use crate::config::{Config, RunMode};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -27,9 +29,9 @@ use crate::revisit::visit::Round;
 const SITES: u32 = 25;
 
 /// The sites of a test web. Each site has a typical response time.
-struct Sites<'w>(&'w TestWeb);
+struct PlannedSites<'w>(&'w TestWeb);
 
-impl Servers for Sites<'_> {
+impl SimulatedServers for PlannedSites<'_> {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let mut hosts = 0..self.0.hosts();
@@ -92,7 +94,7 @@ fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, SimulationR
         page_takes: Duration::ZERO,
         earlier: &mut |_| {},
     };
-    let played = play_run(run, &mut |_, _| Vec::new(), &mut Sites(web));
+    let played = play_run(run, &mut |_, _| Vec::new(), &mut PlannedSites(web));
     let rows = played.requests.iter();
     let rows: String = rows
         .map(|row| serde_json::to_string(row).unwrap() + "\n")

@@ -15,7 +15,7 @@ use crawl_scheduler::{SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::scripted_servers::{answer, moved, page, rows};
-use super::{Servers, SimulatedRunSettings, SimulationResult, config, drawn, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, SimulationResult, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -79,7 +79,7 @@ fn leads(url: &str) -> ExpectedDestinations {
     }
 }
 
-impl Servers for LinkedHosts {
+impl SimulatedServers for LinkedHosts {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match number(url) {

@@ -19,7 +19,7 @@ use tracing::Span;
 
 use super::replays_with_rendering::{SimulatedBrowser, render_config};
 use super::scripted_servers::{answer, failure};
-use super::{ADDRESS, START, Servers, config, drawn};
+use super::{ADDRESS, START, SimulatedServers, config, drawn};
 use crate::config::{Config, TrapAvoidance};
 use crate::control::{CrawlCommand, PostedCommand, StopUrgency};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
@@ -100,7 +100,7 @@ impl UnreliableHosts {
     }
 }
 
-impl Servers for UnreliableHosts {
+impl SimulatedServers for UnreliableHosts {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let tries = self.asked.entry(url.to_string()).or_default();

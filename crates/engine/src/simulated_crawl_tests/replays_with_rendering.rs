@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet, yield_now};
 use super::replays::{ReplayTestSettings, crawl_by, requests};
 use crate::config::Config;
 use crate::messages::Event;
-use crate::messages::render::{PostedResourceRequest, RenderId, VisibleContentSize};
+use crate::messages::render::{PageResourceRequest, RenderId, VisibleContentSize};
 use crate::render::{
     NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
     RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
@@ -113,7 +113,7 @@ pub(super) struct SimulatedBrowser {
     renderer: Option<Arc<dyn Renderer>>,
     runtime: Runtime,
     open: BTreeMap<RenderId, JoinHandle<Rendered>>,
-    wanted: Arc<Mutex<Vec<PostedResourceRequest>>>,
+    wanted: Arc<Mutex<Vec<PageResourceRequest>>>,
 }
 
 impl SimulatedBrowser {
@@ -135,7 +135,7 @@ impl SimulatedBrowser {
     ) {
         let wanted = Arc::clone(&self.wanted);
         let requests = ResourceRequestSender(Arc::new(move |request, answer| {
-            wanted.lock().unwrap().push(PostedResourceRequest {
+            wanted.lock().unwrap().push(PageResourceRequest {
                 page: id,
                 request,
                 answer,

@@ -15,7 +15,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, moved, page, rows};
-use super::{Servers, SimulatedRunSettings, SimulationResult, config, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, SimulationResult, config, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -25,9 +25,9 @@ use crate::summary::EndReason;
 /// A host whose sitemap lists ten pages. Each page links to the next one and to an unlisted page.
 /// The third page is gone, the fifth redirects to the sixth (which is listed), and the seventh
 /// redirects to an unlisted page.
-struct Ten;
+struct TenPageHost;
 
-impl Servers for Ten {
+impl SimulatedServers for TenPageHost {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match url.path_and_query() {
@@ -63,7 +63,7 @@ fn listed(page: u32) -> String {
 fn run(
     frontier: &Arc<MemoryFrontier>,
     dir: &Path,
-    servers: &mut dyn Servers,
+    servers: &mut dyn SimulatedServers,
     change: impl FnOnce(&mut Config),
 ) -> SimulationResult {
     let mut config = config(dir);
@@ -118,7 +118,7 @@ fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
         let dir = tempfile::tempdir().unwrap();
         let sample = design(4, 0, seed);
         let frontier = Arc::new(MemoryFrontier::new());
-        let played = run(&frontier, dir.path(), &mut Ten, |config| {
+        let played = run(&frontier, dir.path(), &mut TenPageHost, |config| {
             config.sample = Some(sample);
         });
         assert_eq!(played.ended, EndReason::Finished);
@@ -162,7 +162,7 @@ fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
 #[test]
 fn pages_read_for_the_frame_have_probability_1() {
     let dir = tempfile::tempdir().unwrap();
-    run(&Arc::default(), dir.path(), &mut Ten, |config| {
+    run(&Arc::default(), dir.path(), &mut TenPageHost, |config| {
         config.sample = Some(design(100, 1, "1"));
     });
     let pages = sampled(dir.path());
@@ -177,7 +177,7 @@ fn pages_read_for_the_frame_have_probability_1() {
 fn an_interrupted_crawl_draws_the_same_sample() {
     let whole = tempfile::tempdir().unwrap();
     let sample = || Some(design(4, 0, "5"));
-    run(&Arc::default(), whole.path(), &mut Ten, |config| {
+    run(&Arc::default(), whole.path(), &mut TenPageHost, |config| {
         config.sample = sample();
     });
     let whole = sampled(whole.path());
@@ -185,14 +185,14 @@ fn an_interrupted_crawl_draws_the_same_sample() {
     for seconds in [1, 2, 3, 5] {
         let dir = tempfile::tempdir().unwrap();
         let mut frontier = Arc::new(MemoryFrontier::new());
-        let played = run(&frontier, dir.path(), &mut Ten, |config| {
+        let played = run(&frontier, dir.path(), &mut TenPageHost, |config| {
             config.sample = sample();
             config.budgets.max_time = Some(Duration::from_secs(seconds));
         });
         assert_eq!(played.ended, EndReason::Budget("max-time"), "{seconds}");
         frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
         let again = tempfile::tempdir().unwrap();
-        run(&frontier, again.path(), &mut Ten, |config| {
+        run(&frontier, again.path(), &mut TenPageHost, |config| {
             config.sample = sample();
         });
         let mut both = sampled(dir.path());
@@ -203,7 +203,7 @@ fn an_interrupted_crawl_draws_the_same_sample() {
         // A third run has nothing left to request. A run with another design of the sample is
         // refused.
         let third = tempfile::tempdir().unwrap();
-        let played = run(&frontier, third.path(), &mut Ten, |config| {
+        let played = run(&frontier, third.path(), &mut TenPageHost, |config| {
             config.sample = sample();
         });
         assert_eq!(played.requests, []);
@@ -230,7 +230,7 @@ fn nothing_is_drawn_while_a_budget_holds_a_host_back() {
         rows.filter_map(|row| row.sample?.stratum).collect()
     };
     let dir = tempfile::tempdir().unwrap();
-    let played = run(&frontier, dir.path(), &mut Ten, |config| {
+    let played = run(&frontier, dir.path(), &mut TenPageHost, |config| {
         change(config);
         config.budgets.per_host.max_pages = Some(2);
     });
@@ -239,7 +239,7 @@ fn nothing_is_drawn_while_a_budget_holds_a_host_back() {
     assert_eq!(strata(dir.path()), BTreeSet::new());
     let frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
     let again = tempfile::tempdir().unwrap();
-    run(&frontier, again.path(), &mut Ten, change);
+    run(&frontier, again.path(), &mut TenPageHost, change);
     let both = ["a.example", "b.example"].map(str::to_owned);
     assert_eq!(strata(again.path()), both.into());
 }
@@ -249,7 +249,7 @@ fn nothing_is_drawn_from_an_empty_frame() {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
     struct Gone;
-    impl Servers for Gone {
+    impl SimulatedServers for Gone {
         fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
             answer(404, "").result(job.url(), now)
         }

@@ -16,7 +16,9 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
-use super::{ADDRESS, START, Servers, SimulatedRunSettings, SimulationResult, config, play_run};
+use super::{
+    ADDRESS, START, SimulatedRunSettings, SimulatedServers, SimulationResult, config, play_run,
+};
 use crate::config::Config;
 use crate::control::CrawlCommand;
 use crate::crawl_loop::Coordinator;
@@ -141,7 +143,7 @@ pub(super) struct ServerScript {
     asked: BTreeMap<String, usize>,
 }
 
-impl Servers for ServerScript {
+impl SimulatedServers for ServerScript {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let request = job.request();
         let tries = self.asked.entry(request.url.to_string()).or_default();

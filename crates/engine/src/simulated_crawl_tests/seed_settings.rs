@@ -13,7 +13,7 @@ use crawl_scope::{ScopeMode, SeedAreaKind, SeedSettings};
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
-use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
@@ -29,39 +29,39 @@ const FOLDERS: [&str; 3] = ["/", "/x/", "/x/y/"];
 const NUMBERS: u64 = 4;
 
 /// A seed with its settings, as a user writes it.
-struct Seed {
+struct WrittenSeed {
     url: &'static str,
     scope: Option<SeedAreaKind>,
     depth: Option<u32>,
     label: Option<&'static str>,
 }
 
-const SEEDS: [Seed; 5] = [
-    Seed {
+const SEEDS: [WrittenSeed; 5] = [
+    WrittenSeed {
         url: "http://a.example/p0.html",
         scope: None,
         depth: Some(2),
         label: Some("ministry"),
     },
-    Seed {
+    WrittenSeed {
         url: "http://a.example/x/y/p1.html",
         scope: Some(SeedAreaKind::Prefix),
         depth: Some(1),
         label: Some("press"),
     },
-    Seed {
+    WrittenSeed {
         url: "http://b.example/x/p0.html",
         scope: Some(SeedAreaKind::Page),
         depth: None,
         label: Some("imprint"),
     },
-    Seed {
+    WrittenSeed {
         url: "http://www.c.example/p0.html",
         scope: Some(SeedAreaKind::Domain),
         depth: Some(4),
         label: None,
     },
-    Seed {
+    WrittenSeed {
         url: "http://www.a.example/x/p2.html",
         scope: None,
         depth: None,
@@ -71,7 +71,7 @@ const SEEDS: [Seed; 5] = [
 
 /// The settings of one crawl, apart from the settings of its seeds.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+struct SeedSettingsCase {
     web: u64,
     mode: ScopeMode,
     hops_off: u8,
@@ -92,7 +92,7 @@ fn folder(url: &str) -> &str {
     &url[..=url.rfind('/').unwrap()]
 }
 
-impl Case {
+impl SeedSettingsCase {
     /// Returns the pages that a page links to.
     fn links(self, from: &str) -> Vec<String> {
         let bytes: Vec<u64> = from.bytes().map(u64::from).collect();
@@ -115,10 +115,11 @@ impl Case {
 
     /// Returns the seed whose settings apply to a URL. If several seeds cover the URL, the smallest
     /// area wins: the URL itself, then the longest folder, the host, the domain.
-    fn ruler(self, url: &str) -> Option<&'static Seed> {
-        let says =
-            |seed: &&Seed| seed.scope.is_some() || seed.depth.is_some() || seed.label.is_some();
-        let size = |seed: &Seed| {
+    fn ruler(self, url: &str) -> Option<&'static WrittenSeed> {
+        let says = |seed: &&WrittenSeed| {
+            seed.scope.is_some() || seed.depth.is_some() || seed.label.is_some()
+        };
+        let size = |seed: &WrittenSeed| {
             let kind = seed.scope.unwrap_or(self.usual_area());
             match kind {
                 _ if seed.url == url => Some((0, 0)),
@@ -142,7 +143,7 @@ impl Case {
 
     fn is_within(self, url: &str) -> bool {
         let plain = SEEDS.iter().filter(|seed| seed.scope.is_none());
-        let reaches = |seed: &Seed| match self.mode {
+        let reaches = |seed: &WrittenSeed| match self.mode {
             ScopeMode::Prefix => url.starts_with(folder(seed.url)),
             ScopeMode::Domain => domain(seed.url) == domain(url),
             _ => host(seed.url) == host(url),
@@ -174,8 +175,8 @@ impl Case {
     fn crawl(self) -> BTreeMap<String, PageRow> {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
-        let url = |seed: &Seed| canonicalize(None, seed.url).unwrap();
-        let terms = |seed: &Seed| SeedSettings {
+        let url = |seed: &WrittenSeed| canonicalize(None, seed.url).unwrap();
+        let terms = |seed: &WrittenSeed| SeedSettings {
             scope: seed.scope,
             max_depth: seed.depth,
             label: seed.label.map(Arc::from),
@@ -233,7 +234,7 @@ impl Case {
     }
 }
 
-impl Servers for Case {
+impl SimulatedServers for SeedSettingsCase {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match url.path().contains("/p") {
@@ -255,7 +256,7 @@ fn the_smallest_area_decides_scope_depth_and_label() {
         for web in 0..4 {
             for max_depth in [None, Some(3)] {
                 for hops_off in 0..3 {
-                    let case = Case {
+                    let case = SeedSettingsCase {
                         web,
                         mode,
                         hops_off,

@@ -13,7 +13,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
-use super::{Servers, SimulatedRunSettings, config, drawn, play_run};
+use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
@@ -25,10 +25,10 @@ const POPULAR: usize = 200;
 const STARTS: [usize; 2] = [3, 500];
 
 /// The links of each page of a host, without repetitions.
-struct Graph(Vec<BTreeSet<usize>>);
+struct HostLinkGraph(Vec<BTreeSet<usize>>);
 
-impl Graph {
-    fn new() -> Graph {
+impl HostLinkGraph {
+    fn new() -> HostLinkGraph {
         let page = |from: usize| {
             let link = |link: u64| {
                 let draw = drawn(drawn(7, &[from as u64, link]), &[link]);
@@ -41,7 +41,7 @@ impl Graph {
             };
             (0..5).map(link).filter(|to| *to != from).collect()
         };
-        Graph((0..PAGES).map(page).collect())
+        HostLinkGraph((0..PAGES).map(page).collect())
     }
 
     /// Returns the probability that a walker is at a popular page, averaged over all steps of the
@@ -78,7 +78,7 @@ fn number(url: &str) -> Option<usize> {
     url.split_once("/p")?.1.parse().ok()
 }
 
-impl Servers for &Graph {
+impl SimulatedServers for &HostLinkGraph {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match number(url.path()) {
@@ -95,7 +95,7 @@ impl Servers for &Graph {
 
 /// Returns the share of popular pages in the rows of one crawl: by steps, and by distinct pages.
 /// The third number is the number of distinct pages.
-fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
+fn shares(graph: &HostLinkGraph, design: WalkDesign) -> [f64; 3] {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.seeds = STARTS
@@ -142,7 +142,7 @@ fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
 /// share by steps and the truth. The bounds are four standard errors, which chance exceeds once in
 /// 16,000.
 fn check(crawls: u32) {
-    let graph = Graph::new();
+    let graph = HostLinkGraph::new();
     let design = |crawl: u32| WalkDesign {
         seed: format!("crawl {crawl}"),
         ..WalkDesign::default()

@@ -81,11 +81,11 @@ pub(crate) struct ReadingJournal {
     path: PathBuf,
     readers: usize,
     /// The suspected URLs, each with its line in the file.
-    suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
+    suspects: Arc<HashMap<CanonicalUrl, CrashSuspect>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Suspect {
+struct CrashSuspect {
     deaths: u32,
     line: usize,
 }
@@ -114,7 +114,7 @@ impl ReadingJournal {
             if suspects.len() < MAX_SUSPECTS && is_pending(&url) {
                 // Lines of crash suspects come after the header and the readers' lines.
                 let line = 1 + readers + suspects.len();
-                suspects.insert(url, Suspect { deaths, line });
+                suspects.insert(url, CrashSuspect { deaths, line });
             }
         }
         let journal = ReadingJournal {
@@ -167,7 +167,7 @@ pub(crate) struct JournalSlot {
     line: usize,
     /// Whether the URL in the slot's line was read without a crash.
     was_read: bool,
-    suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
+    suspects: Arc<HashMap<CanonicalUrl, CrashSuspect>>,
 }
 
 impl JournalSlot {

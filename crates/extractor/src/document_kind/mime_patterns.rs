@@ -17,15 +17,15 @@ pub(super) enum SniffedKind {
 
 /// A signature: the bytes at the start of all documents of one media type. If the mask of a byte is
 /// 0, any byte matches.
-struct Pattern {
+struct MimePattern {
     bytes: &'static [u8],
     mask: &'static [u8],
     media: SniffedKind,
     media_type: &'static str,
 }
 
-const fn exact(bytes: &'static [u8], media: SniffedKind, media_type: &'static str) -> Pattern {
-    Pattern {
+const fn exact(bytes: &'static [u8], media: SniffedKind, media_type: &'static str) -> MimePattern {
+    MimePattern {
         bytes,
         mask: &[],
         media,
@@ -38,7 +38,7 @@ const fn exact(bytes: &'static [u8], media: SniffedKind, media_type: &'static st
 const RIFF: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff";
 const RIFF_WEBP: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff";
 
-const PATTERNS: &[Pattern] = &[
+const PATTERNS: &[MimePattern] = &[
     exact(b"%PDF-", SniffedKind::Pdf, "application/pdf"),
     exact(b"%!PS-Adobe-", SniffedKind::Text, "application/postscript"),
     exact(b"\xfe\xff", SniffedKind::Text, "text/plain"),
@@ -49,7 +49,7 @@ const PATTERNS: &[Pattern] = &[
     exact(b"BM", SniffedKind::Image, "image/bmp"),
     exact(b"GIF87a", SniffedKind::Image, "image/gif"),
     exact(b"GIF89a", SniffedKind::Image, "image/gif"),
-    Pattern {
+    MimePattern {
         bytes: b"RIFF\0\0\0\0WEBPVP",
         mask: RIFF_WEBP,
         media: SniffedKind::Image,
@@ -60,7 +60,7 @@ const PATTERNS: &[Pattern] = &[
     // Beyond the standard: TIFF, in both byte orders.
     exact(b"II*\0", SniffedKind::Image, "image/tiff"),
     exact(b"MM\0*", SniffedKind::Image, "image/tiff"),
-    Pattern {
+    MimePattern {
         bytes: b"FORM\0\0\0\0AIFF",
         mask: RIFF,
         media: SniffedKind::Stream,
@@ -69,13 +69,13 @@ const PATTERNS: &[Pattern] = &[
     exact(b"ID3", SniffedKind::Stream, "audio/mpeg"),
     exact(b"OggS\0", SniffedKind::Stream, "application/ogg"),
     exact(b"MThd\0\0\0\x06", SniffedKind::Stream, "audio/midi"),
-    Pattern {
+    MimePattern {
         bytes: b"RIFF\0\0\0\0AVI ",
         mask: RIFF,
         media: SniffedKind::Stream,
         media_type: "video/avi",
     },
-    Pattern {
+    MimePattern {
         bytes: b"RIFF\0\0\0\0WAVE",
         mask: RIFF,
         media: SniffedKind::Stream,
@@ -125,7 +125,7 @@ pub(super) fn media(first: &[u8]) -> Option<SniffedKind> {
 
 /// Returns the kind of media whose signature `first` begins with, and its media type.
 pub(super) fn typed_media(first: &[u8]) -> Option<(SniffedKind, &'static str)> {
-    let fits = |pattern: &&Pattern| {
+    let fits = |pattern: &&MimePattern| {
         let head = first.get(..pattern.bytes.len());
         head.is_some_and(|head| {
             let pairs = head.iter().zip(pattern.bytes).enumerate();

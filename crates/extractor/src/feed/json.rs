@@ -52,7 +52,7 @@ impl FeedBuilder<'_, '_> {
         }
     }
 
-    fn item(&self, item: Item) {
+    fn item(&self, item: JsonFeedItem) {
         let url = [&item.url, &item.external_url].into_iter().flatten();
         let entry = FeedEntry {
             url: url.filter_map(|url| self.url(url.as_str())).next(),
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while let Some(item) = items.next_element::<Item>()? {
+        while let Some(item) = items.next_element::<JsonFeedItem>()? {
             self.0.item(item);
         }
         Ok(())
@@ -162,48 +162,51 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Item {
+struct JsonFeedItem {
     id: StringOrNumber,
     url: Option<StringOrNumber>,
     external_url: Option<StringOrNumber>,
     title: StringOrNumber,
     date_published: StringOrNumber,
     date_modified: StringOrNumber,
-    attachments: Attachments,
+    attachments: JsonFeedAttachments,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Attachment {
+struct JsonFeedAttachment {
     url: StringOrNumber,
 }
 
 /// The first [`MAX_ENCLOSURES`] attachments of an entry.
 #[derive(Default)]
-struct Attachments(Vec<Attachment>);
+struct JsonFeedAttachments(Vec<JsonFeedAttachment>);
 
-impl<'de> Deserialize<'de> for Attachments {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Attachments, D::Error> {
+impl<'de> Deserialize<'de> for JsonFeedAttachments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JsonFeedAttachments, D::Error> {
         struct AttachmentsVisitor;
         impl<'de> Visitor<'de> for AttachmentsVisitor {
-            type Value = Attachments;
+            type Value = JsonFeedAttachments;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("attachments")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Attachments, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut all: A,
+            ) -> Result<JsonFeedAttachments, A::Error> {
                 let mut attachments = Vec::new();
-                while let Some(attachment) = all.next_element::<Attachment>()? {
+                while let Some(attachment) = all.next_element::<JsonFeedAttachment>()? {
                     if attachments.len() < MAX_ENCLOSURES {
                         attachments.push(attachment);
                     }
                 }
-                Ok(Attachments(attachments))
+                Ok(JsonFeedAttachments(attachments))
             }
 
-            fn visit_unit<E>(self) -> Result<Attachments, E> {
-                Ok(Attachments::default())
+            fn visit_unit<E>(self) -> Result<JsonFeedAttachments, E> {
+                Ok(JsonFeedAttachments::default())
             }
         }
         deserializer.deserialize_any(AttachmentsVisitor)

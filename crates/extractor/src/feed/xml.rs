@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
 
 /// The field that the current text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum FeedField {
     Title,
     /// The URL of an RSS entry or channel, given as text.
     Link,
@@ -65,7 +65,7 @@ struct XmlFeedReader<'a> {
     /// The depth of the element that contains the data about the whole feed: `channel` in RSS,
     /// `feed` in Atom.
     outlined: Option<usize>,
-    field: Option<(Field, usize)>,
+    field: Option<(FeedField, usize)>,
     value: String,
 }
 
@@ -128,19 +128,21 @@ impl XmlFeedReader<'_> {
                 self.atom_link(tag);
                 None
             }
-            (XmlNamespace::None, "link") => Some(Field::Link),
-            (XmlNamespace::None | XmlNamespace::Atom, "title") => Some(Field::Title),
-            (XmlNamespace::Atom, "id") => Some(Field::Id),
+            (XmlNamespace::None, "link") => Some(FeedField::Link),
+            (XmlNamespace::None | XmlNamespace::Atom, "title") => Some(FeedField::Title),
+            (XmlNamespace::Atom, "id") => Some(FeedField::Id),
             (XmlNamespace::None, "guid") => {
                 let is = tag.short_attribute("isPermaLink", MAX_HINT_BYTES);
                 let is_url = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
-                Some(Field::Guid { is_url })
+                Some(FeedField::Guid { is_url })
             }
             (XmlNamespace::None, "pubDate")
-            | (XmlNamespace::Atom, "published" | "issued" | "created") => Some(Field::Published),
-            (XmlNamespace::DublinCore, "date" | "issued" | "created") => Some(Field::Published),
+            | (XmlNamespace::Atom, "published" | "issued" | "created") => {
+                Some(FeedField::Published)
+            }
+            (XmlNamespace::DublinCore, "date" | "issued" | "created") => Some(FeedField::Published),
             (XmlNamespace::Atom, "updated" | "modified")
-            | (XmlNamespace::DublinCore, "modified") => Some(Field::Updated),
+            | (XmlNamespace::DublinCore, "modified") => Some(FeedField::Updated),
             (XmlNamespace::None, "enclosure") => {
                 self.enclosure(tag.attribute("url").as_deref());
                 None
@@ -214,7 +216,7 @@ impl XmlFeedReader<'_> {
         // The title of an Atom entry may be XHTML, so it includes the text of elements within the
         // title.
         let is_within = match self.field {
-            Some((Field::Title, depth)) => self.xml.depth() >= depth,
+            Some((FeedField::Title, depth)) => self.xml.depth() >= depth,
             Some((_, depth)) => self.xml.depth() == depth,
             None => false,
         };
@@ -248,24 +250,24 @@ impl XmlFeedReader<'_> {
         };
         let value = std::mem::take(&mut self.value);
         match (field, &mut self.entry) {
-            (Field::Title, Some((entry, _))) => {
+            (FeedField::Title, Some((entry, _))) => {
                 let title = collapsed(&value, self.limits.title_bytes);
                 entry.title = entry.title.take().or(title);
             }
-            (Field::Title, None) => {
+            (FeedField::Title, None) => {
                 let title = collapsed(&value, self.limits.title_bytes);
                 self.feed.title = self.feed.title.take().or(title);
             }
-            (Field::Published, Some((entry, _))) => {
+            (FeedField::Published, Some((entry, _))) => {
                 entry.published = entry.published.take().or_else(|| hint(&value));
             }
-            (Field::Updated, Some((entry, _))) => {
+            (FeedField::Updated, Some((entry, _))) => {
                 entry.updated = entry.updated.take().or_else(|| hint(&value));
             }
-            (Field::Link, _) => self.link(&value),
-            (Field::Id, _) => self.id(&value, false),
-            (Field::Guid { is_url }, _) => self.id(&value, is_url),
-            (Field::Published | Field::Updated, None) => {}
+            (FeedField::Link, _) => self.link(&value),
+            (FeedField::Id, _) => self.id(&value, false),
+            (FeedField::Guid { is_url }, _) => self.id(&value, is_url),
+            (FeedField::Published | FeedField::Updated, None) => {}
         }
         self.value = value;
     }

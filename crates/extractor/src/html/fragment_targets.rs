@@ -30,15 +30,15 @@ pub fn read_anchors(text: &DecodedPage<'_>) -> HashSet<String> {
     walk(
         text,
         ReadingLimits::default().attributes,
-        Anchors::default(),
+        PageAnchors::default(),
     )
     .0
 }
 
 #[derive(Default)]
-struct Anchors(HashSet<String>);
+struct PageAnchors(HashSet<String>);
 
-impl TagConsumer for Anchors {
+impl TagConsumer for PageAnchors {
     fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         let id = tag.attributes.get("id");
         let is_anchor = at.space == Namespace::Html && tag.name == element_name::A;

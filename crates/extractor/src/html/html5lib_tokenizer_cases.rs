@@ -23,13 +23,13 @@ const FILES: [(&str, &str); 9] = files![
 ];
 
 #[derive(Deserialize)]
-struct File {
-    tests: Vec<Case>,
+struct TokenizerTestFile {
+    tests: Vec<TokenizerTestCase>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Case {
+struct TokenizerTestCase {
     description: String,
     input: String,
     output: Vec<serde_json::Value>,
@@ -74,7 +74,7 @@ fn renamed(text: &str, name: &str, instead: &str) -> String {
     renamed + &text[at..]
 }
 
-impl Case {
+impl TokenizerTestCase {
     fn expected(&self) -> Vec<RecordedPiece> {
         let text = |value: &serde_json::Value| {
             let text = value.as_str().unwrap().to_owned();
@@ -159,7 +159,8 @@ impl Case {
 fn html5lib_tokens_are_seen_as_tags_and_text() {
     let (mut run, mut different) = (0, BTreeSet::new());
     for (name, file) in FILES {
-        let file: File = serde_json::from_str(file).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let file: TokenizerTestFile =
+            serde_json::from_str(file).unwrap_or_else(|e| panic!("{name}: {e}"));
         for case in &file.tests {
             let states = case.initial_states.iter().map(String::as_str);
             let data = case.initial_states.is_empty().then_some("Data state");

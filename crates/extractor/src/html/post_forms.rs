@@ -88,7 +88,7 @@ impl PostForm {
     }
 
     /// Adds the fields that a browser sends for a control.
-    fn add_control(&mut self, control: &Control) {
+    fn add_control(&mut self, control: &FormControl) {
         let name = &control.name;
         match &control.value {
             // An image button sends the coordinates of the click.
@@ -143,7 +143,7 @@ enum FormOwner {
 }
 
 /// A form control that is sent, or a submit button.
-struct Control {
+struct FormControl {
     owner: FormOwner,
     name: String,
     value: ControlValue,
@@ -163,12 +163,12 @@ enum ControlValue {
 
 /// A `select` or `textarea` whose content is being read.
 enum OpenControl {
-    Select(Select),
+    Select(OpenSelect),
     Textarea(String),
 }
 
 #[derive(Default)]
-struct Select {
+struct OpenSelect {
     has_multiple: bool,
     /// Whether the browser shows the `select` as a list box instead of a drop-down list. In a list
     /// box, all options can be unselected.
@@ -186,7 +186,7 @@ struct SelectOption {
     is_disabled: bool,
 }
 
-impl Select {
+impl OpenSelect {
     /// Returns the values of the options that a browser selects and sends.
     fn values(self) -> Vec<String> {
         let mut selected: Vec<_> = self.options.iter().filter(|o| o.is_selected).collect();
@@ -215,7 +215,7 @@ impl SelectOption {
 }
 
 /// An open `fieldset`.
-struct Fieldset {
+struct OpenFieldset {
     is_disabled: bool,
     has_legend: bool,
     /// Whether the first `legend` of the `fieldset` is open. The `fieldset` never disables controls
@@ -229,10 +229,10 @@ struct FormReader {
     forms: Vec<ReadForm>,
     open_form: Option<usize>,
     /// The controls of all forms, in the order of the page.
-    controls: Vec<Control>,
+    controls: Vec<FormControl>,
     /// The control that is being read. It is the last one in `controls`.
     open_control: Option<OpenControl>,
-    fieldsets: Vec<Fieldset>,
+    fieldsets: Vec<OpenFieldset>,
     /// Number of open fieldsets that are ignored, because they are nested deeper than
     /// [`MAX_FIELDSETS`].
     ignored_fieldsets: u32,
@@ -319,10 +319,10 @@ impl FormReader {
         let Some(owner) = owner.filter(|_| self.datalists == 0 && is_bounded) else {
             return false;
         };
-        let in_disabled = |set: &Fieldset| set.is_disabled && !set.is_in_legend;
+        let in_disabled = |set: &OpenFieldset| set.is_disabled && !set.is_in_legend;
         let is_disabled =
             attributes.get("disabled").is_some() || self.fieldsets.iter().any(in_disabled);
-        self.controls.push(Control {
+        self.controls.push(FormControl {
             owner,
             name: attributes.get("name").unwrap_or_default().into(),
             value,
@@ -374,10 +374,10 @@ impl FormReader {
             .get("size")
             .and_then(|size| size.trim().parse::<u32>().ok());
         if self.add(attributes, ControlValue::Options(Vec::new())) {
-            self.open_control = Some(OpenControl::Select(Select {
+            self.open_control = Some(OpenControl::Select(OpenSelect {
                 has_multiple,
                 is_list: size.is_some_and(|size| size > 1),
-                ..Select::default()
+                ..OpenSelect::default()
             }));
         }
     }
@@ -404,7 +404,7 @@ impl FormReader {
     }
 
     /// Processes the start of an element in an open `select`.
-    fn start_in_select(select: &mut Select, tag: &Tag<'_>) {
+    fn start_in_select(select: &mut OpenSelect, tag: &Tag<'_>) {
         let is_disabled = tag.attributes.get("disabled").is_some();
         match tag.name {
             element_name::OPTGROUP => {
@@ -454,7 +454,7 @@ impl TagConsumer for FormReader {
                 self.ignored_fieldsets = self.ignored_fieldsets.saturating_add(1);
             }
             element_name::FIELDSET => {
-                self.fieldsets.push(Fieldset {
+                self.fieldsets.push(OpenFieldset {
                     is_disabled: attributes.get("disabled").is_some(),
                     has_legend: false,
                     is_in_legend: false,

@@ -132,7 +132,7 @@ pub(super) struct Tokenizer<'t> {
 
 /// The kinds of markup other than tags, by their first bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Markup {
+enum NonTagMarkup {
     /// `<!`, which begins a comment, a document type or a CDATA section.
     Declaration,
     /// A comment that ends at the next `>`.
@@ -233,22 +233,22 @@ impl<'t> Tokenizer<'t> {
             return true;
         }
         match markup {
-            Markup::Declaration | Markup::BogusComment
+            NonTagMarkup::Declaration | NonTagMarkup::BogusComment
                 if self.syntax == MarkupSyntax::Xml && !bytes[at..].starts_with(b"<![CDATA[") =>
             {
                 self.at = xml_markup::end(bytes, at);
             }
-            Markup::Declaration if is_foreign && bytes[at + 2..].starts_with(b"[CDATA[") => {
+            NonTagMarkup::Declaration if is_foreign && bytes[at + 2..].starts_with(b"[CDATA[") => {
                 self.read_cdata();
             }
-            Markup::Declaration if bytes[at + 2..].starts_with(b"--") => {
+            NonTagMarkup::Declaration if bytes[at + 2..].starts_with(b"--") => {
                 self.at = end_of_comment(bytes, at + 4);
             }
-            Markup::Declaration | Markup::BogusComment => {
+            NonTagMarkup::Declaration | NonTagMarkup::BogusComment => {
                 let end = memchr(b'>', &bytes[at + 2..]);
                 self.at = end.map_or(bytes.len(), |end| at + 2 + end + 1);
             }
-            Markup::Nothing => self.at += "</>".len(),
+            NonTagMarkup::Nothing => self.at += "</>".len(),
         }
         true
     }
@@ -369,11 +369,11 @@ impl<'t> Tokenizer<'t> {
 
 /// Returns the kind of markup that `bytes` begins with: a `<` that begins no tag. `None` if the `<`
 /// is text.
-fn markup(bytes: &[u8]) -> Option<Markup> {
+fn markup(bytes: &[u8]) -> Option<NonTagMarkup> {
     match bytes {
-        [_, b'/', b'>', ..] => Some(Markup::Nothing),
-        [_, b'/', _, ..] | [_, b'?', ..] => Some(Markup::BogusComment),
-        [_, b'!', ..] => Some(Markup::Declaration),
+        [_, b'/', b'>', ..] => Some(NonTagMarkup::Nothing),
+        [_, b'/', _, ..] | [_, b'?', ..] => Some(NonTagMarkup::BogusComment),
+        [_, b'!', ..] => Some(NonTagMarkup::Declaration),
         _ => None,
     }
 }

@@ -24,14 +24,14 @@ const FOREIGN: ElementName = ElementName::of(b"");
 #[derive(Debug, Default)]
 pub(super) struct XmlNameResolver {
     /// The declarations in scope, innermost last.
-    bindings: Vec<Binding>,
+    bindings: Vec<PrefixBinding>,
     /// The open elements with declarations, outermost first.
     open: Vec<DeclaringElement>,
 }
 
 /// A prefix, and whether it is declared for one of the namespaces in [`OF_A_PAGE`].
 #[derive(Debug)]
-struct Binding {
+struct PrefixBinding {
     /// Empty for the default namespace.
     prefix: Box<str>,
     is_of_page: bool,
@@ -100,7 +100,7 @@ impl XmlNameResolver {
             }
             // A root element named `html` counts as XHTML, whatever namespace it declares.
             let is_root = prefix.is_empty() && tag.name == element_name::HTML;
-            self.bindings.push(Binding {
+            self.bindings.push(PrefixBinding {
                 prefix: prefix.into(),
                 is_of_page: is_root || OF_A_PAGE.contains(&attribute.value().trim()),
             });

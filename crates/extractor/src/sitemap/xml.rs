@@ -53,7 +53,7 @@ pub(super) fn read(text: &str, start: usize, limits: &ReadingLimits, sitemap: &m
 
 /// The field that the current text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum SitemapField {
     Loc,
     LastMod,
     ChangeFreq,
@@ -68,7 +68,7 @@ enum Field {
 
 /// The open element of an extension, which is a child of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extension {
+enum OpenExtensionElement {
     Image,
     Video,
     News,
@@ -79,8 +79,8 @@ struct XmlSitemapReader<'a> {
     limits: &'a ReadingLimits,
     sitemap: &'a mut Sitemap,
     entry: Option<SitemapEntry>,
-    extension: Option<Extension>,
-    field: Option<(Field, usize)>,
+    extension: Option<OpenExtensionElement>,
+    field: Option<(SitemapField, usize)>,
     value: String,
     /// Text outside any field such as `loc`, in an entry or between entries.
     bare: String,
@@ -155,21 +155,21 @@ impl XmlSitemapReader<'_> {
         true
     }
 
-    fn start_field(&mut self, tag: &XmlStartTag<'_>, name: &str) -> Option<Field> {
+    fn start_field(&mut self, tag: &XmlStartTag<'_>, name: &str) -> Option<SitemapField> {
         self.extension = None;
         // Even outside `image:image`, an `image:loc` is the URL of an image, not of the page.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
-            return Some(Field::Image);
+            return Some(SitemapField::Image);
         }
         if let Some(field) = field_of_entry(name) {
             return Some(field);
         }
         match name {
             "link" => self.alternate(tag),
-            "image" => self.extension = Some(Extension::Image),
+            "image" => self.extension = Some(OpenExtensionElement::Image),
             "video" => self.video(),
             "news" => {
-                self.extension = Some(Extension::News);
+                self.extension = Some(OpenExtensionElement::News);
                 self.entry().news.get_or_insert_default();
             }
             _ => {}
@@ -179,7 +179,7 @@ impl XmlSitemapReader<'_> {
 
     fn video(&mut self) {
         if self.has_room() {
-            self.extension = Some(Extension::Video);
+            self.extension = Some(OpenExtensionElement::Video);
             self.entry().videos.push(SitemapVideo::default());
         }
     }
@@ -231,7 +231,7 @@ impl XmlSitemapReader<'_> {
         for url in bare.split_ascii_whitespace().filter(|word| is_url(word)) {
             self.xml.note(DocumentOddityKind::UrlOutsideLoc);
             if let Some(url) = self.trimmed_url(url) {
-                self.take_url(Field::Loc, url);
+                self.take_url(SitemapField::Loc, url);
             }
             if !is_in_entry {
                 self.finish_entry();
@@ -260,22 +260,25 @@ impl XmlSitemapReader<'_> {
         };
         let value = std::mem::take(&mut self.value);
         match field {
-            Field::Loc
-            | Field::Image
-            | Field::VideoContent
-            | Field::VideoPlayer
-            | Field::VideoThumbnail => {
+            SitemapField::Loc
+            | SitemapField::Image
+            | SitemapField::VideoContent
+            | SitemapField::VideoPlayer
+            | SitemapField::VideoThumbnail => {
                 if let Some(url) = self.trimmed_url(&value) {
                     self.take_url(field, url);
                 }
             }
-            Field::NewsTitle => {
+            SitemapField::NewsTitle => {
                 let mut title = CollapsedTextBuilder::new(self.limits.title_bytes);
                 title.push(&value);
                 let title = title.take().0;
                 self.entry().news.get_or_insert_default().title = title;
             }
-            Field::LastMod | Field::ChangeFreq | Field::Priority | Field::NewsDate => {
+            SitemapField::LastMod
+            | SitemapField::ChangeFreq
+            | SitemapField::Priority
+            | SitemapField::NewsDate => {
                 let value = trim(&value);
                 if !value.is_empty() && value.len() <= MAX_HINT_BYTES {
                     self.take_hint(field, value);
@@ -285,40 +288,40 @@ impl XmlSitemapReader<'_> {
         self.value = value;
     }
 
-    fn take_url(&mut self, field: Field, url: String) {
-        if field == Field::Image && !self.has_room() {
+    fn take_url(&mut self, field: SitemapField, url: String) {
+        if field == SitemapField::Image && !self.has_room() {
             return;
         }
         let entry = self.entry();
         let video = entry.videos.last_mut();
         let place = match (field, video) {
-            (Field::Loc, _) if entry.loc.is_empty() => {
+            (SitemapField::Loc, _) if entry.loc.is_empty() => {
                 entry.loc = url;
                 return;
             }
-            (Field::Loc, _) if entry.loc == url => return,
+            (SitemapField::Loc, _) if entry.loc == url => return,
             // Begin a second entry. The fields that follow belong to it.
-            (Field::Loc, _) => {
+            (SitemapField::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();
                 self.entry = Some(SitemapEntry::new(url));
                 return;
             }
-            (Field::Image, _) => return entry.images.push(url),
-            (Field::VideoContent, Some(video)) => &mut video.content,
-            (Field::VideoPlayer, Some(video)) => &mut video.player,
-            (Field::VideoThumbnail, Some(video)) => &mut video.thumbnail,
+            (SitemapField::Image, _) => return entry.images.push(url),
+            (SitemapField::VideoContent, Some(video)) => &mut video.content,
+            (SitemapField::VideoPlayer, Some(video)) => &mut video.player,
+            (SitemapField::VideoThumbnail, Some(video)) => &mut video.thumbnail,
             _ => return,
         };
         place.get_or_insert(url);
     }
 
-    fn take_hint(&mut self, field: Field, value: &str) {
+    fn take_hint(&mut self, field: SitemapField, value: &str) {
         let entry = self.entry();
         match field {
-            Field::LastMod => entry.lastmod = Some(value.to_owned()),
-            Field::ChangeFreq => entry.changefreq = value.parse().ok(),
-            Field::Priority => {
+            SitemapField::LastMod => entry.lastmod = Some(value.to_owned()),
+            SitemapField::ChangeFreq => entry.changefreq = value.parse().ok(),
+            SitemapField::Priority => {
                 let number = value.parse::<f32>().ok();
                 entry.priority = number.filter(|number| (0.0..=1.0).contains(number));
             }
@@ -372,24 +375,24 @@ impl XmlSitemapReader<'_> {
     }
 }
 
-fn field_of_entry(name: &str) -> Option<Field> {
+fn field_of_entry(name: &str) -> Option<SitemapField> {
     Some(match name {
-        "loc" => Field::Loc,
-        "lastmod" => Field::LastMod,
-        "changefreq" => Field::ChangeFreq,
-        "priority" => Field::Priority,
+        "loc" => SitemapField::Loc,
+        "lastmod" => SitemapField::LastMod,
+        "changefreq" => SitemapField::ChangeFreq,
+        "priority" => SitemapField::Priority,
         _ => return None,
     })
 }
 
-fn field_of(extension: Option<Extension>, name: &str) -> Option<Field> {
+fn field_of(extension: Option<OpenExtensionElement>, name: &str) -> Option<SitemapField> {
     Some(match (extension?, name) {
-        (Extension::Image, "loc") => Field::Image,
-        (Extension::Video, "content_loc") => Field::VideoContent,
-        (Extension::Video, "player_loc") => Field::VideoPlayer,
-        (Extension::Video, "thumbnail_loc") => Field::VideoThumbnail,
-        (Extension::News, "publication_date") => Field::NewsDate,
-        (Extension::News, "title") => Field::NewsTitle,
+        (OpenExtensionElement::Image, "loc") => SitemapField::Image,
+        (OpenExtensionElement::Video, "content_loc") => SitemapField::VideoContent,
+        (OpenExtensionElement::Video, "player_loc") => SitemapField::VideoPlayer,
+        (OpenExtensionElement::Video, "thumbnail_loc") => SitemapField::VideoThumbnail,
+        (OpenExtensionElement::News, "publication_date") => SitemapField::NewsDate,
+        (OpenExtensionElement::News, "title") => SitemapField::NewsTitle,
         _ => return None,
     })
 }

@@ -213,7 +213,7 @@ impl RobotsCopy {
     /// Returns the stored form: a line of JSON (the head), then the files unchanged.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let head = Head::of(self);
+        let head = StoredCopyHead::of(self);
         // Serialising the head can't fail, because it holds only strings and numbers.
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
@@ -231,11 +231,11 @@ impl RobotsCopy {
     pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, RobotsCopyDecodeError> {
         let end = bytes.iter().position(|&b| b == b'\n');
         let end = end.ok_or(RobotsCopyDecodeError::NoHead(bytes.len()))?;
-        let version: Version = serde_json::from_slice(&bytes[..end])?;
+        let version: StoredVersion = serde_json::from_slice(&bytes[..end])?;
         if version.version != VERSION {
             return Err(RobotsCopyDecodeError::Version(version.version));
         }
-        let head: Head = serde_json::from_slice(&bytes[..end])?;
+        let head: StoredCopyHead = serde_json::from_slice(&bytes[..end])?;
         head.into_copy(Bytes::copy_from_slice(&bytes[end + 1..]))
     }
 
@@ -345,13 +345,13 @@ fn states_lifetime(headers: &HeaderMap) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct StoredVersion {
     version: u32,
 }
 
 /// The head of the stored form. Times are in microseconds.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct StoredCopyHead {
     version: u32,
     origin: String,
     state: RobotsRulesState,
@@ -363,21 +363,21 @@ struct Head {
     url: String,
     #[serde(flatten)]
     validators: Validators,
-    tdmrep: Tdm,
+    tdmrep: StoredTdmCopy,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Tdm {
+enum StoredTdmCopy {
     NotAsked,
     None,
     /// The length of the file in bytes. The file follows at the end of the stored form.
     File(u64),
 }
 
-impl Head {
-    fn of(copy: &RobotsCopy) -> Head {
-        Head {
+impl StoredCopyHead {
+    fn of(copy: &RobotsCopy) -> StoredCopyHead {
+        StoredCopyHead {
             version: VERSION,
             origin: copy.origin.to_string(),
             state: copy.state.clone(),
@@ -389,18 +389,18 @@ impl Head {
             url: copy.url.to_string(),
             validators: copy.validators.clone(),
             tdmrep: match &copy.tdmrep {
-                TdmReservationCopy::NotAsked => Tdm::NotAsked,
-                TdmReservationCopy::None => Tdm::None,
-                TdmReservationCopy::File(file) => Tdm::File(file.len() as u64),
+                TdmReservationCopy::NotAsked => StoredTdmCopy::NotAsked,
+                TdmReservationCopy::None => StoredTdmCopy::None,
+                TdmReservationCopy::File(file) => StoredTdmCopy::File(file.len() as u64),
             },
         }
     }
 
     fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, RobotsCopyDecodeError> {
         let tdmrep = match self.tdmrep {
-            Tdm::NotAsked => TdmReservationCopy::NotAsked,
-            Tdm::None => TdmReservationCopy::None,
-            Tdm::File(bytes) => {
+            StoredTdmCopy::NotAsked => TdmReservationCopy::NotAsked,
+            StoredTdmCopy::None => TdmReservationCopy::None,
+            StoredTdmCopy::File(bytes) => {
                 let begin = usize::try_from(bytes)
                     .ok()
                     .and_then(|bytes| body.len().checked_sub(bytes));

@@ -19,14 +19,14 @@ pub(crate) struct GeneratedPage {
 /// A generated web, whose hosts appear one after the other. Each host numbers its URLs from 0 in
 /// the order they appear.
 pub(crate) struct GeneratedWeb {
-    hosts: Vec<Host>,
+    hosts: Vec<GeneratedHost>,
     /// The numbers of the hosts that have appeared.
     seen: Vec<u32>,
     random: Random,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Host {
+struct GeneratedHost {
     /// The number of the host's URLs that pages have linked to so far.
     urls: u32,
     /// The number of the host's pages that `GeneratedWeb::page` has returned.
@@ -36,7 +36,7 @@ struct Host {
 impl GeneratedWeb {
     pub(crate) fn new(hosts: u32, seed: u64) -> GeneratedWeb {
         GeneratedWeb {
-            hosts: vec![Host::default(); hosts as usize],
+            hosts: vec![GeneratedHost::default(); hosts as usize],
             seen: Vec::new(),
             random: Random(seed),
         }

@@ -42,7 +42,7 @@ struct Plan {
 }
 
 /// The measurements of one run.
-struct Row {
+struct RunMeasurements {
     links: u64,
     whole: Duration,
     processor: f64,
@@ -103,7 +103,7 @@ fn fill(
     plan: &Plan,
     frontier: &FjallFrontier,
     web: &mut GeneratedWeb,
-) -> Result<Row, Box<dyn Error>> {
+) -> Result<RunMeasurements, Box<dyn Error>> {
     let mut transaction = frontier.begin()?;
     transaction.admit_all(&web.seeds(SEEDS))?;
     transaction.commit()?;
@@ -124,7 +124,7 @@ fn admit(
     plan: &Plan,
     frontier: &FjallFrontier,
     pages: Receiver<Vec<GeneratedPage>>,
-) -> Result<Row, Box<dyn Error>> {
+) -> Result<RunMeasurements, Box<dyn Error>> {
     let start = Instant::now();
     let (mut links, mut slowest) = (0, Duration::ZERO);
     let (mut tenth, mut tenth_began) = (0, (0, Duration::ZERO));
@@ -159,7 +159,7 @@ fn admit(
             );
         }
     }
-    Ok(Row {
+    Ok(RunMeasurements {
         links,
         whole: start.elapsed(),
         processor: resource_usage::processor_seconds(),
@@ -216,7 +216,7 @@ fn visit(number: u64) -> LastVisit {
     }
 }
 
-fn print(plan: &Plan, row: &Row) {
+fn print(plan: &Plan, row: &RunMeasurements) {
     println!(
         "| URLs | hosts | pages a commit | links/s | last tenth | CPU us/link | peak MiB | bytes/URL | lease us (p99) | settle us | slowest commit ms | open s (CPU s) | origins s |"
     );

@@ -12,10 +12,10 @@ use crate::sieve::{DiskFile, RunDisk};
 /// A [`RunDisk`] on which a given number of operations succeed, and all later ones fail. The first
 /// failing write still writes half of its bytes.
 #[derive(Clone, Debug)]
-pub struct FaultyDisk(Arc<Mutex<State>>);
+pub struct FaultyDisk(Arc<Mutex<FaultyDiskState>>);
 
 #[derive(Debug)]
-struct State {
+struct FaultyDiskState {
     remaining: u64,
     files: BTreeMap<PathBuf, SyncedPart>,
 }
@@ -32,7 +32,7 @@ impl FaultyDisk {
     /// Creates a disk on which the first `operations` operations succeed.
     #[must_use]
     pub fn failing_after(operations: u64) -> FaultyDisk {
-        FaultyDisk(Arc::new(Mutex::new(State {
+        FaultyDisk(Arc::new(Mutex::new(FaultyDiskState {
             remaining: operations,
             files: BTreeMap::new(),
         })))
@@ -65,7 +65,7 @@ impl FaultyDisk {
         change(self.state().files.entry(path.to_owned()).or_default());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultyDiskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,11 +34,11 @@ pub struct MemoryFrontier {
     /// Locked by the open transaction. Holds the next sequence number.
     writer: Mutex<u64>,
     /// The committed state and the leases. Acquired after `writer`, and held only briefly.
-    shared: Mutex<Shared>,
+    shared: Mutex<SharedTables>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Shared {
+struct SharedTables {
     records: MemoryUrlRecords,
     /// The pending URLs of each origin, in queue order. Empty queues are removed.
     queues: BTreeMap<Origin, BTreeMap<QueueRank, CanonicalUrl>>,
@@ -92,7 +92,7 @@ impl MemoryFrontier {
         copy.restarted()
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, SharedTables> {
         lock(&self.shared)
     }
 
@@ -146,7 +146,7 @@ impl MemoryFrontier {
     }
 }
 
-impl Shared {
+impl SharedTables {
     /// Inserts a URL into the queue of its origin, if the URL is pending. The URL must not be
     /// leased.
     fn queue(&mut self, url: &CanonicalUrl) {

@@ -6,7 +6,7 @@ use std::sync::MutexGuard;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
-use super::{MemoryFrontier, Shared, lock};
+use super::{MemoryFrontier, SharedTables, lock};
 use crate::admit_rule::{AdmitAction, CurrentState, PendingUrlFields, meet};
 use crate::error::FrontierError;
 use crate::last_visit::{LastVisit, StoredVisit};
@@ -112,7 +112,7 @@ impl<'f> MemoryTransaction<'f> {
     }
 
     /// Replaces the committed record of a URL. Returns whether the URL was or is now pending.
-    fn apply(shared: &mut Shared, url: &CanonicalUrl, record: UrlRecord) -> bool {
+    fn apply(shared: &mut SharedTables, url: &CanonicalUrl, record: UrlRecord) -> bool {
         let mut queued = record.rank().is_some();
         shared.unqueue(url);
         *record.counter(&mut shared.counts) += 1;

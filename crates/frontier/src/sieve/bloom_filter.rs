@@ -15,18 +15,18 @@ const BIT_NUMBER_BITS: u32 = LINE_BITS.trailing_zeros();
 
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Line([u64; 8]);
+struct BloomFilterLine([u64; 8]);
 
 /// A Bloom filter: it may report an absent key as present, but never a present key as absent.
 pub(crate) struct BloomFilter {
-    lines: Vec<Line>,
+    lines: Vec<BloomFilterLine>,
 }
 
 impl BloomFilter {
     pub(crate) fn for_keys(keys: u64) -> BloomFilter {
         let lines = (keys * BITS_PER_KEY).div_ceil(LINE_BITS).max(1);
         BloomFilter {
-            lines: vec![Line::default(); lines as usize],
+            lines: vec![BloomFilterLine::default(); lines as usize],
         }
     }
 
@@ -66,7 +66,7 @@ impl BloomFilter {
         let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
         let line = |bytes: &[u8; LINE_BYTES]| {
             let mut words = bytes.as_chunks::<8>().0.iter();
-            Line(std::array::from_fn(|_| {
+            BloomFilterLine(std::array::from_fn(|_| {
                 words.next().map_or(0, |word| u64::from_le_bytes(*word))
             }))
         };

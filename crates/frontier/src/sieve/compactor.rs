@@ -38,24 +38,24 @@ pub(super) struct SharedSieveState {
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
     /// The innermost lock: a thread that holds it acquires no other lock and does no disk I/O.
-    jobs: Mutex<Jobs>,
+    jobs: Mutex<CompactorJobs>,
     /// Signals a change of `jobs`.
     changed: Condvar,
 }
 
 /// Work for the two background threads, and whether they have to stop.
 #[derive(Default)]
-struct Jobs {
+struct CompactorJobs {
     /// A full table that waits to be written, or is being written.
     full: Option<Arc<FullTable>>,
     /// Whether sorted runs were added since the merging thread last checked.
     has_new_runs: bool,
     stop: bool,
-    failed: Option<Failure>,
+    failed: Option<CompactorFailure>,
 }
 
 /// The error that ended a background thread.
-struct Failure {
+struct CompactorFailure {
     /// The error itself; `None` once a transaction has returned it.
     why: Option<FrontierError>,
     message: String,
@@ -77,9 +77,9 @@ impl SharedSieveState {
             gather,
             manifest: Mutex::new(manifest),
             view: RwLock::new(view),
-            jobs: Mutex::new(Jobs {
+            jobs: Mutex::new(CompactorJobs {
                 has_new_runs: true,
-                ..Jobs::default()
+                ..CompactorJobs::default()
             }),
             changed: Condvar::new(),
         }
@@ -126,7 +126,7 @@ impl SharedSieveState {
         }
         match &mut jobs.failed {
             None => Ok(()),
-            Some(Failure { why, message }) => {
+            Some(CompactorFailure { why, message }) => {
                 Err(why.take().unwrap_or_else(|| self.failure(message)))
             }
         }
@@ -161,11 +161,11 @@ impl SharedSieveState {
         Ok(())
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    fn jobs(&self) -> MutexGuard<'_, CompactorJobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'d>(&self, jobs: MutexGuard<'d, Jobs>) -> MutexGuard<'d, Jobs> {
+    fn wait<'d>(&self, jobs: MutexGuard<'d, CompactorJobs>) -> MutexGuard<'d, CompactorJobs> {
         self.changed
             .wait(jobs)
             .unwrap_or_else(PoisonError::into_inner)
@@ -181,7 +181,7 @@ impl SharedSieveState {
             let message = error.to_string();
             let mut jobs = self.jobs();
             jobs.stop = true;
-            jobs.failed.get_or_insert(Failure {
+            jobs.failed.get_or_insert(CompactorFailure {
                 why: Some(error),
                 message,
             });

@@ -35,12 +35,12 @@ pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
 /// its newest record is returned.
 pub(crate) struct RunMergeIterator {
     /// One scan per sorted run, newest first.
-    scans: Vec<Scan>,
+    scans: Vec<SortedRunScan>,
 }
 
 impl RunMergeIterator {
     pub(crate) fn new(runs: &[Arc<SortedRun>]) -> Result<RunMergeIterator, SortedRunError> {
-        let scans = runs.iter().map(|run| Scan::new(Arc::clone(run)));
+        let scans = runs.iter().map(|run| SortedRunScan::new(Arc::clone(run)));
         Ok(RunMergeIterator {
             scans: scans.collect::<Result<_, _>>()?,
         })
@@ -67,7 +67,7 @@ impl RunMergeIterator {
 }
 
 /// A scan of one sorted run.
-struct Scan {
+struct SortedRunScan {
     run: Arc<SortedRun>,
     head: Option<SieveRecord>,
     /// The blocks read last, unparsed.
@@ -80,9 +80,9 @@ struct Scan {
     at: usize,
 }
 
-impl Scan {
-    fn new(run: Arc<SortedRun>) -> Result<Scan, SortedRunError> {
-        let mut scan = Scan {
+impl SortedRunScan {
+    fn new(run: Arc<SortedRun>) -> Result<SortedRunScan, SortedRunError> {
+        let mut scan = SortedRunScan {
             run,
             head: None,
             bytes: Vec::new(),

@@ -97,19 +97,19 @@ pub(crate) struct SortedRun {
     path: PathBuf,
     file: File,
     pub(crate) entry: RunManifestEntry,
-    index: Index,
+    index: SortedRunIndex,
     filter: BloomFilter,
 }
 
 /// The index of a sorted run: the first key of each block, and for each value of a key's top 16
 /// bits the first block that starts at that value or later.
-struct Index {
+struct SortedRunIndex {
     firsts: Vec<Fingerprint>,
     starts: Vec<u32>,
 }
 
-impl Index {
-    fn new(firsts: Vec<Fingerprint>) -> Index {
+impl SortedRunIndex {
+    fn new(firsts: Vec<Fingerprint>) -> SortedRunIndex {
         let mut starts = Vec::with_capacity((1 << 16) + 1);
         let mut at = 0;
         for top in 0..=1_u32 << 16 {
@@ -118,7 +118,7 @@ impl Index {
             }
             starts.push(at as u32);
         }
-        Index { firsts, starts }
+        SortedRunIndex { firsts, starts }
     }
 
     /// Returns the number of the only block that can contain `key`, or `None` if no block can.
@@ -174,7 +174,7 @@ impl SortedRun {
             path: path.to_owned(),
             file,
             entry,
-            index: Index::new(firsts.collect()),
+            index: SortedRunIndex::new(firsts.collect()),
             filter: filter.ok_or_else(|| damaged(path, "it has no filter".into()))?,
         })
     }

@@ -135,7 +135,7 @@ impl OfflineFrontier {
     ) -> Result<OmittedUrlCounts, DiskOpenError> {
         guarded(&self.dir, || {
             let db = database(&self.dir, to, &self.options)?;
-            let mut copy = Copy::begin(self, db, removal)?;
+            let mut copy = StoreCopy::begin(self, db, removal)?;
             copy.settled_origins()?;
             copy.deferred()?;
             copy.notes()?;
@@ -177,7 +177,7 @@ impl OfflineFrontier {
 }
 
 /// A copy of a store, while it is being created.
-struct Copy<'f> {
+struct StoreCopy<'f> {
     from: &'f OfflineFrontier,
     removal: &'f dyn RemovalFilter,
     db: Database,
@@ -191,19 +191,19 @@ struct Copy<'f> {
     left_out: OmittedUrlCounts,
 }
 
-impl<'f> Copy<'f> {
+impl<'f> StoreCopy<'f> {
     fn begin(
         from: &'f OfflineFrontier,
         db: Database,
         removal: &'f dyn RemovalFilter,
-    ) -> Result<Copy<'f>, DiskOpenError> {
+    ) -> Result<StoreCopy<'f>, DiskOpenError> {
         let failed = |why| store_error(&from.dir, why);
         let mut tables = HashMap::new();
         for (name, memory) in open::TABLES {
             let table = db.keyspace(name, || open::table_options(name, memory));
             tables.insert(name, table.map_err(failed)?);
         }
-        Ok(Copy {
+        Ok(StoreCopy {
             batch: db.batch(),
             from,
             removal,

@@ -114,14 +114,14 @@ fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 /// Bytes after the last complete batch of a journal that don't form a complete batch.
-struct Damage {
+struct JournalDamage {
     /// The offset of the end of the last complete batch.
     at: u64,
     /// The number of bytes from `at` to the last nonzero byte.
     bytes: u64,
 }
 
-impl Damage {
+impl JournalDamage {
     fn refusal(&self, path: &Path, reason: &str) -> JournalError {
         let name = path.file_name().unwrap_or_default().display();
         JournalError::Damaged(format!(
@@ -133,8 +133,8 @@ impl Damage {
 
 /// Reads a journal up to the end of its last complete batch. Returns the damage after it, or `None`
 /// if only zeros follow.
-fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
-    let find = || -> io::Result<Option<Damage>> {
+fn examine(path: &Path) -> Result<Option<JournalDamage>, JournalError> {
+    let find = || -> io::Result<Option<JournalDamage>> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 16, file);
@@ -144,7 +144,7 @@ fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
         }
         reader.seek(SeekFrom::Start(at))?;
         let bytes = written(&mut reader)?;
-        Ok((bytes > 0).then_some(Damage { at, bytes }))
+        Ok((bytes > 0).then_some(JournalDamage { at, bytes }))
     };
     find().map_err(|why| JournalError::Io(path.to_owned(), why))
 }

@@ -20,13 +20,13 @@ const MAX_CHARS: usize = 300;
 pub struct LlmsTxtWriter {
     now: i64,
     /// The entries of each group, by host and first folder.
-    sections: BTreeMap<(String, String), Vec<Entry>>,
-    home: Option<Home>,
+    sections: BTreeMap<(String, String), Vec<LlmsTxtEntry>>,
+    home: Option<LlmsTxtHomePage>,
     done: DocumentExportReport,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LlmsTxtEntry {
     linked_from: u32,
     url: String,
     title: String,
@@ -35,7 +35,7 @@ struct Entry {
 
 /// The page with the shortest URL. Its title and description introduce the list.
 #[derive(Debug)]
-struct Home {
+struct LlmsTxtHomePage {
     url: String,
     title: String,
     description: String,
@@ -71,7 +71,7 @@ impl LlmsTxtWriter {
             .as_ref()
             .is_none_or(|home| order(&page.url) < order(&home.url))
         {
-            self.home = Some(Home {
+            self.home = Some(LlmsTxtHomePage {
                 url: page.url.clone(),
                 title: title.clone(),
                 description: description.clone(),
@@ -81,12 +81,15 @@ impl LlmsTxtWriter {
         let folder = path[1.min(path.len())..].split_once('/');
         let folder = folder.map_or("", |(folder, _)| folder);
         let section = (page.host().to_owned(), folder.to_owned());
-        self.sections.entry(section).or_default().push(Entry {
-            linked_from: page.linked_from,
-            url: page.url.clone(),
-            title,
-            description,
-        });
+        self.sections
+            .entry(section)
+            .or_default()
+            .push(LlmsTxtEntry {
+                linked_from: page.linked_from,
+                url: page.url.clone(),
+                title,
+                description,
+            });
         self.done.pages += 1;
     }
 

@@ -12,7 +12,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use super::ranking_weights::{WEIGHTS, weighted_fields};
 use super::{MarkedWords, MatchStrictness, MatchedTerm, PlannedWord, QueryPlanner};
 use crate::bm25f::{self, Bm25fQuery, ScoredQueryWord, WeightedField};
-use crate::exclusion_workaround::ExclusionQuery;
+use crate::exclusion_workaround::ForwardSeekQuery;
 use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
@@ -247,7 +247,7 @@ impl QueryPlanner<'_> {
             clauses.push((Occur::Must, Box::new(BooleanQuery::union(sites))));
         }
         for not in &query.not_sites {
-            clauses.push((Occur::MustNot, Box::new(ExclusionQuery(site(not)))));
+            clauses.push((Occur::MustNot, Box::new(ForwardSeekQuery(site(not)))));
         }
         // A query that consists only of exclusions has no results.
         if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
@@ -279,7 +279,7 @@ fn any_of(
 /// match it.
 pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
     match term.is_not {
-        true => (Occur::MustNot, Box::new(ExclusionQuery(lookup))),
+        true => (Occur::MustNot, Box::new(ForwardSeekQuery(lookup))),
         false => (Occur::Must, lookup),
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum ValuelessDirective {
 
 /// A parsed directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Directive {
+pub(super) enum ParsedDirective {
     Word(ValuelessDirective),
     MaxSnippet(i32),
     UnavailableAfter(i64),
@@ -42,7 +42,7 @@ const WORDS: [(&str, ValuelessDirective); 11] = [
 ];
 
 /// Parses a META's content. Accepts spaces instead of commas as separators.
-pub(super) fn of_meta(content: &str) -> Vec<Directive> {
+pub(super) fn of_meta(content: &str) -> Vec<ParsedDirective> {
     let mut directives = Vec::new();
     let mut parts = content.split(',').map(str::trim);
     while let Some(part) = parts.next() {
@@ -54,7 +54,7 @@ pub(super) fn of_meta(content: &str) -> Vec<Directive> {
 /// Parses the part of a header's value that addresses `agent`. The directives after a robot's name
 /// and a colon are for this robot, up to the next name. Directives before the first name are for
 /// all robots.
-pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
+pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<ParsedDirective> {
     let mut directives = Vec::new();
     let mut ours = true;
     let mut parts = value.split(',').map(str::trim);
@@ -80,20 +80,20 @@ pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
 fn take_part<'a>(
     part: &'a str,
     more: &mut (impl Iterator<Item = &'a str> + Clone),
-    directives: &mut Vec<Directive>,
+    directives: &mut Vec<ParsedDirective>,
 ) {
     let Some((name, value)) = part.split_once(':') else {
         directives.extend(
             part.split_ascii_whitespace()
                 .filter_map(word)
-                .map(Directive::Word),
+                .map(ParsedDirective::Word),
         );
         return;
     };
     let (name, value) = (name.trim(), value.trim());
     let directive = match name.to_ascii_lowercase().as_str() {
-        "max-snippet" => limit(value).map(Directive::MaxSnippet),
-        "unavailable_after" => moment_in(value, more).map(Directive::UnavailableAfter),
+        "max-snippet" => limit(value).map(ParsedDirective::MaxSnippet),
+        "unavailable_after" => moment_in(value, more).map(ParsedDirective::UnavailableAfter),
         _ => None,
     };
     directives.extend(directive);

@@ -17,8 +17,8 @@ use super::rule_prefix_index::RulePrefixIndex;
 pub(super) struct CompiledRule {
     demand: PatternSummary,
     weight: RulePrecedence,
-    pattern: Span,
-    text: Span,
+    pattern: LineSpan,
+    text: LineSpan,
     pub(super) line: u32,
     group: u16,
     wild: bool,
@@ -49,30 +49,30 @@ impl RulePrecedence {
 /// The user-agent line of a group that applies to the agent.
 #[derive(Clone, Copy, Debug)]
 struct UserAgentLineSpan {
-    agent: Span,
+    agent: LineSpan,
     line: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct LineSpan {
     start: u32,
     len: u32,
 }
 
-impl Span {
-    fn new(start: usize, end: usize) -> Span {
+impl LineSpan {
+    fn new(start: usize, end: usize) -> LineSpan {
         // 32 bits suffice: a body has at most 512 KiB, and lossy decoding turns one byte into at
         // most three.
-        Span {
+        LineSpan {
             start: narrow(start),
             len: narrow(end - start),
         }
     }
 
     /// Returns the position in `body` of its slice `part`.
-    fn of(part: &[u8], body: &[u8]) -> Span {
+    fn of(part: &[u8], body: &[u8]) -> LineSpan {
         let start = part.as_ptr().addr().saturating_sub(body.as_ptr().addr());
-        Span::new(start, start + part.len())
+        LineSpan::new(start, start + part.len())
     }
 
     fn range(self) -> Range<usize> {
@@ -139,7 +139,7 @@ impl MergedGroupRules {
     pub(super) fn begin_group(&mut self, body: &[u8], agent: &[u8], line: u32) {
         // Reserve little, because half of all files have at most a dozen rules for a robot.
         self.entries.reserve(16);
-        let agent = Span::of(agent, body);
+        let agent = LineSpan::of(agent, body);
         self.headers.push(UserAgentLineSpan { agent, line });
     }
 
@@ -162,8 +162,8 @@ impl MergedGroupRules {
         let entry = CompiledRule {
             demand: PatternSummary::of(value, marks),
             weight: RulePrecedence::new(narrow(value.len()), allow),
-            pattern: Span::of(value, body),
-            text: Span::of(written, body),
+            pattern: LineSpan::of(value, body),
+            text: LineSpan::of(written, body),
             line,
             group,
             wild: false,
@@ -195,7 +195,7 @@ impl MergedGroupRules {
         self.entries.push(CompiledRule {
             demand: PatternSummary::of(head, marks(pattern)),
             weight: RulePrecedence::new(shape.bytes, entry.weight.allows()),
-            pattern: Span::new(begin, self.patterns.len()),
+            pattern: LineSpan::new(begin, self.patterns.len()),
             wild: shape.wild,
             anchored: shape.anchored,
             in_text: false,
@@ -252,7 +252,7 @@ impl MergedGroupRules {
             } else {
                 let begin = self.patterns.len();
                 self.patterns.extend_from_slice(&body[pattern.range()]);
-                entry.pattern = Span::new(begin, self.patterns.len());
+                entry.pattern = LineSpan::new(begin, self.patterns.len());
                 entry.in_text = false;
             }
         }
@@ -449,13 +449,13 @@ impl CompiledRule {
 }
 
 /// Appends `text`, replacing invalid UTF-8 by U+FFFD.
-fn push_text(texts: &mut String, text: &[u8]) -> Span {
+fn push_text(texts: &mut String, text: &[u8]) -> LineSpan {
     let start = texts.len();
     match std::str::from_utf8(text) {
         Ok(text) => texts.push_str(text),
         Err(_) => texts.push_str(&String::from_utf8_lossy(text)),
     }
-    Span::new(start, texts.len())
+    LineSpan::new(start, texts.len())
 }
 
 fn narrow(n: usize) -> u32 {

@@ -42,12 +42,12 @@ pub(super) fn read(
     dialect: OlderStandard,
     pick: RecordSelectionMode,
 ) -> ParsedRobots {
-    let mut reader = Reader {
+    let mut reader = OlderStandardsReader {
         body,
         agent: agent.as_str().as_bytes(),
         dialect,
         pick,
-        record: Record::default(),
+        record: RecordState::default(),
         split_at: None,
         named: None,
         star: None,
@@ -67,7 +67,7 @@ pub(super) fn read(
 }
 
 #[derive(Default)]
-struct Record {
+struct RecordState {
     begin: u32,
     agents: bool,
     disallows: bool,
@@ -77,21 +77,21 @@ struct Record {
     group: NonRuleGroupLines,
 }
 
-struct Reader<'a> {
+struct OlderStandardsReader<'a> {
     body: &'a [u8],
     agent: &'a [u8],
     dialect: OlderStandard,
     pick: RecordSelectionMode,
-    record: Record,
+    record: RecordState,
     /// The first line of the last record, if that record had user-agent lines but no disallow line.
     /// `None` if another record has begun since.
     split_at: Option<u32>,
-    named: Option<Record>,
-    star: Option<Record>,
+    named: Option<RecordState>,
+    star: Option<RecordState>,
     found: ParsedRobots,
 }
 
-impl Reader<'_> {
+impl OlderStandardsReader<'_> {
     fn line(&mut self, line: &RobotsLine<'_>) {
         if line.nul {
             self.note(line.number, RobotsOddityKind::Nul);

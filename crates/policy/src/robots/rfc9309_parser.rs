@@ -32,7 +32,7 @@ pub(super) fn read(
     agent: &ProductToken,
     index_pages: IndexPageHandling,
 ) -> ParsedRobots {
-    let mut reader = Reader {
+    let mut reader = Rfc9309Reader {
         body,
         agent,
         index_pages,
@@ -50,7 +50,7 @@ pub(super) fn read(
     reader.found
 }
 
-struct Reader<'a> {
+struct Rfc9309Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
     index_pages: IndexPageHandling,
@@ -68,7 +68,7 @@ struct Reader<'a> {
     found: ParsedRobots,
 }
 
-impl Reader<'_> {
+impl Rfc9309Reader<'_> {
     #[inline]
     fn line(&mut self, line: &RobotsLine<'_>) {
         if line.nul {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Breach, CitedRow, SETTLING_MS};
+use super::{CitedRow, RuleBreach, SETTLING_MS};
 
 /// Maximum number of breaches listed individually.
 const MAX_LISTED: usize = 20;
@@ -45,7 +45,7 @@ pub(super) struct AuditFindings {
     pub(super) checked: BTreeMap<String, u64>,
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
-    pub(super) breaches: Vec<Breach>,
+    pub(super) breaches: Vec<RuleBreach>,
     /// The gaps in `requests.jsonl` where rows are missing, in line order.
     gaps: Vec<MissingRows>,
 }
@@ -152,7 +152,7 @@ impl AuditFindings {
             // A row may be cited twice: as the previous request, and as the response that demands
             // the delay.
             rows.dedup();
-            self.breaches.push(Breach {
+            self.breaches.push(RuleBreach {
                 rule: rule.to_owned(),
                 host: host.to_owned(),
                 what,

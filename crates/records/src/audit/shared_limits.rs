@@ -37,7 +37,7 @@ struct StartedRequest {
     signed: bool,
 }
 
-/// The address or site that a [`Gate`] limits. A host named by its address has a site of the same
+/// The address or site that a [`SharedLimitRequests`] limits. A host named by its address has a site of the same
 /// name, and each of its requests counts once towards each of the two.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum GateKey {
@@ -47,17 +47,17 @@ enum GateKey {
 
 /// The requests to an address or a site so far.
 #[derive(Debug, Default)]
-struct Gate {
+struct SharedLimitRequests {
     /// For each request that may be in flight, its end time and its line in `requests.jsonl`.
     in_flight: Vec<(u64, u64)>,
     /// The latest end of a request that has ended.
     ended: u64,
-    starts: Starts,
+    starts: RecentRequestStarts,
 }
 
 /// For each of the last requests, its start time and its line in `requests.jsonl`.
 #[derive(Debug, Default)]
-struct Starts(VecDeque<(u64, u64)>);
+struct RecentRequestStarts(VecDeque<(u64, u64)>);
 
 /// Tracks the requests that count against limits shared by several hosts. Each worker of a shared
 /// crawl has its own limits, so each is checked separately. Memory: about 200 bytes for each
@@ -65,8 +65,8 @@ struct Starts(VecDeque<(u64, u64)>);
 #[derive(Debug, Default)]
 pub(super) struct SharedLimitTracker {
     ahead: BinaryHeap<Reverse<StartedRequest>>,
-    all: HashMap<Option<Box<str>>, Starts>,
-    gates: HashMap<(Option<Box<str>>, GateKey), Gate>,
+    all: HashMap<Option<Box<str>>, RecentRequestStarts>,
+    gates: HashMap<(Option<Box<str>>, GateKey), SharedLimitRequests>,
     /// The only address of each host. `None` if the host has had several addresses.
     addresses: HashMap<Box<str>, Option<Box<str>>>,
 }
@@ -189,7 +189,7 @@ impl SharedLimitTracker {
         }
     }
 
-    fn gate(&mut self, sent: &StartedRequest, key: GateKey) -> &mut Gate {
+    fn gate(&mut self, sent: &StartedRequest, key: GateKey) -> &mut SharedLimitRequests {
         (self.gates.entry((sent.worker.clone(), key))).or_default()
     }
 
@@ -223,7 +223,7 @@ impl SharedLimitTracker {
     }
 }
 
-impl Gate {
+impl SharedLimitRequests {
     /// Counts a request. If the request breaks a limit, returns a description of the breach, and
     /// the line of an earlier request that shows it. Rates and delays are checked only between
     /// requests that started at `since` or later, the time of the last change of the settings.
@@ -273,7 +273,7 @@ impl Gate {
     }
 }
 
-impl Starts {
+impl RecentRequestStarts {
     /// Counts a request. If the rate is too high, returns a description of the breach, and the line
     /// of an earlier request that shows it.
     fn take(

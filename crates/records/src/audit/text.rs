@@ -8,8 +8,8 @@ use super::audit_findings::ROW_LOST;
 use super::shared_limits::SEVERAL_ADDRESSES;
 use super::signature_check::{CLOCK_STEP, UNKNOWN_SIGNER};
 use super::{
-    AuditReport, BEYOND_TIMEOUT, Breach, CLOCK_SET_BACK, CLOCKS_APART, CitedRow, EARLIER_RUN,
-    JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, PACE_BEFORE_RESTART, ROWS_ELSEWHERE,
+    AuditReport, BEYOND_TIMEOUT, CLOCK_SET_BACK, CLOCKS_APART, CitedRow, EARLIER_RUN, JUST_THEN,
+    NO_ROBOTS_BEFORE, NOT_ARCHIVED, PACE_BEFORE_RESTART, ROWS_ELSEWHERE, RuleBreach,
     STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 
@@ -124,7 +124,7 @@ pub(super) fn undecided_words(key: &str) -> &str {
 }
 
 /// Formats a breach, followed by one line for each row that shows it.
-impl fmt::Display for Breach {
+impl fmt::Display for RuleBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {}: {}: {}", self.rule, self.host, self.what)?;
         for row in &self.rows {

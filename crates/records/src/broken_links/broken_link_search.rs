@@ -12,7 +12,7 @@ use crate::link_replacement_rules::LinkReplacementRules;
 /// The targets to search for, and the links found.
 #[derive(Debug)]
 pub(super) struct BrokenLinkSearch<'a> {
-    targets: HashMap<String, BrokenTarget>,
+    targets: HashMap<String, LinkToBrokenPage>,
     /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
     replacement_rules: LinkReplacementRules,
@@ -20,7 +20,7 @@ pub(super) struct BrokenLinkSearch<'a> {
 }
 
 #[derive(Clone, Debug)]
-struct BrokenTarget {
+struct LinkToBrokenPage {
     /// The index of the broken page that a target leads to.
     page: usize,
     /// The redirects from the target to the broken page, starting with the target itself. Empty if
@@ -38,7 +38,7 @@ impl<'a> BrokenLinkSearch<'a> {
         let backwards = redirects.backwards();
         let mut targets = HashMap::new();
         for (page, broken) in pages.iter().enumerate() {
-            let target = BrokenTarget {
+            let target = LinkToBrokenPage {
                 page,
                 through: Vec::new(),
             };
@@ -50,7 +50,7 @@ impl<'a> BrokenLinkSearch<'a> {
                     let chain = [(*from).to_owned()].into_iter();
                     let through = chain.chain(target.through.iter().cloned()).collect();
                     if target.through.len() < MAX_CHAIN {
-                        open.push((from, BrokenTarget { page, through }));
+                        open.push((from, LinkToBrokenPage { page, through }));
                     }
                 }
             }

@@ -16,25 +16,25 @@ use crate::row_file_reader::{round_of_last_run, waiting};
 /// Pass the last row of each URL to [`page`](Self::page), unless the row is broken. At the end,
 /// call [`into_pages`](Self::into_pages).
 #[derive(Debug, Default)]
-pub(super) struct Outages {
+pub(super) struct UnreachableOrigins {
     round: u32,
     /// The unreachable origins.
-    origins: HashMap<String, Outage>,
+    origins: HashMap<String, UnreachableOrigin>,
 }
 
 #[derive(Debug)]
-struct Outage {
+struct UnreachableOrigin {
     why: String,
     /// The page of this origin that represents it, with its depth. `None` before the first page in
     /// scope.
     page: Option<(u32, BrokenPage)>,
 }
 
-impl Outages {
+impl UnreachableOrigins {
     /// Reads `waiting.jsonl` in `dir`. Skips origins that the crawl only has to wait for.
-    pub(super) fn read(dir: &Path) -> Result<Outages, RecordsError> {
+    pub(super) fn read(dir: &Path) -> Result<UnreachableOrigins, RecordsError> {
         let Some(round) = round_of_last_run(dir)? else {
-            return Ok(Outages::default());
+            return Ok(UnreachableOrigins::default());
         };
         let mut origins = HashMap::new();
         let mut rows = waiting(dir)?;
@@ -43,14 +43,14 @@ impl Outages {
             if let Some((origin, why)) = unreachable_origin(&row)
                 && !is_wait(why)
             {
-                let outage = Outage {
+                let outage = UnreachableOrigin {
                     why: why.to_owned(),
                     page: None,
                 };
                 origins.insert(origin.to_owned(), outage);
             }
         }
-        Ok(Outages { round, origins })
+        Ok(UnreachableOrigins { round, origins })
     }
 
     /// Returns the page of `row` as a broken page if it is outside the scope, and its origin became

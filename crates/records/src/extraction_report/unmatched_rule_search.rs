@@ -196,11 +196,11 @@ fn beginning<'p>(path: &'p str, wanted: &str) -> &'p str {
 struct RuleFieldSearch {
     rule: usize,
     name: String,
-    fields: Vec<FieldSearch>,
+    fields: Vec<NeverFoundFieldSearch>,
     pages: u64,
 }
 
-struct FieldSearch {
+struct NeverFoundFieldSearch {
     /// The index of the field in [`ExtractRuleCounts::fields`].
     field: usize,
     name: String,
@@ -217,7 +217,7 @@ impl RuleFieldSearch {
             .zip(&counts.fields)
             .filter(|(_, field)| field.is_never_found() && field.type_failure().is_none());
         let fields: Vec<_> = never
-            .map(|(at, field)| FieldSearch {
+            .map(|(at, field)| NeverFoundFieldSearch {
                 field: at,
                 name: field.field.clone(),
                 unusable_match: None,

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use crawl_archive::rows::{PageUsagePermissions, UsageStatement};
 use crawl_weburl::safe_line;
 
-use super::{BoundedEstimate, CostPlan, ExclusionRuleCount, HostPlan, OriginDelayAndUsage};
+use super::{BoundedEstimate, CostPlan, ExclusionRuleCount, HostPlan, OriginRobotsStatements};
 use crate::number_format::{counted, grouped, size};
 use crate::report_text::seeds;
 
@@ -98,7 +98,7 @@ pub(super) fn rule_words(rule: &ExclusionRuleCount) -> String {
 }
 
 /// Describes the Crawl-delay of an origin, its usage statements, and whether these allow `purpose`.
-pub(super) fn origin_lines(origin: &OriginDelayAndUsage, purpose: Option<&str>) -> Vec<String> {
+pub(super) fn origin_lines(origin: &OriginRobotsStatements, purpose: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(delay) = origin.crawl_delay_ms {
         let line = origin.crawl_delay_line.unwrap_or_default();

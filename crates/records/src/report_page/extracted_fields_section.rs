@@ -3,7 +3,7 @@
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::extraction_report::{ExtractRuleCounts, ExtractionReport, FieldCounts};
+use crate::extraction_report::{ExtractRuleCounts, ExtractedFieldCounts, ExtractionReport};
 use crate::number_format::counted;
 use crate::self_contained_page::{HtmlTable, TableCell, link};
 
@@ -44,7 +44,7 @@ fn of_rule(rule: &ExtractRuleCounts) -> Markup {
     }
 }
 
-fn row(field: &FieldCounts) -> Vec<TableCell> {
+fn row(field: &ExtractedFieldCounts) -> Vec<TableCell> {
     let failure = field.failures.first();
     let lacking = match (failure, field.missing_on.first()) {
         (Some(failure), _) => {

@@ -66,21 +66,21 @@ struct UrlChange {
     key: UrlKey,
     /// The parts of the committed record that the counts of URLs depend on. `None` if the URL was
     /// unknown.
-    before: Option<Before>,
+    before: Option<CountedStateBefore>,
     now: UrlRecord,
 }
 
 /// The parts of a committed record that the counts of URLs depend on.
 #[derive(Clone, Copy)]
-struct Before {
+struct CountedStateBefore {
     /// The state, as a value of the column `state`.
     state: i16,
     rank: Option<QueueRank>,
 }
 
-impl Before {
-    fn of(record: &UrlRecord) -> Before {
-        Before {
+impl CountedStateBefore {
+    fn of(record: &UrlRecord) -> CountedStateBefore {
+        CountedStateBefore {
             state: state_columns(&record.state).state,
             rank: record.rank(),
         }
@@ -89,7 +89,7 @@ impl Before {
 
 /// The record of a URL as this transaction sees it.
 struct UrlRecordView {
-    before: Option<Before>,
+    before: Option<CountedStateBefore>,
     record: UrlRecord,
 }
 
@@ -141,7 +141,13 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Adds a changed record. `before` is ignored if this transaction has already changed the URL.
-    fn put(&mut self, key: Fingerprint, url: CanonicalUrl, before: Option<Before>, now: UrlRecord) {
+    fn put(
+        &mut self,
+        key: Fingerprint,
+        url: CanonicalUrl,
+        before: Option<CountedStateBefore>,
+        now: UrlRecord,
+    ) {
         if let Some(change) = self.changed.get_mut(&key) {
             change.now = now;
             return;
@@ -218,7 +224,7 @@ impl<'f> SharedTransaction<'f> {
             }
         };
         Ok(record.map(|record| UrlRecordView {
-            before: Some(Before::of(&record)),
+            before: Some(CountedStateBefore::of(&record)),
             record,
         }))
     }
@@ -340,7 +346,12 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Makes a settled URL pending again. `kept` is the URL's last visit.
-    fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit, before: Option<Before>) {
+    fn revisit(
+        &mut self,
+        key: Fingerprint,
+        mut kept: StoredVisit,
+        before: Option<CountedStateBefore>,
+    ) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {
             state: UrlRecordState::Pending { attempt: 1 },
@@ -362,14 +373,14 @@ impl<'f> SharedTransaction<'f> {
         most: usize,
         is_due: impl Fn(&LastVisit) -> bool,
     ) -> Result<usize, FrontierError> {
-        let mut due: Vec<(Fingerprint, StoredVisit, Option<Before>)> = Vec::new();
+        let mut due: Vec<(Fingerprint, StoredVisit, Option<CountedStateBefore>)> = Vec::new();
         let tables = &self.frontier.tables;
         for row in tables.read(sql, params)? {
             let stored = ColumnReader::new(&row).visit();
             let (_, stored, state) = stored.ok_or_else(|| tables.corrupt("visit"))?;
             let key = self.fingerprint(&stored.url);
             if !self.visits.contains_key(&key) {
-                due.push((key, stored, Some(Before { state, rank: None })));
+                due.push((key, stored, Some(CountedStateBefore { state, rank: None })));
             }
         }
         let own = self.visits.iter();
@@ -405,7 +416,7 @@ impl Transaction for SharedTransaction<'_> {
             place: queued.place,
             via: queued.via,
         };
-        let before = Some(Before::of(&committed));
+        let before = Some(CountedStateBefore::of(&committed));
         let record = match self.changed.get(&key) {
             Some(change) => change.now.clone(),
             None => committed,
@@ -471,7 +482,7 @@ impl Transaction for SharedTransaction<'_> {
         let (stored, state) = match self.visits.get(&key) {
             Some(stored) => (stored.clone(), None),
             None => match self.frontier.stored_visit(url)? {
-                Some((stored, state)) => (stored, Some(Before { state, rank: None })),
+                Some((stored, state)) => (stored, Some(CountedStateBefore { state, rank: None })),
                 None => return Ok(false),
             },
         };

@@ -81,7 +81,7 @@ fn measure(workspace: &Workspace, args: &CostBreakdownArgs) -> Result<()> {
     let pages = pages(workspace, args.pages)?;
     let bytes: usize = pages.iter().map(|page| page.html.len()).sum();
     let links: usize = pages.iter().map(|page| page.hrefs.len()).sum();
-    let mut parts = Parts {
+    let mut parts = MeasuredParts {
         pages: pages.len(),
         runs: args.runs.max(1),
         rows: Vec::new(),
@@ -117,19 +117,19 @@ struct Page {
 }
 
 /// The cost of one part over all pages.
-struct Row {
+struct PartCost {
     part: String,
     micros: f64,
     wall_micros: f64,
 }
 
-struct Parts {
+struct MeasuredParts {
     pages: usize,
     runs: usize,
-    rows: Vec<Row>,
+    rows: Vec<PartCost>,
 }
 
-impl Parts {
+impl MeasuredParts {
     /// Runs a part several times over all pages, and adds the row of the fastest run.
     fn time(&mut self, part: &str, mut work: impl FnMut()) {
         let timed = (0..self.runs).map(|_| {
@@ -146,7 +146,7 @@ impl Parts {
         let a_page = |time: Duration| time.as_secs_f64() * 1e6 / self.pages.max(1) as f64;
         let (micros, wall_micros) = (a_page(cpu), a_page(wall));
         eprintln!("{part}: {micros:.1} us");
-        self.rows.push(Row {
+        self.rows.push(PartCost {
             part: part.to_owned(),
             micros,
             wall_micros,
@@ -154,7 +154,7 @@ impl Parts {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[PartCost]) -> String {
     let mut text = "| part | CPU us a page | of html5ever's tokenizer | wall us a page |\n\
                     |---|---|---|---|\n"
         .to_owned();
@@ -237,7 +237,7 @@ fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(gzipped)
 }
 
-fn reading(parts: &mut Parts, pages: &[Page]) {
+fn reading(parts: &mut MeasuredParts, pages: &[Page]) {
     parts.time("decode gzip", || {
         for page in pages {
             black_box(decode(["gzip"], &page.gzipped, &DecodeLimits::default()));
@@ -266,9 +266,9 @@ fn reading(parts: &mut Parts, pages: &[Page]) {
 }
 
 /// A token sink that drops every token.
-struct Nothing;
+struct DroppingTokenSink;
 
-impl TokenSink for Nothing {
+impl TokenSink for DroppingTokenSink {
     type Handle = ();
 
     fn process_token(&self, _token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -279,12 +279,12 @@ impl TokenSink for Nothing {
 fn html5ever(html: &str) {
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from_slice(html));
-    let tokenizer = Tokenizer::new(Nothing, TokenizerOpts::default());
+    let tokenizer = Tokenizer::new(DroppingTokenSink, TokenizerOpts::default());
     let _ = tokenizer.feed(&queue);
     tokenizer.end();
 }
 
-fn links_of(parts: &mut Parts, pages: &[Page]) -> Result<()> {
+fn links_of(parts: &mut MeasuredParts, pages: &[Page]) -> Result<()> {
     parts.time("canonicalise all links", || {
         for page in pages {
             for href in &page.hrefs {
@@ -305,7 +305,7 @@ fn links_of(parts: &mut Parts, pages: &[Page]) -> Result<()> {
     Ok(())
 }
 
-fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
+fn archiving(parts: &mut MeasuredParts, pages: &[Page]) -> Result<()> {
     let mut headers = HeaderMap::new();
     headers.insert(header::SERVER, HeaderValue::from_static("nginx"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
@@ -387,7 +387,7 @@ impl StepTime {
 }
 
 /// Leases and settles each page and admits its links, several pages per transaction.
-fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
+fn frontier(parts: &mut MeasuredParts, pages: &[Page], dir: &Path) -> Result<()> {
     for (name, durability) in [
         ("without sync", Durability::ProcessDeath),
         ("with sync", Durability::PowerCut),
@@ -441,7 +441,7 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn index(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
+fn index(parts: &mut MeasuredParts, pages: &[Page], dir: &Path) -> Result<()> {
     let mut writer = IndexWriter::open(&dir.join("index"))?;
     let (mut put, mut reconcile) = <(StepTime, StepTime)>::default();
     for page in pages {
@@ -466,11 +466,11 @@ fn index(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, YARDSTICK, table};
+    use super::{PartCost, YARDSTICK, table};
 
     #[test]
     fn parts_are_reported_relative_to_html5ever() {
-        let row = |part: &str, micros| Row {
+        let row = |part: &str, micros| PartCost {
             part: part.to_owned(),
             micros,
             wall_micros: 2.0 * micros,

@@ -103,7 +103,7 @@ pub(super) fn measure(workspace: &Workspace, args: &ExtractArgs) -> Result<()> {
     let folder = workspace.target.join("bench-extract");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
-    let bench = Bench {
+    let bench = FieldExtractionBench {
         workspace,
         program,
         python,
@@ -136,7 +136,7 @@ pub(super) fn measure(workspace: &Workspace, args: &ExtractArgs) -> Result<()> {
     Ok(fs::remove_dir_all(&bench.folder)?)
 }
 
-struct Bench<'a> {
+struct FieldExtractionBench<'a> {
     workspace: &'a Workspace,
     /// The crawler's program.
     program: PathBuf,
@@ -145,7 +145,7 @@ struct Bench<'a> {
     folder: PathBuf,
 }
 
-impl Bench<'_> {
+impl FieldExtractionBench<'_> {
     fn rules(&self) -> PathBuf {
         self.folder.join("rules.toml")
     }

@@ -10,12 +10,12 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord, strip_warc_suffix};
 use serde::Deserialize;
 
-use super::checked_counts_and_breaches::Breaches;
+use super::checked_counts_and_breaches::BrokenRules;
 use super::random_web::RandomWeb;
 
 /// A capture: a record of the archive, or the line of the capture index that names the record.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Capture {
+struct CheckedCapture {
     file: String,
     offset: u64,
     length: u64,
@@ -25,7 +25,7 @@ struct Capture {
 
 /// The JSON of an index line.
 #[derive(Deserialize)]
-struct Line {
+struct IndexLineJson {
     url: String,
     digest: Option<String>,
     length: String,
@@ -39,7 +39,7 @@ pub(super) fn check(
     web: &RandomWeb,
     pages: &[PageRow],
     requests: &[RequestRow],
-    breaches: &mut Breaches,
+    breaches: &mut BrokenRules,
 ) -> Result<u64> {
     let folder = output.join(FOLDER);
     let mut records = 0;
@@ -84,8 +84,8 @@ pub(super) fn check(
     Ok(records)
 }
 
-fn capture(file: &str, record: &WarcRecord) -> Capture {
-    Capture {
+fn capture(file: &str, record: &WarcRecord) -> CheckedCapture {
+    CheckedCapture {
         file: file.to_owned(),
         offset: record.offset,
         length: record.length,
@@ -97,12 +97,12 @@ fn capture(file: &str, record: &WarcRecord) -> Capture {
 /// Checks that each row with an answer has exactly one record, at the position that the row names,
 /// and that no other record contains a page.
 fn places(
-    captures: &BTreeSet<Capture>,
+    captures: &BTreeSet<CheckedCapture>,
     web: &RandomWeb,
     pages: &[PageRow],
-    breaches: &mut Breaches,
+    breaches: &mut BrokenRules,
 ) {
-    let mut by_url: BTreeMap<&str, Vec<&Capture>> = BTreeMap::new();
+    let mut by_url: BTreeMap<&str, Vec<&CheckedCapture>> = BTreeMap::new();
     for capture in captures {
         by_url
             .entry(capture.url.as_str())
@@ -133,10 +133,10 @@ fn places(
 /// Checks that each resource is archived, but not more often than it was answered. There may be
 /// fewer records than answers, because a kill loses uncommitted records, but no rows of requests.
 fn resources(
-    captures: &BTreeSet<Capture>,
+    captures: &BTreeSet<CheckedCapture>,
     web: &RandomWeb,
     requests: &[RequestRow],
-    breaches: &mut Breaches,
+    breaches: &mut BrokenRules,
 ) {
     for url in &web.resources {
         let records = captures.iter().filter(|capture| capture.url == *url);
@@ -153,7 +153,7 @@ fn resources(
 
 /// Checks that the archive has the DOM of each rendered page at the position that the page's row
 /// names, and no further DOMs.
-fn rendered(doms: BTreeSet<(String, u64, String)>, pages: &[PageRow], breaches: &mut Breaches) {
+fn rendered(doms: BTreeSet<(String, u64, String)>, pages: &[PageRow], breaches: &mut BrokenRules) {
     let named = pages.iter().filter_map(|page| {
         let (place, after) = (page.warc.as_ref()?, page.render.as_ref()?.dom_after?);
         Some((place.file.clone(), place.offset + after, page.url.clone()))
@@ -166,7 +166,7 @@ fn rendered(doms: BTreeSet<(String, u64, String)>, pages: &[PageRow], breaches: 
     }
 }
 
-fn is_of(page: &PageRow, capture: &Capture) -> bool {
+fn is_of(page: &PageRow, capture: &CheckedCapture) -> bool {
     // Don't compare the digest of a 304, because its record has no payload.
     let same_digest = page.status == Some(304) || page.digest == capture.digest;
     let place = page.warc.as_ref();
@@ -174,7 +174,11 @@ fn is_of(page: &PageRow, capture: &Capture) -> bool {
         && place.is_some_and(|place| (&place.file, place.offset) == (&capture.file, capture.offset))
 }
 
-fn index(path: &Path, captures: &BTreeSet<Capture>, breaches: &mut Breaches) -> Result<()> {
+fn index(
+    path: &Path,
+    captures: &BTreeSet<CheckedCapture>,
+    breaches: &mut BrokenRules,
+) -> Result<()> {
     let text = fs::read_to_string(path).context("the index")?;
     let lines: Vec<_> = text.lines().collect();
     if !lines.is_sorted() {
@@ -183,8 +187,8 @@ fn index(path: &Path, captures: &BTreeSet<Capture>, breaches: &mut Breaches) -> 
     let mut listed = BTreeSet::new();
     for line in &lines {
         let json = line.splitn(3, ' ').nth(2).unwrap_or_default();
-        let line: Line = serde_json::from_str(json).with_context(|| (*line).to_owned())?;
-        listed.insert(Capture {
+        let line: IndexLineJson = serde_json::from_str(json).with_context(|| (*line).to_owned())?;
+        listed.insert(CheckedCapture {
             file: line.filename,
             offset: line.offset.parse()?,
             length: line.length.parse()?,

@@ -12,9 +12,9 @@ use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
 
 use super::check_pace::CrawlDisturbances;
-use super::checked_counts_and_breaches::{Breaches, CheckedCounts};
+use super::checked_counts_and_breaches::{BrokenRules, CheckedCounts};
 use super::leftover_browsers::BrowserProcessGroups;
-use super::program_run::{CrawlCommand, KillTimeBounds};
+use super::program_run::{CrawlCommand, TimesAroundKill};
 use super::random_web::{RandomWeb, settles};
 use super::{check_archive, check_index, check_pace, check_rendered};
 
@@ -29,7 +29,7 @@ pub(super) struct CrawlRows {
 pub(super) fn finished(
     web: &RandomWeb,
     program: &CrawlCommand,
-    deaths: &[KillTimeBounds],
+    deaths: &[TimesAroundKill],
 ) -> Result<CheckedCounts> {
     let output = program.output();
     let log = web.web.log();
@@ -44,7 +44,7 @@ pub(super) fn finished(
     if web.extracts {
         extracts_once(&read(&output.join("extracts.jsonl"))?, &rows.pages)?;
     }
-    let mut breaches = Breaches::default();
+    let mut breaches = BrokenRules::default();
     let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
@@ -104,7 +104,7 @@ pub(super) fn after_power_cut(
     if web.extracts {
         extracts_once(&read(&output.join("extracts.jsonl"))?, &rows.pages)?;
     }
-    let mut breaches = Breaches::default();
+    let mut breaches = BrokenRules::default();
     rows_are_the_truth(web, &rows, &[], &mut breaches);
     check_archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
     if web.index {
@@ -123,7 +123,7 @@ pub(super) fn after_power_cut(
 pub(super) fn rounds(
     web: &RandomWeb,
     program: &CrawlCommand,
-    deaths: &[KillTimeBounds],
+    deaths: &[TimesAroundKill],
 ) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
@@ -132,7 +132,7 @@ pub(super) fn rounds(
     if web.extracts {
         extracts_once(&read(&output.join("extracts.jsonl"))?, &pages)?;
     }
-    let mut breaches = Breaches::default();
+    let mut breaches = BrokenRules::default();
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
     let events = CrawlDisturbances::of_one(deaths);
@@ -258,7 +258,7 @@ pub(super) fn rows_are_the_truth(
     web: &RandomWeb,
     rows: &CrawlRows,
     log: &[LogEntry],
-    breaches: &mut Breaches,
+    breaches: &mut BrokenRules,
 ) -> u64 {
     let mut given_up = 0;
     let mut statuses = BTreeMap::new();
@@ -307,7 +307,7 @@ fn is_given_up(page: &PageRow, web: &RandomWeb, log: &[LogEntry]) -> bool {
     page.error.as_deref() == Some("reader_killed") && requests.count() >= 4
 }
 
-pub(super) fn log_is_allowed(web: &RandomWeb, log: &[LogEntry], breaches: &mut Breaches) {
+pub(super) fn log_is_allowed(web: &RandomWeb, log: &[LogEntry], breaches: &mut BrokenRules) {
     for entry in log {
         let url = web.web.url(entry.host, &entry.path);
         if web.barred.contains(&url) {
@@ -326,8 +326,8 @@ fn log_has_its_rows(
     web: &RandomWeb,
     log: &[LogEntry],
     rows: &[RequestRow],
-    deaths: &[KillTimeBounds],
-    breaches: &mut Breaches,
+    deaths: &[TimesAroundKill],
+    breaches: &mut BrokenRules,
 ) {
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();
     for entry in log {
@@ -357,7 +357,7 @@ fn log_has_its_rows(
     }
 }
 
-fn state_is_settled(output: &Path, rows: &CrawlRows, breaches: &mut Breaches) -> Result<()> {
+fn state_is_settled(output: &Path, rows: &CrawlRows, breaches: &mut BrokenRules) -> Result<()> {
     let frontier = FjallFrontier::open(&output.join("state"), &FjallFrontierOptions::default())?;
     let counts = frontier.counts();
     let settled = (counts.fetched + counts.failed) as usize;

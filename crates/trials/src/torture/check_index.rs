@@ -8,11 +8,11 @@ use anyhow::Result;
 use crawl_archive::rows::PageRow;
 use crawl_index::{IndexError, IndexSearcher};
 
-use super::checked_counts_and_breaches::Breaches;
+use super::checked_counts_and_breaches::BrokenRules;
 
 /// Checks after a kill that every page in the index has a row. Torn rows are not read.
 pub(super) fn holds_no_more(output: &Path) -> Result<()> {
-    let mut breaches = Breaches::default();
+    let mut breaches = BrokenRules::default();
     let rows = fs::read_to_string(output.join("pages.jsonl")).unwrap_or_default();
     let rows = rows
         .lines()
@@ -29,7 +29,11 @@ pub(super) fn holds_no_more(output: &Path) -> Result<()> {
 /// Checks after the end of a crawl that the index has exactly the pages that are indexed according
 /// to their last rows, and returns their number. Pages with the same text as another page are
 /// counted too.
-pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
+pub(super) fn holds_all(
+    output: &Path,
+    rows: &[PageRow],
+    breaches: &mut BrokenRules,
+) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {
         let word = row.indexed.as_deref();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::RequestRow;
 use crawl_testweb::LogEntry;
 
-use super::checked_counts_and_breaches::{Breaches, CheckedCounts};
-use super::program_run::KillTimeBounds;
+use super::checked_counts_and_breaches::{BrokenRules, CheckedCounts};
+use super::program_run::TimesAroundKill;
 use super::random_web::RandomWeb;
 
 /// A wait that was restored from a row may end this many microseconds too early, because times in
@@ -21,7 +21,7 @@ const LATE: u64 = 250_000;
 /// clock.
 #[derive(Clone, Copy)]
 pub(super) struct CrawlDisturbances<'a> {
-    pub(super) deaths: &'a [KillTimeBounds],
+    pub(super) deaths: &'a [TimesAroundKill],
     /// When workers resumed after a freeze that was long enough for other workers to take their
     /// hosts. Each resumed worker may send one late request: the one that it was about to send when
     /// it was frozen.
@@ -30,7 +30,7 @@ pub(super) struct CrawlDisturbances<'a> {
 
 impl<'a> CrawlDisturbances<'a> {
     /// Returns the kills of a crawl with a single worker, which is never frozen.
-    pub(super) fn of_one(deaths: &'a [KillTimeBounds]) -> CrawlDisturbances<'a> {
+    pub(super) fn of_one(deaths: &'a [TimesAroundKill]) -> CrawlDisturbances<'a> {
         CrawlDisturbances { deaths, thaws: &[] }
     }
 
@@ -47,7 +47,7 @@ pub(super) fn check(
     log: &[LogEntry],
     rows: &[RequestRow],
     events: CrawlDisturbances<'_>,
-    breaches: &mut Breaches,
+    breaches: &mut BrokenRules,
 ) -> CheckedCounts {
     let mut hosts: BTreeMap<u32, Vec<&LogEntry>> = BTreeMap::new();
     for entry in log {
@@ -86,7 +86,7 @@ fn gap(
     web: &RandomWeb,
     first: &LogEntry,
     next: &LogEntry,
-    deaths: &[KillTimeBounds],
+    deaths: &[TimesAroundKill],
     tally: &mut CheckedCounts,
 ) -> Option<String> {
     let ended = first.end_us.unwrap_or(u64::MAX);
@@ -125,7 +125,7 @@ fn wait(
     web: &RandomWeb,
     row: &RequestRow,
     hosts: &BTreeMap<u32, Vec<&LogEntry>>,
-    breaches: &mut Breaches,
+    breaches: &mut BrokenRules,
     tally: &mut CheckedCounts,
 ) {
     let all = hosts.values().flatten();

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::PageRow;
 use crawl_testweb::LogEntry;
 
-use super::checked_counts_and_breaches::Breaches;
+use super::checked_counts_and_breaches::BrokenRules;
 use super::random_web::{RESOURCES_OF_PAGE, RandomWeb, UNRENDERED, settles};
 
 /// Checks that each page that scripts build was rendered with all its resources. Returns the number
 /// of rendered pages.
-pub(super) fn pages(web: &RandomWeb, pages: &[PageRow], breaches: &mut Breaches) -> u64 {
+pub(super) fn pages(web: &RandomWeb, pages: &[PageRow], breaches: &mut BrokenRules) -> u64 {
     let mut count = 0;
     for page in pages.iter().filter(|page| web.built.contains(&page.url)) {
         // Skip a page that was given up because it was being read at several kills.
@@ -44,7 +44,12 @@ pub(super) fn pages(web: &RandomWeb, pages: &[PageRow], breaches: &mut Breaches)
 
 /// Checks that no run fetched a resource twice: no resource has more answers than the number of
 /// starts.
-pub(super) fn resources(web: &RandomWeb, log: &[LogEntry], starts: usize, breaches: &mut Breaches) {
+pub(super) fn resources(
+    web: &RandomWeb,
+    log: &[LogEntry],
+    starts: usize,
+    breaches: &mut BrokenRules,
+) {
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     for entry in log {
         let url = web.web.url(entry.host, &entry.path);

@@ -51,12 +51,12 @@ impl CheckedCounts {
 
 /// The breaches (broken rules), one per line.
 #[derive(Default)]
-pub(super) struct Breaches(Vec<String>);
+pub(super) struct BrokenRules(Vec<String>);
 
 /// Maximum number of breaches in an error message.
 const SHOWN: usize = 20;
 
-impl Breaches {
+impl BrokenRules {
     pub(super) fn add(&mut self, what: impl Into<String>) {
         self.0.push(what.into());
     }

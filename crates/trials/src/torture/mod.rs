@@ -32,7 +32,7 @@ use anyhow::{Result, bail, ensure};
 
 use self::checked_counts_and_breaches::CheckedCounts;
 use self::leftover_browsers::BrowserProcessGroups;
-use self::program_run::{CrawlCommand, KillPlan, KillTimeBounds, KillTrigger, ProgramEnd};
+use self::program_run::{CrawlCommand, KillPlan, KillTrigger, ProgramEnd, TimesAroundKill};
 use self::random::SeededRandom;
 use self::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
@@ -78,7 +78,7 @@ pub(crate) struct Args {
 
 /// The results of all crawls.
 #[derive(Default)]
-struct Sum {
+struct TortureTotals {
     /// Kills done, and kills planned for the runs in progress.
     kills: u32,
     starts: u32,
@@ -97,7 +97,7 @@ struct TortureRun<'a> {
     /// The variables with which the program finds a browser, if pages are rendered.
     browser: Option<Vec<(&'static str, OsString)>>,
     next_web: Mutex<u64>,
-    sum: Mutex<Sum>,
+    sum: Mutex<TortureTotals>,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -170,7 +170,7 @@ impl TortureRun<'_> {
         })
     }
 
-    fn sum(&self) -> MutexGuard<'_, Sum> {
+    fn sum(&self) -> MutexGuard<'_, TortureTotals> {
         self.sum.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,7 +187,7 @@ impl TortureRun<'_> {
         let program = CrawlCommand::new(self.program, dir, &web);
         let program = program.with(self.browser.as_deref().unwrap_or_default());
         let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
-        let mut deaths: Vec<KillTimeBounds> = Vec::new();
+        let mut deaths: Vec<TimesAroundKill> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
         let mut tally = check_crawl::finished(&web, &program, &deaths)?;
         if dice.below(2) == 0 {
@@ -215,7 +215,7 @@ impl TortureRun<'_> {
         program: &CrawlCommand,
         web: &RandomWeb,
         dice: &mut SeededRandom,
-        deaths: &mut Vec<KillTimeBounds>,
+        deaths: &mut Vec<TimesAroundKill>,
     ) -> Result<()> {
         loop {
             let kill = self.kill(dice);
@@ -257,7 +257,7 @@ impl TortureRun<'_> {
     }
 }
 
-impl Sum {
+impl TortureTotals {
     fn note(&mut self, name: &'static str) {
         match self.aims.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
@@ -278,7 +278,7 @@ fn build(workspace: &Workspace, release: bool) -> Result<PathBuf> {
     Ok(program)
 }
 
-fn table(sum: &Sum, took: Duration) -> String {
+fn table(sum: &TortureTotals, took: Duration) -> String {
     let tally = &sum.tally;
     let opening = sum.longest_restart.as_secs_f64();
     let mut table = String::new();

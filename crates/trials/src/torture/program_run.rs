@@ -97,7 +97,7 @@ impl KillTrigger {
 
 /// The times just before and just after a kill, in microseconds by the web's clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KillTimeBounds {
+pub(super) struct TimesAroundKill {
     /// A time shortly before the kill, when the program was still running, in microseconds.
     pub(super) before: u64,
     /// A time shortly after the kill, when the program had ended, in microseconds.
@@ -107,7 +107,7 @@ pub(super) struct KillTimeBounds {
 /// How a run of the program ended.
 pub(super) enum ProgramEnd {
     /// The trial killed the program.
-    Killed(KillTimeBounds),
+    Killed(TimesAroundKill),
     /// The program ended on its own.
     Finished,
 }
@@ -270,7 +270,7 @@ impl CrawlCommand {
         let aim = kill.map(|kill| &kill.aim);
         let started = startup.started;
         let requests_before = web.web.log().len();
-        let mut growth = Growth::default();
+        let mut growth = FileGrowth::default();
         loop {
             if let Some(status) = child.try_wait()? {
                 return self.finished(status);
@@ -309,7 +309,7 @@ impl CrawlCommand {
             BrowserProcessGroups::below(&self.temporary()).wait()?;
         }
         match status.signal() {
-            Some(9) => Ok(ProgramEnd::Killed(KillTimeBounds { before, after })),
+            Some(9) => Ok(ProgramEnd::Killed(TimesAroundKill { before, after })),
             _ => self.finished(status),
         }
     }
@@ -400,12 +400,12 @@ fn modified(path: &Path) -> Option<SystemTime> {
 }
 
 #[derive(Default)]
-struct Growth {
+struct FileGrowth {
     bytes: u64,
     times: u64,
 }
 
-impl Growth {
+impl FileGrowth {
     fn look(&mut self, bytes: u64) {
         // A truncated file has not grown.
         self.times += u64::from(bytes > self.bytes);

@@ -39,7 +39,7 @@ pub(super) struct BuildFolders {
 }
 
 /// The source of the SBOM and the license texts in a wheel.
-enum SbomAndNotices<'a> {
+enum WheelSbomSource<'a> {
     /// maturin makes the SBOM with its built-in cargo-cyclonedx. The licenses are only our own.
     Made,
     /// The final SBOM and license texts, which were made from a first wheel that was built with
@@ -89,7 +89,7 @@ impl BuildFolders {
         make_empty(&packages)?;
         let first = self.folder.join("first-wheel");
         make_empty(&first)?;
-        self.maturin(workspace, product, &SbomAndNotices::Made, &first)?;
+        self.maturin(workspace, product, &WheelSbomSource::Made, &first)?;
         let text = sbom::from_wheel(workspace, &self.sources, &first)?;
         let sbom = packages.join(product.sbom());
         install_layout::write_file(&sbom, &text)?;
@@ -99,7 +99,7 @@ impl BuildFolders {
         // The program is built already. This call only packs it again, now with the final SBOM and
         // licenses.
         let (sbom, notices) = (&*sbom, &*notices);
-        let libraries = SbomAndNotices::Given { sbom, notices };
+        let libraries = WheelSbomSource::Given { sbom, notices };
         self.maturin(workspace, product, &libraries, &packages)
     }
 
@@ -112,7 +112,7 @@ impl BuildFolders {
         &self,
         workspace: &Workspace,
         product: &ProductMetadata,
-        libraries: &SbomAndNotices<'_>,
+        libraries: &WheelSbomSource<'_>,
         to: &Path,
     ) -> Result<()> {
         let project = self.folder.join("wheel");
@@ -134,7 +134,7 @@ impl BuildFolders {
             .arg("--config")
             .arg(self.sources.join(".cargo/config.toml"));
         command.arg("--out").arg(to);
-        if let SbomAndNotices::Given { sbom, notices } = libraries {
+        if let WheelSbomSource::Given { sbom, notices } = libraries {
             install_layout::copy(notices, &project.join(install_layout::NOTICES))?;
             command.arg("--sbom-include").arg(sbom);
         }
@@ -204,11 +204,11 @@ impl BuildFolders {
 fn project_file(
     product: &ProductMetadata,
     manifest: &Path,
-    libraries: &SbomAndNotices<'_>,
+    libraries: &WheelSbomSource<'_>,
 ) -> String {
     let (makes_sbom, licenses) = match libraries {
-        SbomAndNotices::Made => (true, "LICENSE-*"),
-        SbomAndNotices::Given { .. } => (false, install_layout::NOTICES),
+        WheelSbomSource::Made => (true, "LICENSE-*"),
+        WheelSbomSource::Given { .. } => (false, install_layout::NOTICES),
     };
     let quoted = |text: &str| toml::Value::from(text).to_string();
     format!(
@@ -293,7 +293,7 @@ fn newest_glibc(readelf: &str) -> Option<(u32, u32)> {
 mod tests {
     use std::path::Path;
 
-    use super::{SbomAndNotices, needed, newest_glibc, project_file};
+    use super::{WheelSbomSource, needed, newest_glibc, project_file};
     use crate::dist::product_metadata::ProductMetadata;
 
     const PRINTED: &str = " 0x1 (NEEDED)   Shared library: [libm.so.6]
@@ -325,7 +325,7 @@ mod tests {
             epoch: "5".to_owned(),
         };
         let manifest = Path::new("/a folder/Cargo.toml");
-        let text = project_file(&product, manifest, &SbomAndNotices::Made);
+        let text = project_file(&product, manifest, &WheelSbomSource::Made);
         let project: toml::Table = text.parse().unwrap();
         assert_eq!(project["project"]["name"].as_str(), Some("other"));
         let description = project["project"]["description"].as_str();

@@ -36,11 +36,11 @@ use crate::workspace::{Workspace, output};
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Option<Dist>,
+    command: Option<DistBuild>,
 }
 
 #[derive(clap::Subcommand)]
-enum Dist {
+enum DistBuild {
     /// Build the packages, their SBOM and checksums; without a command, check them too
     Packages,
     /// Install the packages in clean places and crawl with them; lintian (as root, on Debian)
@@ -57,10 +57,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             packages(workspace)?;
             check(workspace)
         }
-        Some(Dist::Packages) => packages(workspace),
-        Some(Dist::Check) => check(workspace),
-        Some(Dist::Reproduce) => reproduce(workspace),
-        Some(Dist::Image(args)) => image::run(workspace, args),
+        Some(DistBuild::Packages) => packages(workspace),
+        Some(DistBuild::Check) => check(workspace),
+        Some(DistBuild::Reproduce) => reproduce(workspace),
+        Some(DistBuild::Image(args)) => image::run(workspace, args),
     }
 }
 

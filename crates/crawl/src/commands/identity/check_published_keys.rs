@@ -39,7 +39,7 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
     let authority = target.as_url().authority().to_owned();
     let findings = match robots::fetch_once(target, config)? {
         Ok(exchange) => {
-            let answer = Answer {
+            let answer = PublishedKeysAnswer {
                 url: &url,
                 authority: &authority,
                 status: exchange.status,
@@ -88,7 +88,7 @@ struct KeyFindings {
 }
 
 /// The server's response to the request for the published keys.
-struct Answer<'a> {
+struct PublishedKeysAnswer<'a> {
     url: &'a str,
     authority: &'a str,
     status: u16,
@@ -99,7 +99,7 @@ struct Answer<'a> {
     is_cut: bool,
 }
 
-impl Answer<'_> {
+impl PublishedKeysAnswer<'_> {
     /// Lists the faults of the response and possible improvements. `keys` are the operator's
     /// private keys, whose public halves must be published. `now` is in seconds since 1970.
     fn judge(&self, keys: Option<&SigningKeySet>, now: u64) -> KeyFindings {
@@ -267,7 +267,7 @@ mod tests {
     use crawl_identity::SigningKeySet;
     use http::HeaderMap;
 
-    use super::{Answer, DIRECTORY_TYPE, KeyFindings};
+    use super::{DIRECTORY_TYPE, KeyFindings, PublishedKeysAnswer};
 
     const URL: &str = "https://bot.example/.well-known/http-message-signatures-directory";
 
@@ -280,7 +280,7 @@ mod tests {
         for (name, value) in fields {
             headers.append(*name, value.parse().unwrap());
         }
-        let answer = Answer {
+        let answer = PublishedKeysAnswer {
             url: URL,
             authority: "bot.example",
             status: 200,

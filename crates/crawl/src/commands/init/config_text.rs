@@ -43,7 +43,7 @@ fn tables(answers: &InitAnswers) -> [(&'static str, String); 5] {
 }
 
 fn operator(answers: &InitAnswers) -> String {
-    let mut entries = Entries::default();
+    let mut entries = GeneratedTable::default();
     let contact = answers.contact.as_deref().unwrap_or_default();
     if !contact.is_empty() {
         let comment = "Where site owners can reach you. Sent with each request.";
@@ -69,7 +69,7 @@ fn operator(answers: &InitAnswers) -> String {
 }
 
 fn scope(answers: &InitAnswers) -> String {
-    let mut entries = Entries::default();
+    let mut entries = GeneratedTable::default();
     if answers.is_folder_only == Some(true) {
         let comment = "Only pages in the folder of the seed. `host` crawls its whole host.";
         entries.add(comment, "scope", "prefix");
@@ -92,7 +92,7 @@ fn scope(answers: &InitAnswers) -> String {
 }
 
 fn politeness(answers: &InitAnswers) -> String {
-    let mut entries = Entries::default();
+    let mut entries = GeneratedTable::default();
     if answers.is_own_site == Some(true) {
         entries.add(
             "You run this site, so that a delay below 200ms is allowed.",
@@ -106,7 +106,7 @@ fn politeness(answers: &InitAnswers) -> String {
 }
 
 fn exclusion(answers: &InitAnswers) -> String {
-    let mut entries = Entries::default();
+    let mut entries = GeneratedTable::default();
     let purpose = match answers.purpose {
         Some(InitPurpose::Search) => "search",
         Some(InitPurpose::Research) => "archive",
@@ -121,7 +121,7 @@ fn exclusion(answers: &InitAnswers) -> String {
 }
 
 fn output(answers: &InitAnswers) -> String {
-    let mut entries = Entries::default();
+    let mut entries = GeneratedTable::default();
     let folder = answers.output.as_deref().unwrap_or_default();
     let comment = "The folder of the crawl, relative to where the command runs.";
     entries.add(comment, "output", folder);
@@ -149,9 +149,9 @@ fn output(answers: &InitAnswers) -> String {
 
 /// The lines of a TOML table in the generated config file.
 #[derive(Debug, Default)]
-struct Entries(String);
+struct GeneratedTable(String);
 
-impl Entries {
+impl GeneratedTable {
     /// Adds a key, with `comment` above it unless `comment` is empty.
     fn add(&mut self, comment: &str, key: &str, value: impl Into<toml::Value>) {
         if !comment.is_empty() {

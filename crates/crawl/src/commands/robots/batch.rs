@@ -11,7 +11,7 @@ use crate::error::{CommandError, FINISHED, USAGE};
 
 /// A line of input: the robots.txt, the agent and the URL to judge.
 #[derive(Debug, Deserialize)]
-struct Question {
+struct RobotsBatchLine {
     /// The content of robots.txt, as text or as base64. Null if the site has no robots.txt.
     robots: Option<RobotsContent>,
     /// A product token. Anything after the token, such as a version, is ignored. Null selects the
@@ -73,7 +73,7 @@ fn answer_all(
 }
 
 fn answer(line: &[u8], agent: &ProductToken, profile: RobotsProfile) -> Result<Value, String> {
-    let question: Question = serde_json::from_slice(line).map_err(|why| why.to_string())?;
+    let question: RobotsBatchLine = serde_json::from_slice(line).map_err(|why| why.to_string())?;
     let agent = match &question.agent {
         Some(name) => &ProductToken::leading(name),
         None => agent,

@@ -10,7 +10,7 @@ use crate::serve::search_request::SearchRequest;
 
 /// A facet: its label, its values, and a function that returns the filter for this facet. The
 /// filter holds the chosen value.
-struct Facet<'a> {
+struct ShownFacet<'a> {
     label: &'static str,
     values: &'a [FacetCount],
     chosen: fn(&mut FacetFilters) -> &mut Option<String>,
@@ -20,22 +20,22 @@ struct Facet<'a> {
 /// chosen value gets a link that removes it.
 pub(super) fn narrowing(request: &SearchRequest, facets: &FacetCounts) -> Markup {
     let all = [
-        Facet {
+        ShownFacet {
             label: "Folder",
             values: &facets.folder,
             chosen: |filters| &mut filters.folder,
         },
-        Facet {
+        ShownFacet {
             label: "Version",
             values: &facets.version,
             chosen: |filters| &mut filters.version,
         },
-        Facet {
+        ShownFacet {
             label: "Language",
             values: &facets.language,
             chosen: |filters| &mut filters.language,
         },
-        Facet {
+        ShownFacet {
             label: "Type",
             values: &facets.document_type,
             chosen: |filters| &mut filters.document_type,
@@ -54,7 +54,7 @@ pub(super) fn narrowing(request: &SearchRequest, facets: &FacetCounts) -> Markup
     }
 }
 
-fn list(request: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
+fn list(request: &SearchRequest, facet: &ShownFacet<'_>) -> Option<Markup> {
     let with = |value: Option<&str>| {
         let mut filters = request.filters.clone();
         *(facet.chosen)(&mut filters) = value.map(str::to_owned);

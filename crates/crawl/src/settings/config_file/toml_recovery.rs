@@ -30,7 +30,7 @@ pub(super) struct TomlFault {
 
 /// A statement of a settings file: a key with its value, or the head of a table. The statement may
 /// be invalid. The next statement begins where this one ends.
-struct Statement {
+struct TomlStatement {
     span: Range<usize>,
     is_head: bool,
     is_read: bool,
@@ -63,7 +63,7 @@ pub(super) fn readable(text: &str) -> RecoveredToml {
             break;
         };
         let place = error.span().map_or(0, |span| span.start);
-        let holds = |of: &Statement| of.is_read && of.span.contains(&place);
+        let holds = |of: &TomlStatement| of.is_read && of.span.contains(&place);
         match statements.iter().position(holds) {
             Some(at) => readable.blank_out(text, &mut statements, at, (error, 0)),
             None => {
@@ -86,7 +86,7 @@ impl RecoveredToml {
     fn blank_out(
         &mut self,
         text: &str,
-        statements: &mut [Statement],
+        statements: &mut [TomlStatement],
         at: usize,
         (error, offset): (Error, usize),
     ) {
@@ -117,7 +117,7 @@ impl RecoveredToml {
 }
 
 /// Returns the settings that are lost if the statement at `at` can't be read.
-fn unread(text: &str, statements: &[Statement], at: usize) -> UnreadSettings {
+fn unread(text: &str, statements: &[TomlStatement], at: usize) -> UnreadSettings {
     let statement = &text[statements[at].span.clone()];
     let key = statement.split_once('=').map(|(key, _)| key.trim());
     let is_plain = |key: &&str| {
@@ -135,7 +135,7 @@ fn unread(text: &str, statements: &[Statement], at: usize) -> UnreadSettings {
 
 /// Returns the named table that the statements after `before` belong to. `None` for any other
 /// table.
-fn named_table(text: &str, before: &[Statement]) -> Option<ConfigTableName> {
+fn named_table(text: &str, before: &[TomlStatement]) -> Option<ConfigTableName> {
     let head = before.iter().rfind(|statement| statement.is_head)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
     [sites::TABLE, host_groups::TABLE]
@@ -150,9 +150,9 @@ fn named_table(text: &str, before: &[Statement]) -> Option<ConfigTableName> {
 }
 
 /// Splits a file into statements. Comments and empty lines belong to the statement before them.
-fn statements(text: &str) -> Vec<Statement> {
+fn statements(text: &str) -> Vec<TomlStatement> {
     let tokens = Source::new(text).lex().into_vec();
-    let mut statements: Vec<Statement> = Vec::new();
+    let mut statements: Vec<TomlStatement> = Vec::new();
     let (mut square, mut curly) = (0_usize, 0_usize);
     // Split at line breaks outside of multi-line strings, because such a string is a single token.
     for line in tokens.split_inclusive(|token| token.kind() == TokenKind::Newline) {
@@ -173,7 +173,7 @@ fn statements(text: &str) -> Vec<Statement> {
             if let Some(before) = statements.last_mut() {
                 before.span.end = start;
             }
-            statements.push(Statement {
+            statements.push(TomlStatement {
                 span: start..text.len(),
                 is_head,
                 is_read: true,

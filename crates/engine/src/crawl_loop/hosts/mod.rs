@@ -26,7 +26,7 @@ use self::residency::ResidentHosts;
 use super::host_budgets::HostBudgetTracker;
 use super::host_locks::HostLocks;
 use super::requests_in_flight::InFlightRequests;
-use super::retries::{Attempt, RetryDecider};
+use super::retries::{FetchAttempt, RetryDecider};
 use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
@@ -322,7 +322,7 @@ impl Hosts {
     /// Returns whether to retry a URL after an attempt.
     pub(super) fn is_tried_again(
         &mut self,
-        attempt: Attempt<'_>,
+        attempt: FetchAttempt<'_>,
         host: &HostKey,
         kind: OutcomeKind,
         result: &Result<Box<Exchange>, ExchangeFailure>,

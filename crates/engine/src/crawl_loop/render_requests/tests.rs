@@ -15,7 +15,7 @@ use super::ResourceRequestPermission;
 use crate::control::StopUrgency;
 use crate::crawl_totals::CrawlTotals;
 use crate::messages::page_pipeline_stages::FetchedPage;
-use crate::messages::render::{PageSourceToRead, PostedResourceRequest, RenderId};
+use crate::messages::render::{PageResourceRequest, PageSourceToRead, RenderId};
 use crate::messages::{Effect, Event, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{
     PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer, ResourceKind,
@@ -105,7 +105,7 @@ fn ask(
         kind: ResourceKind::Script,
         post: None,
     };
-    let wanted = Box::new(PostedResourceRequest {
+    let wanted = Box::new(PageResourceRequest {
         page,
         request,
         answer,

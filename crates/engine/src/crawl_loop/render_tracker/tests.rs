@@ -19,7 +19,7 @@ use super::{
 };
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
-    PageSourceToRead, PostedResourceRequest, RenderId, ResourceKey, UnrenderedPageSummary,
+    PageResourceRequest, PageSourceToRead, RenderId, ResourceKey, UnrenderedPageSummary,
     VisibleContentSize,
 };
 use crate::render::{
@@ -114,7 +114,7 @@ fn ask(
         kind,
         post: None,
     };
-    let wanted = PostedResourceRequest {
+    let wanted = PageResourceRequest {
         page,
         request,
         answer,
@@ -605,7 +605,7 @@ fn post(
             bytes: vec![b'x'; bytes].into(),
         }),
     };
-    let wanted = PostedResourceRequest {
+    let wanted = PageResourceRequest {
         page,
         request,
         answer,
@@ -704,7 +704,7 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
         kind: ResourceKind::Data,
         post: None,
     };
-    let wanted = PostedResourceRequest {
+    let wanted = PageResourceRequest {
         page: two,
         request,
         answer,

@@ -210,7 +210,10 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
         committed.send(length).unwrap();
     }
     drop(committed);
-    let IndexerOutcome::Without(left) = opening.run(Start::At(read(500)), &lengths).unwrap() else {
+    let IndexerOutcome::Without(left) = opening
+        .run(IndexAtRunStart::At(read(500)), &lengths)
+        .unwrap()
+    else {
         panic!("nothing was looked at")
     };
     assert_eq!((left.waiting_bytes, left.fault), (700, None));
@@ -225,8 +228,8 @@ fn a_late_or_removed_index_is_not_reported_as_damaged() {
         }
         let indexing = IndexingStartState::open(dir.path(), frontier, has_pages).unwrap();
         match indexing.start {
-            Start::Without(fault) => Some(fault),
-            Start::At(_) => None,
+            IndexAtRunStart::Without(fault) => Some(fault),
+            IndexAtRunStart::At(_) => None,
         }
     };
     let frontier = MemoryFrontier::default();

@@ -58,7 +58,7 @@ struct SeenRequest {
 }
 
 /// A wait that was recorded by an earlier life (run of the program).
-struct RecordedWait {
+struct EarlierRunWait {
     /// Where the wait is recorded, if only in a row of `requests.jsonl`: the worker whose
     /// directory has the row, and the length of the file up to and including the row. `None` if
     /// the state of the host was committed.
@@ -180,7 +180,7 @@ pub(super) struct InvariantChecker {
     /// The requests of processes that are alive, by the numbers that [`sent`](Self::sent) returned.
     seen: BTreeMap<usize, SeenRequest>,
     /// For each host, the waits that servers requested in earlier lives and that are on record.
-    waits: HashMap<String, Vec<RecordedWait>>,
+    waits: HashMap<String, Vec<EarlierRunWait>>,
     hosts: HashMap<String, SeenHost>,
     origins: BTreeMap<Origin, SeenOrigin>,
     /// Settled pages, each with its round.
@@ -338,11 +338,11 @@ impl InvariantChecker {
             {
                 let only = (death != LifeEndCause::Clean).then_some((worker, length));
                 let waits = self.waits.entry(seen.host).or_default();
-                waits.push(RecordedWait { only, end, until });
+                waits.push(EarlierRunWait { only, end, until });
             }
         }
         if death == LifeEndCause::PowerCut {
-            let is_kept = |wait: &RecordedWait| {
+            let is_kept = |wait: &EarlierRunWait| {
                 wait.only
                     .is_none_or(|(by, length)| by != worker || length <= synced)
             };

@@ -78,14 +78,14 @@ impl RandomNumberGenerator {
 }
 
 /// The last events of a trial.
-struct Trace {
+struct LastTrialEvents {
     events: Mutex<VecDeque<String>>,
     most: usize,
 }
 
-impl Trace {
-    fn new() -> Trace {
-        Trace {
+impl LastTrialEvents {
+    fn new() -> LastTrialEvents {
+        LastTrialEvents {
             events: Mutex::default(),
             most: number("CRAWL_TRIAL_EVENTS").map_or(SHOWN_EVENTS, |most| most as usize),
         }
@@ -111,7 +111,7 @@ impl Trace {
 
 /// Counts of events in a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
+struct TrialEventCounts {
     requests: u64,
     pages: u64,
     rounds: u32,
@@ -123,7 +123,7 @@ struct Tally {
     handovers: u32,
 }
 
-impl Tally {
+impl TrialEventCounts {
     fn count(&mut self, death: LifeEndCause) {
         match death {
             LifeEndCause::Clean => {}
@@ -133,7 +133,7 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, other: &Tally) {
+    fn add(&mut self, other: &TrialEventCounts) {
         self.requests += other.requests;
         self.pages += other.pages;
         self.rounds += other.rounds;
@@ -178,20 +178,20 @@ impl TrialFrontier {
 }
 
 /// A crawl by one program at a time.
-struct Alone<'t> {
+struct SingleProgramCrawl<'t> {
     dice: RandomNumberGenerator,
     trial: TrialSettings,
     web: TrialWeb,
     disk: Arc<SimulatedDisk>,
     store: TrialFrontier,
     checker: InvariantChecker,
-    trace: &'t Trace,
-    tally: Tally,
+    trace: &'t LastTrialEvents,
+    tally: TrialEventCounts,
     now: Tick,
 }
 
 /// Runs the trial of a seed.
-fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
+fn trial(seed: u64, trace: &LastTrialEvents) -> Result<TrialEventCounts, String> {
     let mut dice = RandomNumberGenerator::new(seed);
     let dir = scratch();
     let web = TrialWeb::new(&mut dice, 5);
@@ -201,7 +201,7 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     let checker = InvariantChecker::new(&[dir.path().to_owned()], trial.warc);
     let store = TrialFrontier::draw(&mut dice);
     let eventful = dice.below(u64::from(LIVES) - 3) as u32;
-    let mut crawl = Alone {
+    let mut crawl = SingleProgramCrawl {
         dice,
         trial,
         web,
@@ -209,7 +209,7 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
         store,
         checker,
         trace,
-        tally: Tally::default(),
+        tally: TrialEventCounts::default(),
         now: START,
     };
     crawl.round(1, eventful)?;
@@ -225,7 +225,7 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     Ok(crawl.tally)
 }
 
-impl Alone<'_> {
+impl SingleProgramCrawl<'_> {
     /// Runs the program until a round is finished. The first `eventful` lives have faults.
     fn round(&mut self, number: u32, eventful: u32) -> Result<(), String> {
         for life in 1..=eventful + 4 {
@@ -349,8 +349,8 @@ fn scratch() -> tempfile::TempDir {
 
 /// Runs the trial of a seed. Returns the counts of the trial, or the broken rule with the last
 /// events.
-fn tried(kind: TrialKind, seed: u64) -> Result<Tally, String> {
-    let trace = Trace::new();
+fn tried(kind: TrialKind, seed: u64) -> Result<TrialEventCounts, String> {
+    let trace = LastTrialEvents::new();
     let ended = catch_unwind(AssertUnwindSafe(|| kind.run(seed, &trace)));
     let broken = match ended {
         Ok(Ok(tally)) => return Ok(tally),
@@ -384,7 +384,7 @@ enum TrialKind {
 impl TrialKind {
     const ALL: [TrialKind; 2] = [TrialKind::Alone, TrialKind::Workers];
 
-    fn run(self, seed: u64, trace: &Trace) -> Result<Tally, String> {
+    fn run(self, seed: u64, trace: &LastTrialEvents) -> Result<TrialEventCounts, String> {
         match self {
             TrialKind::Alone => trial(seed, trace),
             TrialKind::Workers => shared_crawl::trial(seed, trace),
@@ -397,7 +397,7 @@ impl TrialKind {
         let first = number("CRAWL_TRIAL_SEED").unwrap_or(0);
         let count = number("CRAWL_TRIALS").unwrap_or(TRIALS);
         let max_broken = number("CRAWL_TRIALS_BROKEN").unwrap_or(MAX_BROKEN);
-        let (mut sum, mut broken) = (Tally::default(), Vec::new());
+        let (mut sum, mut broken) = (TrialEventCounts::default(), Vec::new());
         for seed in first..first + count {
             match tried(self, seed) {
                 Ok(tally) => sum.add(&tally),
@@ -432,7 +432,7 @@ fn a_seed_gives_the_same_trial() {
         .flat_map(|kind| [(kind, 1), (kind, 2)])
     {
         let [one, other] = [0, 1].map(|_| {
-            let trace = Trace::new();
+            let trace = LastTrialEvents::new();
             (kind.run(seed, &trace).unwrap(), trace.text())
         });
         assert_eq!(one, other);

@@ -21,7 +21,7 @@ pub(super) use self::sharing_thread::{SimulatedSharing, VirtualClock, WorkerDisr
 use super::invariants::InvariantChecker;
 use super::simulated_disk::SimulatedDisk;
 use super::web::TrialWeb;
-use super::{RandomNumberGenerator, Trace, TrialFrontier};
+use super::{LastTrialEvents, RandomNumberGenerator, TrialFrontier};
 use crate::config::Config;
 use crate::control::{CommandAnswer, CrawlCommand, StopUrgency};
 use crate::crawl_loop::{Coordinator, DriverStep};
@@ -75,12 +75,12 @@ pub(super) struct PersistentTrialState<'t> {
     pub(super) worker: usize,
     /// The buckets (sets of hosts) whose last owner has committed the state of their hosts.
     pub(super) released: &'t mut BTreeSet<i32>,
-    pub(super) trace: &'t Trace,
+    pub(super) trace: &'t LastTrialEvents,
     pub(super) dice: &'t mut RandomNumberGenerator,
 }
 
 /// Something that happens at a point in virtual time.
-enum Happening {
+enum TimedEvent {
     Ended(Box<SimulatedInFlightRequest>),
     Found(Permit, IpAddr),
     ReadingBegins(Box<FetchedPage>),
@@ -103,25 +103,25 @@ enum Happening {
     Reconnects,
 }
 
-struct Due {
+struct DueEvent {
     at: Tick,
     number: u64,
-    happening: Happening,
+    happening: TimedEvent,
 }
 
-impl PartialEq for Due {
-    fn eq(&self, other: &Due) -> bool {
+impl PartialEq for DueEvent {
+    fn eq(&self, other: &DueEvent) -> bool {
         self.number == other.number
     }
 }
-impl Eq for Due {}
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Due) -> Option<std::cmp::Ordering> {
+impl Eq for DueEvent {}
+impl PartialOrd for DueEvent {
+    fn partial_cmp(&self, other: &DueEvent) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Due {
-    fn cmp(&self, other: &Due) -> std::cmp::Ordering {
+impl Ord for DueEvent {
+    fn cmp(&self, other: &DueEvent) -> std::cmp::Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
 }
@@ -133,7 +133,7 @@ pub(super) struct ProgramLife {
     /// The number of events so far.
     events: u64,
     number: u64,
-    due: BinaryHeap<Due>,
+    due: BinaryHeap<DueEvent>,
     inbox: VecDeque<WriterMessage>,
     /// When the writer's last report of a commit arrives.
     last_report: Tick,
@@ -313,16 +313,16 @@ impl ProgramLife {
         self.perform(world);
     }
 
-    fn at(&mut self, at: Tick, happening: Happening) {
+    fn at(&mut self, at: Tick, happening: TimedEvent) {
         self.number += 1;
-        self.due.push(Due {
+        self.due.push(DueEvent {
             at,
             number: self.number,
             happening,
         });
     }
 
-    fn after(&mut self, wait: Duration, happening: Happening) {
+    fn after(&mut self, wait: Duration, happening: TimedEvent) {
         self.at(self.now + wait, happening);
     }
 
@@ -332,41 +332,41 @@ impl ProgramLife {
     }
 
     /// Schedules an event after a drawn time.
-    fn soon(&mut self, world: &mut PersistentTrialState<'_>, happening: Happening) {
+    fn soon(&mut self, world: &mut PersistentTrialState<'_>, happening: TimedEvent) {
         let wait = self.delay(world);
         self.after(wait, happening);
     }
 
-    fn happens(&mut self, world: &mut PersistentTrialState<'_>, happening: Happening) {
+    fn happens(&mut self, world: &mut PersistentTrialState<'_>, happening: TimedEvent) {
         let now = self.now;
         match happening {
-            Happening::Ended(flight) => self.landed(world, *flight),
-            Happening::Found(permit, address) => {
+            TimedEvent::Ended(flight) => self.landed(world, *flight),
+            TimedEvent::Found(permit, address) => {
                 let address = Some(address);
                 self.handle(world, Event::AddressFound { permit, address });
             }
-            Happening::ReadingBegins(page) if self.is_given_up => {
+            TimedEvent::ReadingBegins(page) if self.is_given_up => {
                 self.handle(world, Event::GivenBackUnread(page));
             }
-            Happening::ReadingBegins(page) => {
+            TimedEvent::ReadingBegins(page) => {
                 let bytes = page.exchange.body.len() as u64;
                 self.handle(world, Event::ReadingBegan { bytes });
-                self.soon(world, Happening::ReadingEnds(page));
+                self.soon(world, TimedEvent::ReadingEnds(page));
             }
-            Happening::ReadingEnds(page) => self.read(world, page),
-            Happening::Arrives(message) => {
+            TimedEvent::ReadingEnds(page) => self.read(world, page),
+            TimedEvent::Arrives(message) => {
                 if self.inbox.is_empty() {
-                    self.soon(world, Happening::Commits);
+                    self.soon(world, TimedEvent::Commits);
                 }
                 self.inbox.push_back(message);
             }
-            Happening::Commits => self.commit(world),
-            Happening::Committed(committed) => {
+            TimedEvent::Commits => self.commit(world),
+            TimedEvent::Committed(committed) => {
                 self.handle(world, Event::Committed(committed));
                 self.read_answers(world);
             }
-            Happening::Resumes => self.post(world, CrawlCommand::Resume),
-            Happening::Heard(event) => {
+            TimedEvent::Resumes => self.post(world, CrawlCommand::Resume),
+            TimedEvent::Heard(event) => {
                 world
                     .trace
                     .note(now, || format!("w{} {event:?}", world.worker));
@@ -381,10 +381,10 @@ impl ProgramLife {
         match self.reader.read(page, &mut |batch| early.push(batch)) {
             Ok(page) => {
                 for batch in early {
-                    self.soon(world, Happening::Arrives(WriterMessage::Links(batch)));
+                    self.soon(world, TimedEvent::Arrives(WriterMessage::Links(batch)));
                 }
                 let page = Box::new(self.encoder.page(page));
-                self.soon(world, Happening::Arrives(WriterMessage::Page(page)));
+                self.soon(world, TimedEvent::Arrives(WriterMessage::Page(page)));
             }
             Err(UnreadPage::LeftOut(page) | UnreadPage::Scripted(page, _)) => {
                 self.handle(world, Event::ReadingStopped(page));
@@ -394,7 +394,7 @@ impl ProgramLife {
 
     fn commit(&mut self, world: &mut PersistentTrialState<'_>) {
         if self.waits_for_database() {
-            return self.after(RECONNECTS, Happening::Commits);
+            return self.after(RECONNECTS, TimedEvent::Commits);
         }
         let count = self.inbox.len().min(MAX_GROUP);
         let group: Vec<_> = self
@@ -403,7 +403,7 @@ impl ProgramLife {
             .map(KeyedMessage::unnamed)
             .collect();
         if !self.inbox.is_empty() {
-            self.soon(world, Happening::Commits);
+            self.soon(world, TimedEvent::Commits);
         }
         match self.writer.commit(group, &AtomicBool::new(false)) {
             Ok(committed) => {
@@ -416,7 +416,7 @@ impl ProgramLife {
                 // Keep the writer's reports of commits in order.
                 let at = self.now + self.delay(world);
                 self.last_report = self.last_report.max(at);
-                self.at(self.last_report, Happening::Committed(Box::new(committed)));
+                self.at(self.last_report, TimedEvent::Committed(Box::new(committed)));
             }
             Err(error) => self.fail(world, error),
         }
@@ -452,16 +452,16 @@ impl ProgramLife {
         match effect {
             Effect::FindAddress { permit, url } => {
                 let address = TrialWeb::address(url.host());
-                self.soon(world, Happening::Found(permit, address));
+                self.soon(world, TimedEvent::Found(permit, address));
             }
             Effect::Fetch { permit, job, span } => self.send(world, permit, job, span),
-            Effect::Read(page) => self.soon(world, Happening::ReadingBegins(page)),
+            Effect::Read(page) => self.soon(world, TimedEvent::ReadingBegins(page)),
             Effect::GiveUp => self.give_up(),
             Effect::Write(WriterMessage::Side(side)) => {
                 let side = WriterMessage::Side(self.encoder.robots(side));
-                self.soon(world, Happening::Arrives(side));
+                self.soon(world, TimedEvent::Arrives(side));
             }
-            Effect::Write(message) => self.soon(world, Happening::Arrives(message)),
+            Effect::Write(message) => self.soon(world, TimedEvent::Arrives(message)),
             Effect::Log(_)
             | Effect::NoteTurn(_)
             | Effect::NoteCommand(_)

@@ -18,7 +18,10 @@ use super::program_life::{
 };
 use super::simulated_disk::{DiskFault, SimulatedDisk};
 use super::web::TrialWeb;
-use super::{RandomNumberGenerator, START, Tally, Trace, TrialSettings, death_of, scratch, shown};
+use super::{
+    LastTrialEvents, RandomNumberGenerator, START, TrialEventCounts, TrialSettings, death_of,
+    scratch, shown,
+};
 use crate::config::{Config, SharedCrawlSettings};
 use crate::error::EngineError;
 use crate::state::crawl_directory;
@@ -32,7 +35,7 @@ const MAX_EVENTS: u64 = 400_000;
 const LONGEST_WAIT: Duration = Duration::from_secs(5_000);
 
 /// A worker, running or not.
-struct Member {
+struct TrialWorker {
     name: String,
     dir: PathBuf,
     disk: Arc<SimulatedDisk>,
@@ -42,12 +45,12 @@ struct Member {
 enum MemberState {
     /// The worker starts at this time.
     Down(Tick),
-    Running(Box<Running>),
+    Running(Box<RunningWorker>),
     /// The worker found that the crawl is over.
     Done,
 }
 
-struct Running {
+struct RunningWorker {
     life: ProgramLife,
     config: Arc<Config>,
     /// When the next event of the worker happens.
@@ -57,7 +60,7 @@ struct Running {
     is_last: bool,
 }
 
-struct Crew<'t> {
+struct TrialWorkers<'t> {
     dice: RandomNumberGenerator,
     trial: TrialSettings,
     web: TrialWeb,
@@ -67,19 +70,19 @@ struct Crew<'t> {
     max_pages: Option<u64>,
     checker: InvariantChecker,
     released: BTreeSet<i32>,
-    members: Vec<Member>,
+    members: Vec<TrialWorker>,
     /// Hosts whose URLs remain pending at the end, because their robots.txt redirects to a host of
     /// another worker. Such a robots.txt counts as unreachable.
     unreachable: BTreeSet<String>,
     /// The number of lives (runs of a worker's program) that may have faults. Later lives have
     /// none.
     eventful: u32,
-    trace: &'t Trace,
-    tally: Tally,
+    trace: &'t LastTrialEvents,
+    tally: TrialEventCounts,
 }
 
 /// Runs the trial of a seed.
-pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
+pub(super) fn trial(seed: u64, trace: &LastTrialEvents) -> Result<TrialEventCounts, String> {
     let mut dice = RandomNumberGenerator::new(seed);
     let dir = scratch();
     let web = TrialWeb::new(&mut dice, 12);
@@ -93,17 +96,17 @@ pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     let members = (0..count).map(|number| {
         let name = format!("w{number}");
         let latest = [0, 2_000, 60_000][dice.below(3) as usize];
-        Member {
+        TrialWorker {
             dir: dir.path().join(&name),
             name,
             disk: Arc::new(SimulatedDisk::new(RandomNumberGenerator::new(dice.next()))),
             state: MemberState::Down(START + Duration::from_millis(dice.below(latest))),
         }
     });
-    let members: Vec<Member> = members.collect();
+    let members: Vec<TrialWorker> = members.collect();
     let dirs: Vec<PathBuf> = members.iter().map(|member| member.dir.clone()).collect();
     let checker = InvariantChecker::new(&dirs, trial.warc);
-    let mut crew = Crew {
+    let mut crew = TrialWorkers {
         eventful: dice.below(u64::from(LIVES) - 15) as u32,
         max_pages: dice.chance(30).then(|| 1 + dice.below(60)),
         trial,
@@ -116,7 +119,7 @@ pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
         members,
         unreachable: BTreeSet::new(),
         trace,
-        tally: Tally::default(),
+        tally: TrialEventCounts::default(),
         dice,
     };
     crew.run()?;
@@ -126,7 +129,7 @@ pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     Ok(crew.tally)
 }
 
-impl Crew<'_> {
+impl TrialWorkers<'_> {
     fn run(&mut self) -> Result<(), String> {
         let mut events = 0;
         while let Some((number, at)) = self.next() {
@@ -209,7 +212,7 @@ impl Crew<'_> {
         let begun = self.begin(number, &config, &opened, (fate, now));
         match begun {
             Ok(life) => {
-                self.members[number].state = MemberState::Running(Box::new(Running {
+                self.members[number].state = MemberState::Running(Box::new(RunningWorker {
                     life,
                     config,
                     next: now,
@@ -287,7 +290,7 @@ impl Crew<'_> {
                 Ok(())
             }
             Err(end) => {
-                let Running {
+                let RunningWorker {
                     life,
                     config,
                     fault,

@@ -20,10 +20,10 @@ const EIO: i32 = 5;
 
 /// The disk of a trial. Successive lives of the program write to the same files.
 #[derive(Debug)]
-pub(super) struct SimulatedDisk(Mutex<State>);
+pub(super) struct SimulatedDisk(Mutex<SimulatedDiskState>);
 
 #[derive(Debug)]
-struct State {
+struct SimulatedDiskState {
     dice: RandomNumberGenerator,
     /// The number of synced bytes of each file.
     synced: BTreeMap<PathBuf, u64>,
@@ -45,7 +45,7 @@ pub(super) enum DiskFault {
 
 impl SimulatedDisk {
     pub(super) fn new(dice: RandomNumberGenerator) -> SimulatedDisk {
-        SimulatedDisk(Mutex::new(State {
+        SimulatedDisk(Mutex::new(SimulatedDiskState {
             dice,
             synced: BTreeMap::new(),
             left: None,
@@ -53,7 +53,7 @@ impl SimulatedDisk {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimulatedDiskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl SimulatedDisk {
     /// pieces with holes between them.
     pub(super) fn cut_power(&self) -> io::Result<()> {
         let mut state = self.state();
-        let State { dice, synced, .. } = &mut *state;
+        let SimulatedDiskState { dice, synced, .. } = &mut *state;
         for (path, synced) in synced {
             let Ok(mut bytes) = fs::read(path) else {
                 continue;
@@ -111,7 +111,7 @@ impl SimulatedDisk {
     }
 }
 
-impl State {
+impl SimulatedDiskState {
     /// Counts an operation on a file. Returns the error number if the operation fails.
     fn step(&mut self, path: &Path) -> Option<i32> {
         self.synced.entry(path.to_owned()).or_default();

@@ -40,7 +40,7 @@ pub(super) struct TableCellPosition {
 
 /// The lists, quotes and table cell that a block is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct BlockContainers {
+pub(super) struct EnclosingContainers {
     pub(super) around: Vec<BlockContainer>,
     pub(super) cell: Option<TableCellPosition>,
 }
@@ -149,13 +149,13 @@ impl OpenContainers {
     }
 
     /// Returns the lists, quotes and table cell around the block that ends here.
-    pub(super) fn place(&self) -> BlockContainers {
+    pub(super) fn place(&self) -> EnclosingContainers {
         let around = self.open.iter().filter_map(|open| match *open {
             OpenContainer::Item { id, number } => Some(BlockContainer::Item { id, number }),
             OpenContainer::Quote { id } => Some(BlockContainer::Quote { id }),
             _ => None,
         });
-        BlockContainers {
+        EnclosingContainers {
             around: around.take(MAX_DEPTH).collect(),
             cell: self.cell_place(),
         }

@@ -1,6 +1,6 @@
 //! Joins the Markdown of the blocks of a page's main text.
 
-use super::block_containers::{BlockContainer, BlockContainers, MAX_COLUMNS};
+use super::block_containers::{BlockContainer, EnclosingContainers, MAX_COLUMNS};
 use super::inline_markdown_writer::longest_run;
 use super::markdown_builder::MarkdownBlock;
 use crate::content::page_content::{Block, BlockKind, PageContent};
@@ -151,12 +151,12 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
 struct MarkdownPageWriter {
     out: String,
     /// The lists, quotes and table cell around the previously written block.
-    last: BlockContainers,
+    last: EnclosingContainers,
 }
 
 impl MarkdownPageWriter {
     /// Writes a block of one or more lines.
-    fn block(&mut self, place: &BlockContainers, text: &str) {
+    fn block(&mut self, place: &EnclosingContainers, text: &str) {
         let shared = shared(&self.last.around, &place.around);
         if !self.out.is_empty() {
             self.out.push('\n');
@@ -187,7 +187,7 @@ impl MarkdownPageWriter {
 
     /// Returns whether the block begins the next item of the same list, or a list within the last
     /// item. If so, no empty line is written before the block.
-    fn is_next_item(&self, place: &BlockContainers, shared: usize) -> bool {
+    fn is_next_item(&self, place: &EnclosingContainers, shared: usize) -> bool {
         let opens_item = matches!(place.around.get(shared), Some(BlockContainer::Item { .. }));
         let was_item = self
             .last

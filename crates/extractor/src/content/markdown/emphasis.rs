@@ -44,7 +44,7 @@ pub(super) struct EmphasizedText {
 }
 
 /// A delimiter in Markdown.
-struct Delimiter {
+struct EmphasisDelimiter {
     /// The index of the emphasized text.
     text: usize,
     is_opening: bool,
@@ -57,7 +57,7 @@ struct Delimiter {
 /// `texts` must not contain a text within another text with the same kind of emphasis.
 pub(super) fn with_readable_emphasis(markdown: &str, texts: &[EmphasizedText]) -> String {
     let delimiters = delimiters(texts);
-    let runs: Vec<&[Delimiter]> = delimiters
+    let runs: Vec<&[EmphasisDelimiter]> = delimiters
         .chunk_by(|one, next| {
             let is_same =
                 one.emphasis.delimiter().as_bytes()[0] == next.emphasis.delimiter().as_bytes()[0];
@@ -98,23 +98,24 @@ pub(super) fn with_readable_emphasis(markdown: &str, texts: &[EmphasizedText]) -
 }
 
 /// Returns the delimiters of `texts` in the order of their offsets.
-fn delimiters(texts: &[EmphasizedText]) -> Vec<Delimiter> {
+fn delimiters(texts: &[EmphasizedText]) -> Vec<EmphasisDelimiter> {
     let of_text = |(index, text): (usize, &EmphasizedText)| {
-        [(text.start, true), (text.end, false)].map(|(start, is_opening)| Delimiter {
+        [(text.start, true), (text.end, false)].map(|(start, is_opening)| EmphasisDelimiter {
             text: index,
             is_opening,
             emphasis: text.emphasis,
             at: start..start + text.emphasis.delimiter().len(),
         })
     };
-    let mut delimiters: Vec<Delimiter> = texts.iter().enumerate().flat_map(of_text).collect();
+    let mut delimiters: Vec<EmphasisDelimiter> =
+        texts.iter().enumerate().flat_map(of_text).collect();
     delimiters.sort_by_key(|delimiter| delimiter.at.start);
     delimiters
 }
 
 /// Returns whether Markdown reads a run of delimiters as intended: either all opening or all
 /// closing.
-fn is_readable(markdown: &str, run: &[Delimiter]) -> bool {
+fn is_readable(markdown: &str, run: &[EmphasisDelimiter]) -> bool {
     let ([first, ..], [.., last]) = (run, run) else {
         return true;
     };

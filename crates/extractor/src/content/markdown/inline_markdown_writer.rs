@@ -9,7 +9,7 @@ const MAX_OPEN: usize = 64;
 
 /// The style of words within a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Style {
+enum InlineStyle {
     Emphasized(Emphasis),
     Code,
     /// A link, with its target.
@@ -23,7 +23,7 @@ enum Style {
 pub(super) struct InlineMarkdownWriter {
     out: String,
     /// The names and styles of the open elements.
-    open: Vec<(ElementName, Style)>,
+    open: Vec<(ElementName, InlineStyle)>,
     /// The offsets in `out` of the opening marks that are already written, for the outermost
     /// elements of `open`.
     written: Vec<usize>,
@@ -42,19 +42,19 @@ impl InlineMarkdownWriter {
     /// Begins an element. `link` is the target of an `a`.
     pub(super) fn start(&mut self, tag: ElementName, link: Option<String>) {
         let style = match tag {
-            element_name::EM | element_name::I => Style::Emphasized(Emphasis::Italic),
-            element_name::STRONG | element_name::B => Style::Emphasized(Emphasis::Bold),
+            element_name::EM | element_name::I => InlineStyle::Emphasized(Emphasis::Italic),
+            element_name::STRONG | element_name::B => InlineStyle::Emphasized(Emphasis::Bold),
             element_name::DEL | element_name::S | element_name::STRIKE => {
-                Style::Emphasized(Emphasis::Struck)
+                InlineStyle::Emphasized(Emphasis::Struck)
             }
             element_name::CODE | element_name::KBD | element_name::SAMP | element_name::TT => {
-                Style::Code
+                InlineStyle::Code
             }
             element_name::A => {
                 // Links don't nest, so a new link ends the open one.
                 self.end(element_name::A);
                 match link {
-                    Some(target) => Style::Link(target),
+                    Some(target) => InlineStyle::Link(target),
                     None => return,
                 }
             }
@@ -102,7 +102,10 @@ impl InlineMarkdownWriter {
 
     /// Adds a line break.
     pub(super) fn line_break(&mut self) {
-        let in_code = self.open.iter().any(|(_, style)| *style == Style::Code);
+        let in_code = self
+            .open
+            .iter()
+            .any(|(_, style)| *style == InlineStyle::Code);
         if self.out.is_empty() || in_code {
             self.space = true;
             return;
@@ -135,7 +138,11 @@ impl InlineMarkdownWriter {
 
     fn word(&mut self, word: &str) {
         self.begin_word();
-        match self.open.iter().any(|(_, style)| *style == Style::Code) {
+        match self
+            .open
+            .iter()
+            .any(|(_, style)| *style == InlineStyle::Code)
+        {
             true => self.out.push_str(word),
             false => escape(word, &mut self.out),
         }
@@ -148,18 +155,18 @@ impl InlineMarkdownWriter {
         }
         self.space = false;
         // Write no marks within code, because Markdown would show them as text.
-        let in_code = |(_, style): &(ElementName, Style)| *style == Style::Code;
+        let in_code = |(_, style): &(ElementName, InlineStyle)| *style == InlineStyle::Code;
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);
         while self.written.len() < end {
             let at = self.written.len();
             self.written.push(self.out.len());
             self.out.push_str(match &self.open[at].1 {
-                Style::Emphasized(_) if self.is_repeated(at) => "",
-                Style::Emphasized(emphasis) => emphasis.delimiter(),
-                Style::Link(_) => "[",
+                InlineStyle::Emphasized(_) if self.is_repeated(at) => "",
+                InlineStyle::Emphasized(emphasis) => emphasis.delimiter(),
+                InlineStyle::Link(_) => "[",
                 // Code gets its backticks when it ends, because their number depends on the text.
-                Style::Code => "",
+                InlineStyle::Code => "",
             });
         }
     }
@@ -180,8 +187,8 @@ impl InlineMarkdownWriter {
             };
             let at = self.written.len();
             match &self.open[at].1 {
-                Style::Emphasized(_) if self.is_repeated(at) => {}
-                Style::Emphasized(emphasis) => {
+                InlineStyle::Emphasized(_) if self.is_repeated(at) => {}
+                InlineStyle::Emphasized(emphasis) => {
                     self.emphasized.push(EmphasizedText {
                         emphasis: *emphasis,
                         start,
@@ -189,16 +196,16 @@ impl InlineMarkdownWriter {
                     });
                     self.out.push_str(emphasis.delimiter());
                 }
-                Style::Code => {
+                InlineStyle::Code => {
                     let code = self.out.split_off(start);
                     self.out.push_str(&code_span(&code));
                 }
                 // Drop a link whose text is only the permalink sign of a heading.
-                Style::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
+                InlineStyle::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
                     self.out.truncate(start);
                     while self.emphasized.pop_if(|text| text.start >= start).is_some() {}
                 }
-                Style::Link(target) => {
+                InlineStyle::Link(target) => {
                     self.out.push_str("](");
                     push_target(target, &mut self.out);
                     self.out.push(')');

@@ -1,6 +1,6 @@
 //! Reads the content of a page, and writes each of its blocks as Markdown.
 
-use super::block_containers::{BlockContainers, OpenContainers};
+use super::block_containers::{EnclosingContainers, OpenContainers};
 use super::inline_markdown_writer::InlineMarkdownWriter;
 use crate::content::block_builder::is_dropped;
 use crate::content::content_reader::ContentReader;
@@ -19,7 +19,7 @@ pub(super) struct MarkdownBlock {
     pub(super) words: String,
     /// The Markdown of an image before the block. The image is not part of any block.
     pub(super) figure: String,
-    pub(super) place: BlockContainers,
+    pub(super) place: EnclosingContainers,
     /// The programming language of a block of code, taken from a class.
     pub(super) language: Option<Box<str>>,
 }

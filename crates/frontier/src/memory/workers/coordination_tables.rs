@@ -9,8 +9,8 @@ use crate::worker_frontier::SharedCrawlStatus;
 
 /// The buckets, workers and waiting links of a crawl.
 pub(super) struct CoordinationTables {
-    buckets: Vec<Bucket>,
-    workers: BTreeMap<String, Worker>,
+    buckets: Vec<OwnedHostBucket>,
+    workers: BTreeMap<String, WorkerEntry>,
     /// The links that wait for the owners of their hosts, by link number, each with the bucket of
     /// its host.
     pub(super) links: BTreeMap<u64, (i32, UrlToAdmit)>,
@@ -25,14 +25,14 @@ pub(super) struct CoordinationTables {
 
 /// A set of hosts with one owner.
 #[derive(Clone, Default)]
-struct Bucket {
+struct OwnedHostBucket {
     owner: String,
     epoch: i64,
     /// The end of the owner's lease. `None` if the bucket was handed over or never taken.
     until: Option<Instant>,
 }
 
-struct Worker {
+struct WorkerEntry {
     life: String,
     until: Option<Instant>,
     pages: u64,
@@ -50,7 +50,7 @@ impl CoordinationTables {
     pub(super) fn new(buckets: u32) -> CoordinationTables {
         let buckets = buckets.max(1) as usize;
         CoordinationTables {
-            buckets: vec![Bucket::default(); buckets],
+            buckets: vec![OwnedHostBucket::default(); buckets],
             workers: BTreeMap::new(),
             links: BTreeMap::new(),
             last_link: 0,
@@ -60,7 +60,7 @@ impl CoordinationTables {
         }
     }
 
-    fn numbered(&mut self) -> impl Iterator<Item = (i32, &mut Bucket)> {
+    fn numbered(&mut self) -> impl Iterator<Item = (i32, &mut OwnedHostBucket)> {
         (0..).zip(&mut self.buckets)
     }
 
@@ -76,7 +76,7 @@ impl CoordinationTables {
         if let Some(last) = last_life {
             self.free(last, |_| true);
         }
-        let is_used = |worker: &Worker| {
+        let is_used = |worker: &WorkerEntry| {
             is_valid(worker.until, now) && last_life != Some(worker.life.as_str())
         };
         let before = self.workers.get(name);
@@ -86,7 +86,7 @@ impl CoordinationTables {
         self.lives += 1;
         let life = format!("{name} {}", self.lives);
         let (pages, bytes) = before.map_or((0, 0), |before| (before.pages, before.bytes));
-        let worker = Worker {
+        let worker = WorkerEntry {
             life: life.clone(),
             until: Some(until),
             pages,
@@ -99,7 +99,7 @@ impl CoordinationTables {
         Ok(life)
     }
 
-    fn of_life(&mut self, life: &str) -> Option<&mut Worker> {
+    fn of_life(&mut self, life: &str) -> Option<&mut WorkerEntry> {
         self.workers.values_mut().find(|worker| worker.life == life)
     }
 
@@ -153,7 +153,7 @@ impl CoordinationTables {
         now: Instant,
         until: Instant,
     ) -> bool {
-        let own = |bucket: &Bucket, epoch: i64| {
+        let own = |bucket: &OwnedHostBucket, epoch: i64| {
             bucket.owner == life && bucket.epoch == epoch && is_valid(bucket.until, now)
         };
         let mut renewed = 0;
@@ -214,7 +214,7 @@ impl CoordinationTables {
         pending: &BTreeMap<i32, u64>,
         now: Instant,
     ) -> SharedCrawlStatus {
-        let rests = |bucket: &Bucket| {
+        let rests = |bucket: &OwnedHostBucket| {
             let mut workers = self.workers.values();
             is_valid(bucket.until, now)
                 && workers.any(|worker| {

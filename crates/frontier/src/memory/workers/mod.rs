@@ -41,9 +41,9 @@ type Clock = dyn Fn() -> Instant + Send + Sync;
 /// group of database servers, but not the loss of a worker's directory. Takes the clock as an
 /// argument, so that simulations can use virtual time.
 #[derive(Clone)]
-pub struct MemoryCrawl(Arc<Shared>);
+pub struct MemoryCrawl(Arc<SharedWorkerTables>);
 
-struct Shared {
+struct SharedWorkerTables {
     /// The URLs of all workers. This frontier's `writer` lock is held while a worker's transaction
     /// is open, and while buckets change owners.
     frontier: MemoryFrontier,
@@ -64,7 +64,7 @@ impl MemoryCrawl {
         term: Duration,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> MemoryCrawl {
-        MemoryCrawl(Arc::new(Shared {
+        MemoryCrawl(Arc::new(SharedWorkerTables {
             frontier: MemoryFrontier::new(),
             tables: Mutex::new(CoordinationTables::new(buckets)),
             buckets: buckets.max(1),
@@ -126,7 +126,7 @@ impl MemoryCrawl {
     }
 }
 
-impl Shared {
+impl SharedWorkerTables {
     fn bucket_of(&self, site: &Site) -> i32 {
         let hash = site.as_str().bytes().fold(0_u32, |hash, byte| {
             hash.wrapping_mul(31).wrapping_add(u32::from(byte))
@@ -137,7 +137,7 @@ impl Shared {
 
 /// One run of a worker that shares a [`MemoryCrawl`].
 pub struct MemoryWorker {
-    crawl: Arc<Shared>,
+    crawl: Arc<SharedWorkerTables>,
     name: String,
     life: String,
     own: Arc<Mutex<Own>>,
@@ -257,7 +257,7 @@ impl MemoryWorker {
 }
 
 struct MemorySendDeadline {
-    crawl: Arc<Shared>,
+    crawl: Arc<SharedWorkerTables>,
     own: Arc<Mutex<Own>>,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct PageTextsWriter {
 }
 
 #[derive(Serialize)]
-struct Piece<'p> {
+struct PageTextPiece<'p> {
     u: &'p str,
     t: Cow<'p, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -70,7 +70,7 @@ impl PageTextsWriter {
         let pieces = pieces(shown);
         let mut written = Vec::with_capacity(pieces.len());
         for (n, range) in pieces.iter().enumerate() {
-            let piece = Piece {
+            let piece = PageTextPiece {
                 u: &page.url,
                 t: without_bidi_controls(page.name()),
                 d: match page.max_snippet {

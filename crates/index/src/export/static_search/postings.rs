@@ -95,7 +95,7 @@ impl OccurrenceCollector {
             file.rewind()?;
             let mut from = BufReader::new(file);
             let next = read_occurrence(&mut from)?;
-            runs.push(Run { from, next });
+            runs.push(OccurrenceRun { from, next });
         }
         Ok(SortedOccurrences { runs })
     }
@@ -122,11 +122,11 @@ impl OccurrenceCollector {
 /// The occurrences of all words, to be read word by word.
 #[derive(Debug)]
 pub(super) struct SortedOccurrences {
-    runs: Vec<Run>,
+    runs: Vec<OccurrenceRun>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct OccurrenceRun {
     from: BufReader<File>,
     next: Option<(u32, PageOccurrences)>,
 }

@@ -6,7 +6,7 @@ use crawl_frontier::worker_frontier::ReopenLostResult;
 use crawl_frontier::{FrontierError, NotFetchedReason, RequestedState, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use super::{Before, SharedTransaction};
+use super::{CountedStateBefore, SharedTransaction};
 use crate::connection::params;
 use crate::row_codec::{BucketToReopen, ColumnReader, UrlKey, url_at};
 use crate::sql_statements::SqlStatement;
@@ -78,7 +78,7 @@ impl SharedTransaction<'_> {
             // There is nothing to reopen: this transaction has already changed the URL.
             return None;
         }
-        let before = Some(Before::of(&record));
+        let before = Some(CountedStateBefore::of(&record));
         if let UrlRecordState::Excluded(exclusion) = &record.state {
             let listed = excluded(&url, exclusion.clone(), &record);
             // Write the record again, which stores this worker as the one that settled the URL.

@@ -88,7 +88,7 @@ impl GeneratedWeb {
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&visits);
         let thread = thread::spawn(move || {
-            let server = Rc::new(Server {
+            let server = Rc::new(GeneratedWebServer {
                 plan,
                 pages: PageGenerator::new(plan.pages_a_host),
                 began: Instant::now(),
@@ -135,7 +135,7 @@ impl Drop for GeneratedWeb {
 }
 
 /// State shared by all connections.
-struct Server {
+struct GeneratedWebServer {
     plan: WebPlan,
     pages: PageGenerator,
     began: Instant,
@@ -145,7 +145,7 @@ struct Server {
 /// When the last answer of a host ended. `None` before its first answer.
 type LastAnswer = Rc<std::cell::Cell<Option<Instant>>>;
 
-impl Server {
+impl GeneratedWebServer {
     async fn take_connections(self: Rc<Self>, listener: TcpListener, host: u32) {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
             return;

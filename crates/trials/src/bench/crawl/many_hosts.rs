@@ -73,7 +73,7 @@ pub(crate) struct PageGrowthArgs {
 }
 
 /// The cost of one crawl, and the requests that the hosts received.
-struct Crawled {
+struct ManyHostsCost {
     name: String,
     plan: WebPlan,
     cost: ProcessCost,
@@ -84,7 +84,7 @@ struct Crawled {
 
 /// Crawls slow hosts at full speed.
 pub(crate) fn hosts(workspace: &Workspace, args: &ManyHostsArgs) -> Result<()> {
-    let bench = Bench::new(workspace, args.dev)?;
+    let bench = ManyHostsBench::new(workspace, args.dev)?;
     let plan = WebPlan {
         hosts: args.hosts,
         pages_a_host: args.pages,
@@ -93,13 +93,13 @@ pub(crate) fn hosts(workspace: &Workspace, args: &ManyHostsArgs) -> Result<()> {
     let fast = "--delay 0s --delay-factor 0 --per-host 32";
     let ours = bench.ours(plan, fast, MAX_CRAWL_TIME)?;
     let theirs = bench.wget2(plan, MAX_WGET2_THREADS, "", MAX_CRAWL_TIME)?;
-    let rows: Vec<Crawled> = std::iter::once(ours).chain(theirs).collect();
+    let rows: Vec<ManyHostsCost> = std::iter::once(ours).chain(theirs).collect();
     Ok(io::stdout().write_all(hosts_table(&rows).as_bytes())?)
 }
 
 /// Crawls hosts with one request per second to each, for a limited time.
 pub(crate) fn polite(workspace: &Workspace, args: &PoliteCrawlArgs) -> Result<()> {
-    let bench = Bench::new(workspace, args.dev)?;
+    let bench = ManyHostsBench::new(workspace, args.dev)?;
     let seconds = Duration::from_secs(args.seconds);
     let mut rows = Vec::new();
     for &hosts in &args.hosts {
@@ -124,7 +124,7 @@ pub(crate) fn polite(workspace: &Workspace, args: &PoliteCrawlArgs) -> Result<()
 
 /// Measures the cost per page for growing numbers of pages.
 pub(crate) fn growth(workspace: &Workspace, args: &PageGrowthArgs) -> Result<()> {
-    let bench = Bench::new(workspace, args.dev)?;
+    let bench = ManyHostsBench::new(workspace, args.dev)?;
     let mut rows = Vec::new();
     for &pages in &args.pages {
         let plan = WebPlan {
@@ -138,16 +138,16 @@ pub(crate) fn growth(workspace: &Workspace, args: &PageGrowthArgs) -> Result<()>
     Ok(io::stdout().write_all(growth_table(&rows).as_bytes())?)
 }
 
-struct Bench<'a> {
+struct ManyHostsBench<'a> {
     workspace: &'a Workspace,
     /// The folder for crawls, emptied before each crawl.
     dir: PathBuf,
     crawl: PathBuf,
 }
 
-impl Bench<'_> {
-    fn new(workspace: &Workspace, is_dev: bool) -> Result<Bench<'_>> {
-        Ok(Bench {
+impl ManyHostsBench<'_> {
+    fn new(workspace: &Workspace, is_dev: bool) -> Result<ManyHostsBench<'_>> {
+        Ok(ManyHostsBench {
             workspace,
             dir: workspace.target.join("bench-hosts"),
             crawl: build(workspace, BuildProfile::of(is_dev), WorkspaceProgram::Crawl)?,
@@ -155,7 +155,7 @@ impl Bench<'_> {
     }
 
     /// Runs this crawler, without an archive because wget2 has none.
-    fn ours(&self, plan: WebPlan, args: &str, limit: Duration) -> Result<Crawled> {
+    fn ours(&self, plan: WebPlan, args: &str, limit: Duration) -> Result<ManyHostsCost> {
         let web = GeneratedWeb::start(plan)?;
         let dir = self.emptied()?;
         let config = dir.join("seeds.toml");
@@ -176,7 +176,7 @@ impl Bench<'_> {
         threads: u32,
         args: &str,
         limit: Duration,
-    ) -> Result<Option<Crawled>> {
+    ) -> Result<Option<ManyHostsCost>> {
         let program = match ComparedProgram::Wget2.install(self.workspace) {
             Ok(program) => program.unwrap_or_default(),
             Err(MissingProgramReason(why)) => {
@@ -207,7 +207,7 @@ impl Bench<'_> {
         web: &GeneratedWeb,
         (argv, environment): (&str, &[(&str, String)]),
         limit: Duration,
-    ) -> Result<Crawled> {
+    ) -> Result<ManyHostsCost> {
         eprintln!(
             "running {name}, {} hosts, {} pages",
             plan.hosts,
@@ -223,7 +223,7 @@ impl Bench<'_> {
         let out = self.dir.join("out");
         let (all, state) = (disk_bytes(&out)?, disk_bytes(&out.join("state"))?);
         fs::remove_dir_all(&self.dir)?;
-        Ok(Crawled {
+        Ok(ManyHostsCost {
             name: name.to_owned(),
             plan,
             cost,
@@ -239,7 +239,7 @@ impl Bench<'_> {
     }
 }
 
-impl Crawled {
+impl ManyHostsCost {
     fn rate(&self) -> f64 {
         self.visits.pages as f64 / self.cost.wall.as_secs_f64()
     }
@@ -272,7 +272,7 @@ fn disk_bytes(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-fn hosts_table(rows: &[Crawled]) -> String {
+fn hosts_table(rows: &[ManyHostsCost]) -> String {
     let mut text = "| program | hosts | answers in | pages/s | of wget2 | CPU a page \
                     | peak of memory | pages | complete | connections |\n\
                     |---|---|---|---|---|---|---|---|---|---|\n"
@@ -300,7 +300,7 @@ fn hosts_table(rows: &[Crawled]) -> String {
     text
 }
 
-fn polite_table(rows: &[Crawled]) -> String {
+fn polite_table(rows: &[ManyHostsCost]) -> String {
     let mut text = "| program | hosts | pages/s | ideal | of it | CPU a page | peak of memory \
                     | least gap |\n|---|---|---|---|---|---|---|---|\n"
         .to_owned();
@@ -330,7 +330,7 @@ fn polite_table(rows: &[Crawled]) -> String {
     text
 }
 
-fn growth_table(rows: &[Crawled]) -> String {
+fn growth_table(rows: &[ManyHostsCost]) -> String {
     let mut text = "| pages | hosts | pages/s | CPU a page | of the first | peak of memory \
                     | state a page | rows a page |\n|---|---|---|---|---|---|---|---|\n"
         .to_owned();
@@ -355,12 +355,12 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        Crawled, ProcessCost, ReceivedRequestCounts, WebPlan, growth_table, hosts_table,
+        ManyHostsCost, ProcessCost, ReceivedRequestCounts, WebPlan, growth_table, hosts_table,
         polite_table,
     };
 
-    fn crawled(name: &str, hosts: u32, seconds: u64, mebibytes: u64) -> Crawled {
-        Crawled {
+    fn crawled(name: &str, hosts: u32, seconds: u64, mebibytes: u64) -> ManyHostsCost {
+        ManyHostsCost {
             name: name.to_owned(),
             plan: WebPlan {
                 hosts,

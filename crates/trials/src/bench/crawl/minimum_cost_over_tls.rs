@@ -40,7 +40,7 @@ pub(crate) struct TlsMinimumCostArgs {
 }
 
 /// State shared by all connections.
-struct Shared {
+struct ConnectionTotals {
     connector: TlsConnector,
     address: SocketAddr,
     /// The hosts with the targets to fetch from each.
@@ -61,7 +61,7 @@ pub(crate) fn fetch_all_over_tls(args: &TlsMinimumCostArgs) -> Result<()> {
             .with_context(|| format!("not https: {url}"))?;
         hosts.entry(host).or_default().push(format!("/{target}"));
     }
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(ConnectionTotals {
         connector: connector(args)?,
         address: args.address,
         hosts: hosts
@@ -100,7 +100,7 @@ fn connector(args: &TlsMinimumCostArgs) -> Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-impl Shared {
+impl ConnectionTotals {
     async fn work(self: Rc<Self>) -> Result<()> {
         loop {
             let at = self.next.replace(self.next.get() + 1);

@@ -70,7 +70,7 @@ pub(crate) struct CrawlArgs {
 }
 
 /// The result of one run of a program.
-struct Run {
+struct ProgramRunCost {
     cost: ProcessCost,
     served: ServerLogSummary,
     is_ended: bool,
@@ -86,7 +86,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
             WorkspaceProgram::Trials,
         )
     });
-    let mut bench = Bench {
+    let mut bench = CrawlBench {
         workspace,
         dir: folder.join("bench-crawl"),
         crawl: build(
@@ -127,7 +127,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
     Ok(out.write_all(absent.concat().as_bytes())?)
 }
 
-struct Bench<'a> {
+struct CrawlBench<'a> {
     workspace: &'a Workspace,
     /// The folder for crawls, emptied before each run.
     dir: PathBuf,
@@ -144,13 +144,13 @@ struct Bench<'a> {
     found: ServerLogSummary,
 }
 
-impl Bench<'_> {
+impl CrawlBench<'_> {
     fn run(
         &mut self,
         contender: ComparedProgram,
         program: Option<&Path>,
         threads: usize,
-    ) -> Result<Run> {
+    ) -> Result<ProgramRunCost> {
         let name = contender.name();
         let _ = fs::remove_dir_all(&self.dir);
         let server = self.dir.join("server");
@@ -193,7 +193,7 @@ impl Bench<'_> {
         if contender != ComparedProgram::Floor {
             self.found.pages.extend(served.pages.iter().cloned());
         }
-        Ok(Run {
+        Ok(ProgramRunCost {
             cost,
             served,
             is_ended,
@@ -201,8 +201,8 @@ impl Bench<'_> {
     }
 }
 
-fn table(rows: &[(ComparedProgram, usize, Run)], known: usize) -> String {
-    let rate = |run: &Run| run.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
+fn table(rows: &[(ComparedProgram, usize, ProgramRunCost)], known: usize) -> String {
+    let rate = |run: &ProgramRunCost| run.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
     let of = |contender: ComparedProgram, threads: usize| {
         let row = rows
             .iter()
@@ -241,11 +241,11 @@ fn table(rows: &[(ComparedProgram, usize, Run)], known: usize) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{ComparedProgram, ProcessCost, Run, ServerLogSummary, table};
+    use super::{ComparedProgram, ProcessCost, ProgramRunCost, ServerLogSummary, table};
 
     #[test]
     fn rows_are_reported_as_ratios_in_the_same_run() {
-        let run = |seconds, pages: u32| Run {
+        let run = |seconds, pages: u32| ProgramRunCost {
             cost: ProcessCost {
                 wall: Duration::from_secs(seconds),
                 cpu: Duration::from_secs(1),

@@ -38,8 +38,8 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "N", default_value_t = 7)]
     pages: u32,
     /// HTTP version of the server
-    #[arg(long, value_enum, default_value_t = Http::H2)]
-    http: Http,
+    #[arg(long, value_enum, default_value_t = HttpVersionChoice::H2)]
+    http: HttpVersionChoice,
     /// This crawler's --max-kept-connections, with a --keep-alive of one minute
     #[arg(long, value_name = "N")]
     kept_connections: Option<u32>,
@@ -63,13 +63,13 @@ const PROGRAMS: [ComparedProgram; 4] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Http {
+enum HttpVersionChoice {
     H2,
     Http1,
 }
 
 /// The result of a run.
-struct Run {
+struct TlsRunCost {
     cost: ProcessCost,
     served: TlsServerLogSummary,
 }
@@ -80,7 +80,7 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     }
     let profile = BuildProfile::of(args.dev);
     let dir = workspace.target.join("bench-tls");
-    let bench = Bench {
+    let bench = TlsBench {
         workspace,
         crawl: build(workspace, profile, WorkspaceProgram::Crawl)?,
         floor: build(workspace, profile, WorkspaceProgram::Trials)?,
@@ -102,7 +102,7 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
             runs.push(bench.run(*contender, prepared)?);
         }
     }
-    let median = |mut runs: Vec<Run>| {
+    let median = |mut runs: Vec<TlsRunCost>| {
         runs.sort_by_key(|run| run.cost.cpu);
         runs.swap_remove(runs.len() / 2)
     };
@@ -115,13 +115,13 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
-struct Bench<'a> {
+struct TlsBench<'a> {
     workspace: &'a Workspace,
     dir: PathBuf,
     crawl: PathBuf,
     floor: PathBuf,
     hosts: TlsHosts,
-    http: Http,
+    http: HttpVersionChoice,
     kept_connections: Option<u32>,
 }
 
@@ -131,7 +131,7 @@ struct PreparedProgram {
     names: Option<NameServer>,
 }
 
-impl Bench<'_> {
+impl TlsBench<'_> {
     fn prepare(&self, contender: ComparedProgram) -> Result<PreparedProgram, MissingProgramReason> {
         let absent = |error: anyhow::Error| MissingProgramReason(format!("{error:#}"));
         let names = |address| {
@@ -149,9 +149,11 @@ impl Bench<'_> {
         Ok(PreparedProgram { program, names })
     }
 
-    fn run(&self, contender: ComparedProgram, prepared: &PreparedProgram) -> Result<Run> {
+    fn run(&self, contender: ComparedProgram, prepared: &PreparedProgram) -> Result<TlsRunCost> {
         eprintln!("running {contender}");
-        let nginx = self.hosts.serve(self.workspace, self.http == Http::H2)?;
+        let nginx = self
+            .hosts
+            .serve(self.workspace, self.http == HttpVersionChoice::H2)?;
         let out = self.dir.join("out");
         let _ = fs::remove_dir_all(&out);
         fs::create_dir_all(&out)?;
@@ -166,7 +168,7 @@ impl Bench<'_> {
             !served.served.pages.is_empty(),
             "{contender} fetched no page"
         );
-        Ok(Run { cost, served })
+        Ok(TlsRunCost { cost, served })
     }
 
     fn command(
@@ -206,7 +208,7 @@ impl Bench<'_> {
             }
             ComparedProgram::Wget2 => {
                 fs::write(&list, self.hosts.seeds(nginx).join("\n"))?;
-                let http2 = if self.http == Http::H2 {
+                let http2 = if self.http == HttpVersionChoice::H2 {
                     ""
                 } else {
                     " --no-http2"
@@ -246,11 +248,13 @@ impl Bench<'_> {
     }
 }
 
-fn table(rows: &[(ComparedProgram, Run)], all_pages: u64) -> String {
-    let rate = |run: &Run| run.served.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
-    let cpu =
-        |run: &Run| run.cost.cpu.as_secs_f64() * 1e3 / run.served.served.pages.len().max(1) as f64;
-    let ratio = |run: &Run, base: ComparedProgram, value: &dyn Fn(&Run) -> f64| {
+fn table(rows: &[(ComparedProgram, TlsRunCost)], all_pages: u64) -> String {
+    let rate =
+        |run: &TlsRunCost| run.served.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
+    let cpu = |run: &TlsRunCost| {
+        run.cost.cpu.as_secs_f64() * 1e3 / run.served.served.pages.len().max(1) as f64
+    };
+    let ratio = |run: &TlsRunCost, base: ComparedProgram, value: &dyn Fn(&TlsRunCost) -> f64| {
         let base = rows.iter().find(|row| row.0 == base);
         base.map_or("-".to_owned(), |(_, base)| {
             format!("{:.2}", value(run) / value(base))
@@ -289,11 +293,11 @@ mod tests {
     use std::time::Duration;
 
     use super::super::server_log_summary::ServerLogSummary;
-    use super::{ComparedProgram, ProcessCost, Run, TlsServerLogSummary, table};
+    use super::{ComparedProgram, ProcessCost, TlsRunCost, TlsServerLogSummary, table};
 
     #[test]
     fn programs_are_reported_relative_to_wget2_and_the_floor() {
-        let run = |seconds, cpu| Run {
+        let run = |seconds, cpu| TlsRunCost {
             cost: ProcessCost {
                 wall: Duration::from_secs(seconds),
                 cpu: Duration::from_millis(cpu),

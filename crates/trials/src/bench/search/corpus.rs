@@ -16,7 +16,7 @@ const BASE: &str = "http://docs.example/";
 const FETCHED_AT: i64 = 1_767_225_600;
 
 /// The pages of a documentation package.
-pub(super) struct Corpus {
+pub(super) struct DocumentationCorpus {
     pub(super) pages: Vec<IndexedPage>,
     /// Number of files that the index rejects.
     pub(super) left_out: usize,
@@ -30,12 +30,12 @@ pub(super) struct Corpus {
 ///
 /// # Errors
 /// Fails if a file can't be read, or if there are no pages.
-pub(super) fn read(folder: &Path) -> Result<Corpus> {
+pub(super) fn read(folder: &Path) -> Result<DocumentationCorpus> {
     let mut files = Vec::new();
     html_files(folder, &mut files)?;
     files.sort();
     let started = Instant::now();
-    let mut corpus = Corpus {
+    let mut corpus = DocumentationCorpus {
         pages: Vec::new(),
         left_out: 0,
         bytes: 0,

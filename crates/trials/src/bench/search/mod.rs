@@ -20,7 +20,7 @@ use clap::Args;
 use crawl_index::{IndexSearcher, IndexWriter, SearchOptions};
 
 use bm25_baseline::{Bm25Baseline, WordEquality};
-use corpus::Corpus;
+use corpus::DocumentationCorpus;
 use queries::JudgedQuery;
 use ranking_quality::{RankingQuality, worth};
 use result_tables::{MeasuredEngine, SearchMeasurements};
@@ -185,7 +185,7 @@ fn documentation(
     })
 }
 
-fn index(corpus: &Corpus, dir: &Path) -> Result<()> {
+fn index(corpus: &DocumentationCorpus, dir: &Path) -> Result<()> {
     let mut writer = IndexWriter::open(dir)?;
     for page in &corpus.pages {
         writer.put(page)?;

@@ -160,7 +160,7 @@ impl DiskChangeLog {
 }
 
 /// The fate of the unsynced changes of a file or folder: none, all, or some reach the disk.
-enum Fate {
+enum UnsyncedFate {
     None,
     All,
     /// Only this many changes, counted from the first one.
@@ -169,24 +169,26 @@ enum Fate {
     Some(u64),
 }
 
-impl Fate {
+impl UnsyncedFate {
     /// Draws which of `count` changes reach the disk. Without `dice`, all of them do.
-    fn draw(count: usize, dice: Option<&mut SeededRandom>) -> Fate {
-        let Some(dice) = dice else { return Fate::All };
+    fn draw(count: usize, dice: Option<&mut SeededRandom>) -> UnsyncedFate {
+        let Some(dice) = dice else {
+            return UnsyncedFate::All;
+        };
         match dice.below(6) {
-            0 => Fate::None,
-            1 => Fate::All,
-            2 | 3 => Fate::First(dice.below(count as u64 + 1) as usize),
-            _ => Fate::Some([0, 50, 90][dice.below(3) as usize]),
+            0 => UnsyncedFate::None,
+            1 => UnsyncedFate::All,
+            2 | 3 => UnsyncedFate::First(dice.below(count as u64 + 1) as usize),
+            _ => UnsyncedFate::Some([0, 50, 90][dice.below(3) as usize]),
         }
     }
 
     fn keeps(&self, at: usize, dice: Option<&mut SeededRandom>) -> bool {
         match self {
-            Fate::None => false,
-            Fate::All => true,
-            Fate::First(count) => at < *count,
-            Fate::Some(percent) => dice.is_some_and(|dice| dice.below(100) < *percent),
+            UnsyncedFate::None => false,
+            UnsyncedFate::All => true,
+            UnsyncedFate::First(count) => at < *count,
+            UnsyncedFate::Some(percent) => dice.is_some_and(|dice| dice.below(100) < *percent),
         }
     }
 }
@@ -217,7 +219,7 @@ fn entries(
     }
     let mut lost = HashSet::new();
     for all in unsafe_ones.values() {
-        let fate = Fate::draw(all.len(), dice.as_deref_mut());
+        let fate = UnsyncedFate::draw(all.len(), dice.as_deref_mut());
         for (at, change) in all.iter().enumerate() {
             if !fate.keeps(at, dice.as_deref_mut()) {
                 lost.insert(*change);
@@ -255,7 +257,7 @@ fn entries(
 fn content(changes: &[(bool, &DiskChange)], mut dice: Option<&mut SeededRandom>) -> FileContent {
     let mut content = FileContent::default();
     let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();
-    let fate = Fate::draw(count, dice.as_deref_mut());
+    let fate = UnsyncedFate::draw(count, dice.as_deref_mut());
     let mut unsafe_before = 0;
     for (is_safe, change) in changes {
         let at = unsafe_before;
@@ -265,7 +267,7 @@ fn content(changes: &[(bool, &DiskChange)], mut dice: Option<&mut SeededRandom>)
             // If sectors reach the disk one by one, the length of the file has reached the disk as
             // well.
             DiskChange::SetLength { length, .. }
-                if *is_safe || matches!(fate, Fate::Some(_)) || fate.keeps(at, None) =>
+                if *is_safe || matches!(fate, UnsyncedFate::Some(_)) || fate.keeps(at, None) =>
             {
                 content.set_length(*length);
                 continue;
@@ -273,7 +275,7 @@ fn content(changes: &[(bool, &DiskChange)], mut dice: Option<&mut SeededRandom>)
             _ => continue,
         };
         match &fate {
-            Fate::Some(_) if !is_safe => {
+            UnsyncedFate::Some(_) if !is_safe => {
                 content.grow(begin + bytes.len() as u64);
                 for (begin, sector) in sectors(begin, bytes) {
                     if fate.keeps(at, dice.as_deref_mut()) {
@@ -281,7 +283,7 @@ fn content(changes: &[(bool, &DiskChange)], mut dice: Option<&mut SeededRandom>)
                     }
                 }
             }
-            Fate::First(whole) if !is_safe && at == *whole => {
+            UnsyncedFate::First(whole) if !is_safe && at == *whole => {
                 // The power failed during this write, so keep only its first sectors.
                 let count = sectors(begin, bytes).count() as u64;
                 let sector_count = dice.as_deref_mut().map_or(0, |dice| dice.below(count));

@@ -35,7 +35,7 @@ impl RecordedDiskChanges {
         before: &FolderImage,
     ) -> Result<RecordedDiskChanges> {
         let calls = calls(trace)?;
-        let mut reading = Reading {
+        let mut reading = RecordingReader {
             within,
             name,
             changes: DiskChangeLog::new(),
@@ -209,7 +209,7 @@ struct OpenFile {
     appends: bool,
 }
 
-struct Reading<'a> {
+struct RecordingReader<'a> {
     within: &'a Path,
     name: &'a str,
     changes: DiskChangeLog,
@@ -219,7 +219,7 @@ struct Reading<'a> {
     files: Vec<OpenFile>,
 }
 
-impl Reading<'_> {
+impl RecordingReader<'_> {
     /// Records the files that existed before the run as durable.
     fn begin(&mut self, before: &FolderImage) -> Result<()> {
         for (path, content) in &before.0 {

@@ -9,7 +9,7 @@ use crawl_testweb::LogEntry;
 use super::{InjectedFault, InjectedFaultKind, LEASE, SharedCrawlRun};
 use crate::torture::check_crawl::{CrawlRows, log_is_allowed, lost, read, rows_are_the_truth};
 use crate::torture::check_pace::CrawlDisturbances;
-use crate::torture::checked_counts_and_breaches::{Breaches, CheckedCounts};
+use crate::torture::checked_counts_and_breaches::{BrokenRules, CheckedCounts};
 use crate::torture::random_web::settles;
 use crate::torture::{check_archive, check_pace};
 
@@ -21,7 +21,7 @@ impl SharedCrawlRun<'_> {
     /// Compares the rows, the archives, the frontier and the web's log.
     pub(super) fn check(&mut self) -> Result<CheckedCounts> {
         let log = self.crawl.web.web.log();
-        let mut breaches = Breaches::default();
+        let mut breaches = BrokenRules::default();
         let (mut rows, mut records) = (CrawlRows::default(), 0);
         for worker in &self.workers {
             let output = self.crawl.output(&worker.name);
@@ -120,7 +120,12 @@ impl SharedCrawlRun<'_> {
 
     /// Checks that the directory gathered from those of all workers contains each row once, and
     /// that the directory's audit finds only breaches that a lost disk or a late request explains.
-    fn gathered_agrees(&self, rows: &CrawlRows, late: u64, breaches: &mut Breaches) -> Result<()> {
+    fn gathered_agrees(
+        &self,
+        rows: &CrawlRows,
+        late: u64,
+        breaches: &mut BrokenRules,
+    ) -> Result<()> {
         const GATHERED: &str = "gathered";
         let names = self.workers.iter().map(|worker| worker.name.as_str());
         let args = ["gather", "--output", GATHERED].into_iter().chain(names);
@@ -177,7 +182,7 @@ impl SharedCrawlRun<'_> {
 
     /// Checks that a URL is fetched again after an answer only if the answer was lost: a fault came
     /// before the answer was committed, or its row was lost with a disk.
-    fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut Breaches) {
+    fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut BrokenRules) {
         let mut last: BTreeMap<_, &LogEntry> = BTreeMap::new();
         for entry in log {
             // Skip robots.txt, because each worker fetches the robots.txt of its hosts.
@@ -212,7 +217,7 @@ impl SharedCrawlRun<'_> {
     }
 
     /// Checks that the frontier has as many URLs in each state as there are rows.
-    fn frontier_agrees(&self, rows: &CrawlRows, breaches: &mut Breaches) -> Result<()> {
+    fn frontier_agrees(&self, rows: &CrawlRows, breaches: &mut BrokenRules) -> Result<()> {
         let text = self
             .crawl
             .frontier_command(&self.ports(), &["status", "--json"])?;

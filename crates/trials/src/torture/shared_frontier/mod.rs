@@ -33,7 +33,7 @@ use self::network_proxy::{NetworkState, PostgresPairPorts};
 use self::postgres_pair::{PostgresInstallation, PostgresPair};
 use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
 use super::checked_counts_and_breaches::CheckedCounts;
-use super::program_run::KillTimeBounds;
+use super::program_run::TimesAroundKill;
 use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 use super::{Args, build};
@@ -135,21 +135,21 @@ struct SharedCrawlRun<'a> {
     server_pairs: Vec<PostgresPair<'a>>,
     /// The current move of hosts. Includes the process of the move's command while the command
     /// runs.
-    moving: Option<(Move, Option<Child>)>,
-    moves: Moves,
+    moving: Option<(HostMove, Option<Child>)>,
+    moves: HostMoveCounts,
     workers: Vec<WorkerProcess>,
     dice: SeededRandom,
     faults: Vec<InjectedFault>,
     /// The times of kills of workers, and of failures after which the same command resumes the
     /// crawl.
-    deaths: Vec<KillTimeBounds>,
+    deaths: Vec<TimesAroundKill>,
     /// Number of times a worker failed in such a way that the same command resumes the crawl.
     ends: u32,
 }
 
 /// A move of hosts from one server group to another.
 #[derive(Clone)]
-struct Move {
+struct HostMove {
     /// The buckets to move, as the command's argument.
     buckets: String,
     to: String,
@@ -157,7 +157,7 @@ struct Move {
 
 /// Counts of commands that move hosts.
 #[derive(Clone, Copy, Default)]
-struct Moves {
+struct HostMoveCounts {
     done: u32,
     killed: u32,
     /// Number of commands that ended because a database server failed.
@@ -166,9 +166,9 @@ struct Moves {
 
 /// The results of all crawls.
 #[derive(Default)]
-struct Sum {
+struct SharedTortureTotals {
     crawls: u32,
-    moves: Moves,
+    moves: HostMoveCounts,
     ends: u32,
     faults: Vec<InjectedFaultKind>,
     tally: CheckedCounts,
@@ -185,7 +185,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
     let began = Instant::now();
-    let mut sum = Sum::default();
+    let mut sum = SharedTortureTotals::default();
     let max_faults = args.kills as usize;
     for seed in seed.. {
         if sum.faults.len() >= max_faults && sum.crawls > 0 {
@@ -212,7 +212,7 @@ fn torment(
     program: &Path,
     dir: &Path,
     (seed, (groups, most)): (u64, (usize, usize)),
-    sum: &mut Sum,
+    sum: &mut SharedTortureTotals,
 ) -> Result<()> {
     ensure!(
         !dir.exists(),
@@ -235,7 +235,7 @@ fn torment(
         },
         server_pairs,
         moving: None,
-        moves: Moves::default(),
+        moves: HostMoveCounts::default(),
         workers: workers.collect::<Result<_>>()?,
         dice: SeededRandom::of(seed ^ 0x7368_6172),
         faults: Vec::new(),
@@ -329,7 +329,7 @@ impl SharedCrawlRun<'_> {
                     // ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
-                        self.deaths.push(KillTimeBounds { before, after });
+                        self.deaths.push(TimesAroundKill { before, after });
                         worker.starts_at = now + Duration::from_millis(100);
                     }
                     _ => bail!(
@@ -362,7 +362,7 @@ impl SharedCrawlRun<'_> {
         match &mut self.moving {
             None => {
                 let first = self.dice.below(BUCKETS - MOVED);
-                let hosts = Move {
+                let hosts = HostMove {
                     buckets: format!("{first}-{}", first + MOVED - 1),
                     to: self.dice.below(self.server_pairs.len() as u64).to_string(),
                 };
@@ -458,7 +458,7 @@ impl SharedCrawlRun<'_> {
                     lost = self.crawl.lose(worker)?;
                 }
                 over = self.crawl.web.web.now_us();
-                self.deaths.push(KillTimeBounds {
+                self.deaths.push(TimesAroundKill {
                     before: from,
                     after: over,
                 });
@@ -528,7 +528,7 @@ impl SharedCrawlRun<'_> {
     }
 }
 
-fn table(sum: &Sum, took: Duration) -> String {
+fn table(sum: &SharedTortureTotals, took: Duration) -> String {
     let mut table = String::new();
     let tally = &sum.tally;
     let mut row = |name: &str, value: u64| {

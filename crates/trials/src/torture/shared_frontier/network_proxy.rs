@@ -24,16 +24,16 @@ pub(super) struct WorkerNetwork {
     /// For each group, the proxy's ports, through which the worker reaches the group's database
     /// servers.
     pub(super) ports: Vec<PostgresPairPorts>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedProxyState>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedProxyState {
+    state: Mutex<WorkerNetworkState>,
     /// Notified whenever `state` changes.
     changed: Condvar,
 }
 
-struct State {
+struct WorkerNetworkState {
     network: NetworkState,
     /// The connections of this network. A cut closes them.
     open: Vec<TcpStream>,
@@ -42,8 +42,8 @@ struct State {
 impl WorkerNetwork {
     /// Creates a network in front of server groups at these ports.
     pub(super) fn to(groups: &[PostgresPairPorts]) -> Result<WorkerNetwork> {
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+        let shared = Arc::new(SharedProxyState {
+            state: Mutex::new(WorkerNetworkState {
                 network: NetworkState::Whole,
                 open: Vec::new(),
             }),
@@ -78,8 +78,8 @@ impl WorkerNetwork {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedProxyState {
+    fn state(&self) -> MutexGuard<'_, WorkerNetworkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,7 +108,7 @@ impl Shared {
 }
 
 /// Forwards a connection to a database server.
-fn join(client: &TcpStream, server_port: u16, shared: &Arc<Shared>) {
+fn join(client: &TcpStream, server_port: u16, shared: &Arc<SharedProxyState>) {
     if !shared.passes() {
         return;
     }
@@ -125,7 +125,7 @@ fn join(client: &TcpStream, server_port: u16, shared: &Arc<Shared>) {
 
 /// Copies bytes in one direction on a separate thread, until a connection ends or the network is
 /// cut.
-fn carry(from: &TcpStream, to: &TcpStream, shared: &Arc<Shared>) {
+fn carry(from: &TcpStream, to: &TcpStream, shared: &Arc<SharedProxyState>) {
     let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else {
         return;
     };

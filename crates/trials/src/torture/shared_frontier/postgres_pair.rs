@@ -69,7 +69,7 @@ impl PostgresInstallation {
 
 /// A PostgreSQL server, whose port and folder stay the same when it changes from standby to
 /// primary.
-struct Server {
+struct PostgresServer {
     port: u16,
     data: PathBuf,
     log: PathBuf,
@@ -79,7 +79,7 @@ struct Server {
 /// The two PostgreSQL servers of a group: the primary and its standby.
 pub(super) struct PostgresPair<'a> {
     programs: &'a PostgresInstallation,
-    servers: [Server; 2],
+    servers: [PostgresServer; 2],
     /// Index of the primary.
     primary: usize,
 }
@@ -96,7 +96,7 @@ impl<'a> PostgresPair<'a> {
             ensure!(owned.success(), "{} can't be given away", dir.display());
         }
         let server = |name: &str| {
-            Ok::<_, anyhow::Error>(Server {
+            Ok::<_, anyhow::Error>(PostgresServer {
                 port: free_port()?,
                 data: dir.join(name),
                 log: dir.join(format!("{name}.log")),

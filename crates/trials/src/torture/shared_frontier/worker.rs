@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::network_proxy::{NetworkState, PostgresPairPorts, WorkerNetwork};
-use super::{DISK, Move, USAGE};
+use super::{DISK, HostMove, USAGE};
 use crate::torture::random_web::RandomWeb;
 
 /// Settings shared by all workers of a crawl.
@@ -134,7 +134,11 @@ impl WorkerSettings<'_> {
     }
 
     /// Starts `crawl frontier move`.
-    pub(super) fn start_move(&self, groups: &[PostgresPairPorts], hosts: &Move) -> Result<Child> {
+    pub(super) fn start_move(
+        &self,
+        groups: &[PostgresPairPorts],
+        hosts: &HostMove,
+    ) -> Result<Child> {
         let mut command = self.command()?;
         command.env("HOME", self.dir.join("home"));
         command.args(["frontier", "move", &hosts.buckets, "--to", &hosts.to]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{Happening, PersistentTrialState, ProgramLife};
+use super::{PersistentTrialState, ProgramLife, TimedEvent};
 use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand, PostedCommand};
 use crate::messages::Event;
 
@@ -31,7 +31,7 @@ impl ProgramLife {
         world.trace.note(self.now, || format!("{command:?}"));
         if command == CrawlCommand::Pause {
             let pause = Duration::from_millis(world.dice.below(100_000));
-            self.after(pause, Happening::Resumes);
+            self.after(pause, TimedEvent::Resumes);
         }
         world.checker.commanded(&command);
         let (answer, answered) = oneshot::channel();

@@ -7,7 +7,7 @@ use crawl_scheduler::{Permit, SpentPermit, Tick};
 use tracing::Span;
 
 use super::super::super::scripted_servers::failure;
-use super::{Due, Happening, PersistentTrialState, ProgramLife};
+use super::{DueEvent, PersistentTrialState, ProgramLife, TimedEvent};
 use crate::crawl_loop::request_rows;
 use crate::messages::Job;
 
@@ -85,7 +85,7 @@ impl ProgramLife {
             result,
             span,
         };
-        self.at(ends, Happening::Ended(Box::new(flight)));
+        self.at(ends, TimedEvent::Ended(Box::new(flight)));
     }
 
     /// Aborts all requests in flight.
@@ -97,24 +97,24 @@ impl ProgramLife {
 
     pub(super) fn has_flights(&self) -> bool {
         let mut due = self.due.iter();
-        due.any(|due| matches!(due.happening, Happening::Ended(_)))
+        due.any(|due| matches!(due.happening, TimedEvent::Ended(_)))
     }
 
     /// Aborts the requests in flight that have not ended at `at`.
     pub(super) fn abort_flights(&mut self, at: Tick) {
-        let aborted = |due: Due| match due.happening {
-            Happening::Ended(flight) if due.at > at => {
+        let aborted = |due: DueEvent| match due.happening {
+            TimedEvent::Ended(flight) if due.at > at => {
                 let started = flight.spent.issued();
                 let result = Err(failure(FailureKind::GivenUp, started, at.max(started)));
                 let flight = Box::new(SimulatedInFlightRequest { result, ..*flight });
-                let happening = Happening::Ended(flight);
-                Due {
+                let happening = TimedEvent::Ended(flight);
+                DueEvent {
                     at,
                     happening,
                     ..due
                 }
             }
-            happening => Due { happening, ..due },
+            happening => DueEvent { happening, ..due },
         };
         let due = std::mem::take(&mut self.due);
         self.due = due.into_iter().map(aborted).collect();

@@ -13,7 +13,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
 use super::super::super::START;
-use super::{Happening, PersistentTrialState, ProgramLife};
+use super::{PersistentTrialState, ProgramLife, TimedEvent};
 use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::shared_frontier_messages::{SharedFrontierNews, SharedFrontierRequest};
@@ -135,8 +135,8 @@ impl ProgramLife {
     pub(super) fn begin_sharing(&mut self, world: &mut PersistentTrialState<'_>) {
         let Some(sharing) = &self.sharing else { return };
         let heartbeat = sharing.heartbeat;
-        self.after(heartbeat, Happening::Beats);
-        self.soon(world, Happening::Looks);
+        self.after(heartbeat, TimedEvent::Beats);
+        self.soon(world, TimedEvent::Looks);
         self.note_taken(world);
     }
 
@@ -207,7 +207,7 @@ impl ProgramLife {
             WorkerDisruption::CutOff(time) => {
                 sharing.is_cut_off = true;
                 sharing.frontier.cut_off(true);
-                self.after(time, Happening::Reconnects);
+                self.after(time, TimedEvent::Reconnects);
             }
             WorkerDisruption::Frozen(time) => {
                 sharing.frozen_until = self.now + time;
@@ -227,34 +227,34 @@ impl ProgramLife {
         let sharing = self.sharing.as_mut().unwrap();
         sharing.last_request = sharing.last_request.max(at);
         let at = sharing.last_request;
-        self.at(at, Happening::Shares(request));
+        self.at(at, TimedEvent::Shares(request));
     }
 
     /// Handles an event in the sharing thread or in its connection.
-    pub(super) fn shares(&mut self, world: &mut PersistentTrialState<'_>, happening: Happening) {
+    pub(super) fn shares(&mut self, world: &mut PersistentTrialState<'_>, happening: TimedEvent) {
         let now = self.now;
         let Some(sharing) = &mut self.sharing else {
             return;
         };
         let done = match happening {
-            Happening::Beats => {
+            TimedEvent::Beats => {
                 let heartbeat = sharing.heartbeat;
                 // Ignore a failed heartbeat: heartbeats are repeated until the leases end.
                 let _ = sharing.frontier.renew();
-                return self.after(heartbeat, Happening::Beats);
+                return self.after(heartbeat, TimedEvent::Beats);
             }
-            Happening::Reconnects => {
+            TimedEvent::Reconnects => {
                 sharing.is_cut_off = false;
                 return sharing.frontier.cut_off(false);
             }
             _ if sharing.is_over => return,
-            Happening::Looks => {
+            TimedEvent::Looks => {
                 let wait = sharing.links.interval * (1 + world.dice.below(20) as u32);
                 let done = sharing.links.look();
-                self.after(wait, Happening::Looks);
+                self.after(wait, TimedEvent::Looks);
                 done
             }
-            Happening::Shares(request) => {
+            TimedEvent::Shares(request) => {
                 let worker = world.worker;
                 world.trace.note(now, || format!("w{worker} {request:?}"));
                 let mut leaving = Vec::new();
@@ -319,7 +319,7 @@ impl ProgramLife {
             sharing.noticed_end |= matches!(event, Event::Shared(SharedFrontierNews::Over { .. }));
             sharing.last_event = sharing.last_event.max(at);
             let at = sharing.last_event;
-            self.at(at, Happening::Heard(event));
+            self.at(at, TimedEvent::Heard(event));
         }
     }
 }
