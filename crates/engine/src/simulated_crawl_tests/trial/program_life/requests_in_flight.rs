@@ -100,7 +100,7 @@ impl ProgramLife {
         due.any(|due| matches!(due.happening, Happening::Ended(_)))
     }
 
-    /// Aborts the requests in flight that have not ended at `at`.
+    /// Aborts, at the time `at`, the requests in flight that would end later.
     pub(super) fn abort_flights(&mut self, at: Tick) {
         let aborted = |due: Due| match due.happening {
             Happening::Ended(flight) if due.at > at => {
