@@ -167,14 +167,16 @@ const HEADER_FIELD_PREFIX: &[u8] = b"http-header: ";
 const MAX_NAME_SHOWN: usize = 200;
 
 /// Reads the records of a WARC file in order. The compression is detected, whatever the file's
-/// name. A record that is too long is skipped. Reading ends after any other error, because it is
+/// name. A record that is too long is reported as an error and then skipped, unless
+/// [`max_body`](WarcReader::max_body) was called. Reading ends after any other error, because it is
 /// unknown where the next record begins.
 pub struct WarcReader<R = BufReader<File>> {
     input: CountingReader<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// Whether a record that is too long is skipped, which requires decompressing it. If false,
-    /// reading ends at such a record.
+    /// Whether to skip a record that is too long and read on. For a compressed file, the rest of
+    /// the record is decompressed for that. If false ([`max_body`](WarcReader::max_body)), reading
+    /// ends at such a record.
     passes_over: bool,
     ended: bool,
 }

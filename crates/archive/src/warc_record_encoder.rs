@@ -17,8 +17,8 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// The digest algorithm of payloads and blocks. Other archives use the same algorithm to compare
-/// payloads.
+/// The digest algorithm of payloads and blocks. Most archives use it, so payloads can be compared
+/// with theirs.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
 
 /// The content of the record at the start of each file: who created the file and how (WARC 1.1

@@ -228,7 +228,9 @@ impl Fetcher {
     }
 
     /// Returns why this URL is never fetched, if that is known without a look-up: its host is an
-    /// address that is not allowed, or its host name is too long. Otherwise `None`.
+    /// address that is not allowed, a name under `localhost` if that is not allowed, or a name that
+    /// is too long or has a label that is. `None` otherwise, and for host names whose address is
+    /// overridden.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
         self.barred(url).map(|finding| finding.detail)

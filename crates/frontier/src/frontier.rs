@@ -12,7 +12,7 @@ use crate::transaction::Transaction;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::url_to_admit::UrlToAdmit;
 
-/// The reading half of a frontier: which URLs are known, pending, leased and settled.
+/// The half of a frontier that looks up and leases URLs; [`Transaction`] changes them durably.
 ///
 /// # Requirements for implementations
 /// 1. **One state.** A URL is unknown, pending, leased, deferred or settled (fetched, failed,
@@ -27,11 +27,11 @@ use crate::url_to_admit::UrlToAdmit;
 ///    depth, then by admission. Retries go behind all other URLs, in the order of the retries. A
 ///    released lease returns to its old place. A URL that is admitted while others are leased takes
 ///    its place by the same rule.
-/// 5. **Least depth.** A pending URL that is admitted as pending again by a nearer path (fewer hops
-///    off scope, then fewer links, then fewer redirects) takes the depth, redirects and `via` of
-///    that path, and the place that follows from them. In any case the URL takes the lower of the
-///    two priorities and the greater of the two kinds, and becomes a seed if the admission names it
-///    as one. A leased URL does not change.
+/// 5. **Least depth.** A path is nearer if it has fewer hops off scope, then fewer links, then
+///    fewer redirects. If a pending URL is admitted as pending again by a nearer path, it takes the
+///    path's depth, redirects and `via`, and moves to the place that follows. Even if the path
+///    isn't nearer, the URL takes the lower priority and the higher [`UrlKind`](crate::UrlKind),
+///    and becomes a seed if the admission says so. A leased URL does not change.
 /// 6. **Deferred is not settled.** A deferred URL that is admitted as pending becomes pending, with
 ///    the depth, redirects and `via` of that admission. If it is deferred again by a nearer path,
 ///    it takes that path and its exclusion. If it is admitted as excluded, it stays deferred.

@@ -124,8 +124,9 @@ pub enum UrlKind {
 pub enum AdmissionResult {
     /// The URL was unknown, and now has the state that the admission requested.
     New,
-    /// The URL was known. A pending URL may have moved forward in its queue, if the admission has a
-    /// nearer path or a lower `priority`.
+    /// The URL was known and keeps its state. If the admission is better (a nearer path, a lower
+    /// `priority`, a seed or a higher [`UrlKind`]), the stored values are updated, and a pending
+    /// URL may move forward in its queue.
     Known,
     /// The URL was deferred and is pending now.
     Revived,

@@ -32,8 +32,10 @@ const PUT_ASIDE: [&str; 8] = [
     "sample",
     "trap",
 ];
-/// The letter that marks a page in a sorted line. [`EXCLUDED`] marks an exclusion.
+/// The letter that marks the line of a page in the sorted file. [`EXCLUDED`] sorts after it, so the
+/// pages of a URL come first.
 const PAGE: &str = "a";
+/// The letter that marks the line of an exclusion in the sorted file.
 const EXCLUDED: &str = "b";
 
 /// Reads which rows of `excluded.jsonl` to omit because another worker's row covers the same URL.

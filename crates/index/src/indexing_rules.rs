@@ -259,8 +259,8 @@ fn words_of(text: &str) -> HashSet<String> {
         .collect()
 }
 
-/// Returns the type of a document according to its `Content-Type` header, or if that is missing,
-/// its file extension.
+/// Returns the type of a document. The file extension decides if the `Content-Type` is missing or
+/// says little (plain text, octet stream, ZIP). Unknown types are `html`, except for plain text.
 fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     let essence = content_type.and_then(|value| value.split(';').next());
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();

@@ -137,7 +137,7 @@ pub(crate) fn folder_of_any_host(typed: &str) -> String {
     format!("/{}", folder.trim_matches('/'))
 }
 
-/// Parses a URL, in which a `?` or `#` is part of the path. `None` if the text is not a URL.
+/// Parses a URL, taking `?` and `#` as part of the path. `None` if the text is not a URL.
 fn url_without_query(text: &str) -> Option<CanonicalUrl> {
     canonicalize(None, &text.replace('?', "%3F").replace('#', "%23")).ok()
 }

@@ -72,7 +72,7 @@ pub struct Explanation {
     /// The URL's place in the draw of the sample, if the URL could be drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleDrawPosition>,
-    /// The steps of the random walk that led to the URL, if any.
+    /// How often the random walk reached the URL, and when it first did. `None` if it never did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<RandomWalkHits>,
     /// Why the URL is pending since the last run ended. `None` if it isn't pending, or if the last
@@ -179,7 +179,7 @@ pub struct PendingReason {
     pub tried_at_start: bool,
 }
 
-/// The steps of a random walk that led to a URL.
+/// How often a random walk reached a URL, and when it first did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RandomWalkHits {

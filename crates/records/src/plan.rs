@@ -284,7 +284,8 @@ fn host_plan(
     }
 }
 
-/// Describes whether the known pages of a host may be all of its pages.
+/// Returns why the number of a host's pages is uncertain, or on what condition it is right. Used as
+/// the explanation of the estimated hours.
 fn known_words(host: &HostReport, is_listed: bool) -> String {
     let unreachable = host.robots.iter();
     let unreachable = unreachable.filter(|(_, robots)| robots.state == "unreachable");

@@ -32,7 +32,7 @@ use fragment_links::FragmentLinks;
 pub use unchecked_links::UncheckedLink;
 use unchecked_links::{UnfetchedReason, UnfetchedUrls};
 
-/// Prefix of the new address in [`PageFault::why`] of a moved page.
+/// The beginning of [`PageFault::why`] for a moved page; the new address follows.
 pub(crate) const MOVED_TO: &str = "moved to ";
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
@@ -48,9 +48,9 @@ pub struct SiteFaultReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the links: `archive`, or a source of
-    /// [`BrokenLinkReport`](crate::BrokenLinkReport). Without an archive, only links to broken
-    /// pages are found.
+    /// Where the links come from: `archive`, or, without an archive, a value of
+    /// [`BrokenLinkReport::source`](crate::BrokenLinkReport::source). Without an archive, only
+    /// links to broken pages are found.
     pub source: String,
     /// The number of faults of each kind.
     pub counts: BTreeMap<FaultKind, u64>,

@@ -99,7 +99,7 @@ pub struct SiteReport {
     /// Pages with `noindex` that other pages link to.
     #[serde(default)]
     pub noindex: Vec<NoindexPage>,
-    /// Pages that are in a sitemap or a feed, but linked from no page.
+    /// Pages, other than seeds, that are in a sitemap or a feed but linked from no page.
     pub orphans: Vec<String>,
     /// Number of pages by their distance from a seed, in clicks. Pages that no chain of links
     /// reaches are not counted.

@@ -49,7 +49,8 @@ pub struct Politeness {
     pub wait_max: Duration,
     /// If no 429 or 503 comes for this long after a wait, the next wait is `wait_first` again.
     pub wait_forget: Duration,
-    /// How many different URLs must fail, without an answer in between, to pause the host.
+    /// The host is paused when this many different URLs have failed without an answer in between. A
+    /// failed connection pauses it at once.
     pub fails_in_a_row: u32,
     /// Maximum fraction by which a gap is lengthened at random; at most 0.01.
     pub jitter: f64,

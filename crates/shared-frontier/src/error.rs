@@ -7,8 +7,8 @@ use std::time::Duration;
 use crawl_frontier::FrontierError;
 use crawl_frontier::parts::CommittedUrlCounts;
 
-/// The reason why a shared frontier can't be opened, or why a command on a shared crawl failed,
-/// such as a move of buckets or an export.
+/// Why a shared frontier can't be opened, or why a command on a shared crawl (such as a move of
+/// buckets or an export) failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedCrawlError {

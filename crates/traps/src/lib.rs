@@ -310,8 +310,9 @@ impl TrapDetector {
         }
     }
 
-    /// Records the URLs that were first found on a page with nothing new. Returns true if this
-    /// defers a kind of URLs that was not deferred before.
+    /// Counts the URLs on the same host that were first found on this page, which has nothing new,
+    /// for the page's kinds of URLs. Returns true if that defers a kind of URLs that was not
+    /// deferred before.
     pub fn record_children<'a>(
         &mut self,
         visit: &PageEvidence<'_>,

@@ -274,8 +274,7 @@ impl TemplateHistory {
         }
     }
 
-    /// Returns the names of parameters that pages with nothing new have but pages with something
-    /// new don't.
+    /// Returns the parameter names that occur only in URLs of pages with nothing new.
     pub(super) fn idle_names(&self) -> Vec<String> {
         let idle = |name: &&String| !self.fresh_names.contains(*name);
         self.names.iter().filter(idle).cloned().collect()

@@ -39,8 +39,8 @@ impl Crawled {
     }
 }
 
-/// Crawls a site twice, and checks that both crawls are equal. In the second crawl, each page's
-/// words are compared before the page is observed.
+/// Crawls a site twice: once with the detector comparing each page's words with the known words of
+/// its host, and once with the caller doing so before `observe`. Checks that both crawls are equal.
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
     let plain = crawl_by(most, site, &|_, _, _, _| {});
     let compared = crawl_by(most, site, &|traps, at, level, gist| {

@@ -58,8 +58,8 @@ pub struct RenderEventRow {
     pub result: Option<RenderResult>,
     /// Number of requests of this run that had ended when the loop handled the message.
     pub ended: u64,
-    /// Number of messages to the writer thread, over all runs, that were committed when the loop
-    /// handled this message.
+    /// How many messages, of all runs, the writer thread had committed when the loop handled this
+    /// message.
     pub settled: u64,
 }
 
@@ -94,10 +94,10 @@ pub struct OperatorCommand {
     pub about: Option<String>,
     /// The new delay, in milliseconds.
     pub delay: Option<u64>,
-    /// Number of requests of this run that had ended when the change was made.
+    /// Number of requests of this run that had ended when the command took effect.
     pub ended: u64,
-    /// Number of messages to the writer thread, over all runs, that were committed when the change
-    /// was made.
+    /// How many messages, of all runs, the writer thread had committed when the command took
+    /// effect.
     pub settled: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct RunStartEvent {
     pub round_began: u32,
     /// Length of `requests.jsonl` at the start of the run, in bytes.
     pub requests: u64,
-    /// Number of messages to the writer thread that were committed in all earlier runs.
+    /// How many messages the writer thread had committed in all earlier runs.
     pub settled: u64,
     /// How the previous run ended, as in `waiting.jsonl`: the reason, and the detail if there is
     /// one. Null if the previous run was killed, or if this is the first run.
@@ -145,8 +145,7 @@ pub struct HostTurn {
     pub purpose: String,
     /// Number of requests of this run that had ended when the permit was used.
     pub ended: u64,
-    /// Number of messages to the writer thread, over all runs, that were committed when the permit
-    /// was used.
+    /// How many messages, of all runs, the writer thread had committed when the permit was used.
     pub settled: u64,
     /// Number of URLs that were settled or moved to the back of the queue without a request, plus
     /// the number of refused resources of rendered pages.

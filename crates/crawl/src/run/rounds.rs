@@ -190,8 +190,6 @@ impl RoundRunner<'_> {
     /// - The user stopped the run immediately.
     /// - `crawl check` still has to report from the directory.
     async fn discards(&mut self, summary: &RunSummary) -> bool {
-        // Wait for the delay before returning. A new crawl would find the time of the last request
-        // in the directory, but the directory is removed here.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
         let is_stopped_at_once = *self.stopped.borrow() == StopUrgency::Now;
@@ -203,6 +201,8 @@ impl RoundRunner<'_> {
         if !discard_unanswered(summary) {
             return false;
         }
+        // A new crawl would learn from the directory when the last request was sent. Since the
+        // directory is now removed, this process must wait for the delay itself.
         PoliteExitDelay::new(self.stopped.clone()).keep(delay).await;
         true
     }

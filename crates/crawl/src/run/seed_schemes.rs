@@ -18,8 +18,8 @@ const MAX_TRIED_AT_ONCE: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct SeedsWithSchemes {
     pub(crate) seeds: Vec<CanonicalUrl>,
-    /// Hosts that had a public address when the schemes were tested. From then on, private
-    /// addresses of these hosts are refused.
+    /// Typed hosts found to have a public address when the schemes were tested. From then on,
+    /// private addresses of these hosts are refused.
     pub(crate) public_names: Vec<String>,
 }
 

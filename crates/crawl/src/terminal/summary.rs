@@ -33,13 +33,13 @@ const LEFT_OUT: [(&str, [&str; 2], &str); 5] = [
     (
         "built_by_scripts",
         ["page", "pages"],
-        "whose text scripts seem to build; read with --render auto",
+        "whose text seems to be built by scripts; read with --render auto",
     ),
     (
         "rendering_skipped",
         ["page", "pages"],
-        "whose text scripts seem to build, not rendered since similar pages showed no more; render \
-         with --render on",
+        "whose text seems to be built by scripts, not rendered since similar pages showed no more; \
+         render with --render on",
     ),
 ];
 
@@ -482,10 +482,10 @@ mod tests {
         counts.pages.unrendered = BTreeMap::from(unrendered);
         let text = closing(&left_out, &counts, "crawl", ConfigTrustStatus::Yes);
         for line in [
-            "1 page whose text scripts seem to build; read with --render auto",
+            "1 page whose text seems to be built by scripts; read with --render auto",
             "1,250,000 sitemap URLs over the limit of --max-sitemap-urls",
-            "17 pages whose text scripts seem to build, not rendered since similar pages showed no \
-             more; render with --render on",
+            "17 pages whose text seems to be built by scripts, not rendered since similar pages \
+             showed no more; render with --render on",
             "3 pages read as sent, because rendering failed (browser missing 2, render timeout 1)",
         ] {
             assert!(text.contains(&format!("\n  left out: {line}\n")), "{text}");

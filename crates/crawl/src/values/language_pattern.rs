@@ -8,7 +8,7 @@ use crawl_scope::LanguageRange;
 use super::ValueParseError;
 use super::text_serde::as_string;
 
-/// A language of pages to keep, such as `de`, which includes `de-AT`.
+/// A language whose pages are kept. `de` includes `de-AT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LanguagePattern(pub(crate) LanguageRange);
 

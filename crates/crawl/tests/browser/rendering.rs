@@ -356,7 +356,7 @@ fn a_crawl_without_rendering_names_what_it_missed_and_a_later_round_renders_it()
     let output = run(folder.path(), &args);
     let summary = String::from_utf8(output.stderr).unwrap();
     assert!(
-        summary.contains("1 page whose text scripts seem to build; read with --render auto"),
+        summary.contains("1 page whose text seems to be built by scripts; read with --render auto"),
         "{summary}"
     );
     let args = [

@@ -63,7 +63,8 @@ pub(super) struct CommitBacklogTracker {
     /// Bytes of bodies that no reader has begun to read, a part of `bytes`.
     unread_bytes: u64,
     max_unread_bytes: u64,
-    /// The time of the last commit, or the last time that nothing waited for a commit.
+    /// When the current wait for a commit began: at the last commit, at the last time that nothing
+    /// waited for one, or when the number of pages in rendering last fell, whichever is latest.
     committed_at: Tick,
     /// Rows of committed pages that the program running the crawl has not taken yet.
     undelivered: usize,
@@ -198,7 +199,7 @@ impl CommitBacklogTracker {
         self.bytes += bytes;
     }
 
-    /// Counts a commit of this number of items, with the leases and body bytes in it.
+    /// Stops counting the items, leases and body bytes of a commit, and notes its time.
     pub(super) fn committed(&mut self, now: Tick, items: u64, leases: u64, bytes: u64) {
         self.unsettled -= items;
         self.committed_at = now;

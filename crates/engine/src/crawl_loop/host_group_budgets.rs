@@ -8,7 +8,7 @@ use crawl_weburl::{HostKey, HostPatternMap, Origin};
 
 use crate::config::HostGroupBudget;
 
-/// The budgets of all groups. A host is in at most one group.
+/// The budgets of all host groups, and how much of each is spent. A host is in at most one group.
 #[derive(Debug, Default)]
 pub(super) struct GroupBudgetTracker {
     groups: HostPatternMap<Arc<HostGroupBudget>>,

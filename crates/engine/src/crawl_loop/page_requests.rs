@@ -240,7 +240,8 @@ impl Coordinator {
         Ok(step)
     }
 
-    /// Settles a URL as failed, because the program died while reading it.
+    /// Settles a URL as failed, because earlier runs died while reading its page, the last time
+    /// with nothing else being read.
     fn give_suspect_up(
         &mut self,
         now: Tick,

@@ -253,8 +253,9 @@ impl Coordinator {
         is_left_out.then_some(RefusalRecord::Counted)
     }
 
-    /// Returns the exclusion of a resource whose URL looks like an action. `None` if the URL
-    /// doesn't look like an action, or if actions may be requested on its site.
+    /// Returns the reason to exclude a page resource whose URL looks like an action, such as a
+    /// log-out. `None` if the URL doesn't look like an action, or if actions may be requested on
+    /// its site.
     fn action_of_page(&self, url: &CanonicalUrl) -> Option<NotFetchedReason> {
         let is_skipped = self.config.traps.skip_actions || self.skips_actions_at_login(url);
         let action = is_skipped.then(|| action(url)).flatten()?;

@@ -248,8 +248,8 @@ pub(crate) enum Effect {
     },
     /// Append the row of a request to `requests.jsonl` before its host gets another permit.
     Log(Box<SerializedRequestRow>),
-    /// Append a host's turn (use of a permit) to `state/order.jsonl` before its request is logged
-    /// and its results are committed.
+    /// Append a host's turn to `state/order.jsonl`: that its permit was used. This comes before the
+    /// request is logged and its results are committed.
     NoteTurn(HostTurn),
     /// Append an operator's command to `state/order.jsonl` before its results are committed.
     NoteCommand(OperatorCommand),
@@ -402,8 +402,8 @@ pub(crate) enum WriterMessage {
     Seeds(Vec<UrlToAdmit>),
     /// Admit deferred URLs again, if they may be fetched now.
     TakeBack {
-        /// The new scope, for judging URLs again that were too deep. If `None`, these URLs stay
-        /// deferred.
+        /// The new scope. URLs deferred for their depth are judged again by it. `None` if these
+        /// URLs stay deferred.
         scope: Option<Arc<Scope>>,
     },
     /// Admit pages of mirrors again whose copy on the mirrored origin was not fetched. Sent once no

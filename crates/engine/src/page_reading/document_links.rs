@@ -105,7 +105,9 @@ impl DiscoveryContext {
         }
     }
 
-    /// Returns the exclusion of a resource that too many other resources lead to.
+    /// Returns the exclusion of a resource that is nested too deeply: at least
+    /// [`MAX_RESOURCE_LEVELS`] resources load each other on the way to it. `None` for any other
+    /// URL.
     fn too_nested(self) -> Option<NotFetchedReason> {
         let is_resource = self.kind == UrlKind::Resource;
         let is_too_nested = is_resource && self.priority.is_too_nested_resource();
@@ -620,10 +622,10 @@ impl<'a> DocumentLinkCollector<'a> {
                     rule: Some(rule),
                     ..NotFetchedReason::of(Reason::Scope)
                 };
-                // A later round readmits an excluded URL if the URL is in its scope. A URL that
-                // must not be followed is deferred instead, so that it is readmitted only if
-                // another page links to it. So is a page that a sitemap lists, if links of pages
-                // may lead out of scope.
+                // A later round admits an excluded URL again if its scope contains the URL. Two
+                // kinds of URLs must not come back that way, so they are deferred, and come back
+                // only if another page links to them: URLs that must not be followed, and pages
+                // that only a sitemap lists, if links may lead out of scope.
                 let is_listed = reason == OutOfScopeReason::Beyond && hops_off == u8::MAX;
                 match barred.is_some() || is_listed {
                     false => RequestedState::Excluded(exclusion),

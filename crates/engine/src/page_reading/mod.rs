@@ -90,7 +90,8 @@ pub(crate) struct PageReader {
     pub(crate) revisit: Option<u32>,
     /// The dates of this round, and the schedule for the next visits.
     pub(crate) visits: RevisitRules,
-    /// If set, readers return pages unread, including the page that is being read.
+    /// If set, readers stop reading: they return waiting pages, and the page that they are in the
+    /// middle of, without a result.
     pub(crate) gives_back: Arc<AtomicBool>,
     /// Whether this thread leaves PDF and DOCX documents to other threads, because reading them in
     /// another process may take long.

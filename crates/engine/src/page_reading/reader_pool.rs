@@ -34,9 +34,10 @@ pub(crate) enum ReaderTask {
     Pass(Box<KeyedMessage>),
 }
 
-/// A reader reports the pages that it started once they have this many bytes in total. The crawl
-/// loop stops handing out pages at a certain number of unread bytes. That number must be larger
-/// than this one, or else the loop would wait for a report that never comes.
+/// A reader thread reports the pages that it started once they have this many bytes in total. Until
+/// then, their bytes count as unread. The crawl loop sends no requests while too many bytes count
+/// as unread (`MAX_UNREAD_BYTES` per reader thread). What all threads leave unreported must stay
+/// below that limit. Otherwise the loop would wait for a report that never comes.
 const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
 /// Maximum bytes of index entries on the way from the readers to the writer. A reader waits before
@@ -75,11 +76,12 @@ pub(crate) fn all_threads() -> usize {
 pub(crate) struct ReaderPool {
     /// The channel has no limit, since the coordinator limits how much work it hands out.
     work: channel::Sender<ReaderTask>,
-    /// If set, readers return pages unread, both waiting ones and those being read.
+    /// If set, readers stop reading: they return waiting pages, and the pages that they are in the
+    /// middle of, without a result.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     documents: DocumentQueue<WaitingDocument>,
-    /// If set, readers return documents unread, both waiting ones and those being read.
+    /// The same as `gives_back`, for documents that are read in other processes.
     gives_documents_back: Arc<AtomicBool>,
     document_threads: Vec<JoinHandle<()>>,
     abandon: Arc<AtomicBool>,
@@ -229,13 +231,15 @@ impl ReaderPool {
         let _ = self.work.send(work);
     }
 
-    /// Makes readers return pages unread from now on.
+    /// Makes readers return all pages and documents without a result from now on, even those that
+    /// they are in the middle of.
     pub(crate) fn give_up_unread(&self) {
         self.gives_back.store(true, Ordering::Relaxed);
         self.give_up_documents();
     }
 
-    /// Makes readers return documents unread from now on, both waiting ones and those being read.
+    /// Makes readers return documents without a result from now on, even those that they are in the
+    /// middle of.
     pub(crate) fn give_up_documents(&self) {
         self.gives_documents_back.store(true, Ordering::Relaxed);
     }
@@ -264,7 +268,7 @@ struct ReaderWorker {
     slot: JournalSlot,
     /// Limits the memory for index entries of all reader threads.
     entries: BytesInTransitLimit,
-    /// Limits the memory for links of all reader threads, until the links are committed.
+    /// Limits the memory that the links from all reader threads take until they are committed.
     links: BytesInTransitLimit,
     /// Sends events to the crawl loop. The sender is weak, so that the loop can detect the end of
     /// the writer's thread: the last strong sender is dropped then.

@@ -23,7 +23,7 @@ use crate::state::expire_robots_rules::expire;
 use crate::state::stored_parked_hosts::store_parked;
 
 impl Replay {
-    /// Begins a replay with the first run of the crawl, or resumes it for a later run.
+    /// Begins the replay if `run` is the crawl's first run. Otherwise resumes the replay at `run`.
     pub(super) fn take_up(
         config: &Config,
         (answers, rerender): (ArchivedAnswers, Rerenderer),

@@ -121,7 +121,7 @@ impl WalkerChoices {
         }
     }
 
-    /// Creates the choices at a URL from which a walker can go nowhere, for this reason.
+    /// Creates the choices at a URL that leads nowhere. `why` is the reason, as named in rows.
     pub(crate) fn dead_end(why: &str) -> WalkerChoices {
         WalkerChoices {
             depth: 0,
@@ -156,7 +156,7 @@ impl WalkerChoices {
     }
 }
 
-/// Returns the key under which the links of a page are stored.
+/// Returns the key under which the [`WalkerChoices`] at a URL are stored.
 pub(crate) fn walked_key(url: &str) -> String {
     format!("{META_WALKED}{url}")
 }

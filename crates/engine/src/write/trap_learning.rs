@@ -104,7 +104,7 @@ pub(crate) fn place(
     replaced
 }
 
-/// Records which URLs were first found on this page, which has nothing new.
+/// Counts the URLs on the same host that were first found on this page, which has nothing new.
 pub(crate) fn record_children<'a>(
     shared: &SharedTrapDetector,
     lease: &Lease,

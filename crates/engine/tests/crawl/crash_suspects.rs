@@ -41,7 +41,7 @@ fn web() -> TestWeb {
     web.sitemap(false).start()
 }
 
-/// Returns a page that the seed links to, so it is known once the seed was read.
+/// Returns a page that the seed links to, so that it is known once the seed has been read.
 fn child(web: &TestWeb) -> String {
     let truth = web.truth(HostsInScope::Host);
     let mut fetched = truth.fetched.iter();

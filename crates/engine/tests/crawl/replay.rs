@@ -1,4 +1,4 @@
-//! Tests that replay a crawl of the test web over the crawl's own archive.
+//! Tests that crawl the test web and then replay the crawl from its archive.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

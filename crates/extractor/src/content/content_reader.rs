@@ -43,8 +43,8 @@ pub(crate) struct ContentReader {
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingControlTracker,
-    /// The kind of controls (such as edit links) that were removed from the last block, if that is
-    /// a heading.
+    /// What was removed from the last block if it is a heading, such as a permalink or an edit
+    /// link.
     removed_marks: RemovedHeadingControlKind,
     /// The id of the current block's element or, if the block is a heading, of the first anchor in
     /// it.

@@ -95,7 +95,7 @@ impl OpenRubyElement {
         self.joined(text).0
     }
 
-    /// Records a piece of base text, and returns it like [`OpenRubyElement::base_text`].
+    /// Records a piece of base text. Returns it as [`OpenRubyElement::base_text`] does.
     pub(super) fn add_base(&mut self, text: &str) -> String {
         let (joined, last, gap) = self.joined(text);
         (self.last, self.gap) = (last, gap);

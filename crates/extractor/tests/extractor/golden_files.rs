@@ -1,5 +1,5 @@
-//! Tests of the committed corpus: each file in `tests/cases` is read, and the result is compared
-//! with the file of the same name plus `.found.txt`.
+//! Reads each file in the folders of `tests/cases`, and compares the result with the expected one:
+//! the file of the same name plus `.found.txt`.
 #![expect(clippy::disallowed_methods, reason = "the cases lie in files")]
 
 use std::fmt::{Debug, Write as _};

@@ -42,8 +42,8 @@ pub enum RobotsFetchResult {
     },
     /// The stored copy is current: the answer was 304 to a request with validators.
     NotModified,
-    /// The file is elsewhere (2.3.1.2), or at the same URL if the server demands a signature. Rules
-    /// found there apply to this origin.
+    /// Fetch another URL instead (2.3.1.2), or the same URL again with a signature, if the server
+    /// demands one. Rules found there apply to this origin.
     Redirect {
         /// The URL to fetch next.
         to: CanonicalUrl,

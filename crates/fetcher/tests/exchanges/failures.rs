@@ -408,7 +408,7 @@ async fn no_connection() {
         "connect_refused in Connect, fault Host, again, no connection"
     );
 
-    // A label of 64 bytes is not a name, so no look-up is needed.
+    // A label may have at most 63 bytes, so the URL is refused without a look-up.
     let url = canonicalize(None, &format!("http://{}.test/", "a".repeat(64))).unwrap();
     let fetcher = fetcher(config(&url));
     assert!(fetcher.refusal(&url).is_some());

@@ -10,19 +10,19 @@ pub trait RunDisk: Send + Sync {
     /// Creates a file, replacing one of the same name.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Any I/O error.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
     /// Syncs the names in a directory, and returns when they are on disk.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Any I/O error.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Any I/O error.
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
@@ -31,13 +31,13 @@ pub trait DiskFile: Send {
     /// Appends all of `bytes`.
     ///
     /// # Errors
-    /// The error of the system; some of the bytes may have been written.
+    /// Any I/O error; some of the bytes may have been written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Syncs the written bytes, and returns when they are on disk.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Any I/O error.
     fn sync(&mut self) -> io::Result<()>;
 }
 

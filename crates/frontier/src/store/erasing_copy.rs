@@ -92,7 +92,8 @@ impl OfflineFrontier {
         })
     }
 
-    /// Returns the committed length of each file in bytes, by file name.
+    /// Returns the committed length in bytes of each row file or archive file of the crawl, by name
+    /// (see [`Transaction::mark`](crate::Transaction::mark)).
     ///
     /// # Errors
     /// [`DiskOpenError`] if the store fails.

@@ -34,11 +34,13 @@ pub(super) enum FailureOrExclusionNote {
 /// The store's counters, which continue after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StoreCounters {
-    /// The last number that was assigned to a commit. Likewise, `block`, `origin` and `note` are
-    /// the last numbers of queue blocks, origins and notes.
+    /// The last number that was assigned to a commit.
     pub(super) commit: u64,
+    /// The last number that was assigned to a queue block.
     pub(super) block: u64,
+    /// The last number that was assigned to an origin.
     pub(super) origin: u64,
+    /// The last number that was assigned to a note.
     pub(super) note: u64,
     pub(super) totals: CommittedUrlCounts,
 }

@@ -158,8 +158,8 @@ fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // The frontier must refuse this damage before it opens the store. The store itself would
-        // cut off everything after the damage.
+        // The frontier must detect this damage before it opens the store, because the store would
+        // silently cut off everything after it.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);

@@ -189,8 +189,8 @@ impl LiteralIndex {
     }
 }
 
-/// Bytes of a key in the hash table, including the table's control byte and a share of the eighth
-/// of the table that stays unused.
+/// Bytes that a key takes in the hash table: its entry, its control byte, and its share of the
+/// slots that stay empty (one in eight).
 const KEY_MEMORY: usize = 20;
 
 impl LiteralPart {

@@ -22,9 +22,10 @@ pub(super) struct SettingsHistory {
     recorded: Vec<RecordedSettings>,
     /// The recorded starts of runs with their workers, in time order.
     starts: Vec<(u64, Option<String>)>,
-    /// Settings before this time are unknown unless they are recorded in `state/delays.jsonl`.
-    /// Older versions of the program recorded no settings. So this is the start of the last run (if
-    /// there were several), or the last time that an older version reread its settings.
+    /// Before this time, only settings recorded in `state/delays.jsonl` are known, because older
+    /// versions of the program recorded none. It is one second after the later of two times: the
+    /// start of the last run (if there were several), and the last time that an older version
+    /// reread its settings. 0 if there was neither.
     unknown_until: u64,
     /// The longest timeout of an exchange in any of the settings, in milliseconds.
     pub(super) timeout: u64,
@@ -122,15 +123,16 @@ impl SettingsHistory {
         })
     }
 
-    /// Returns the settings that a worker had in force at a moment.
+    /// Returns the settings that were in force for a worker at a moment. Falls back to `crawl.toml`
+    /// if none were recorded.
     pub(super) fn at(&self, worker: Option<&str>, moment: u64) -> &AuditedSettings {
         self.between(worker, moment, moment)
             .next()
             .unwrap_or(&self.file)
     }
 
-    /// Returns the settings of each worker at a moment. Used for rows of pages, which don't name
-    /// their worker.
+    /// Returns the settings that were in force for each worker at a moment. Falls back to
+    /// `crawl.toml` if none were recorded. Used for rows of pages, which don't name their worker.
     pub(super) fn of_all_workers(&self, moment: u64) -> Vec<&AuditedSettings> {
         let mut workers = Vec::new();
         let mut in_force = Vec::new();

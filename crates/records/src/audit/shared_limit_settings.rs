@@ -38,8 +38,8 @@ pub(super) struct AddressOrSiteLimits {
 pub(super) struct SiteLimits {
     pub(super) number: usize,
     pub(super) delay: u64,
-    /// The quiet hours, in minutes of the day in UTC: the first minute, and the minute after the
-    /// last.
+    /// The quiet hours in UTC, as minutes of the day: the first minute, and the minute after the
+    /// last, which is not greater than the first if the hours span midnight.
     quiet: Vec<(u64, u64)>,
 }
 

@@ -1,4 +1,5 @@
-//! Tests of snapshots, which outlive the process and restore evicted hosts.
+//! Tests of host snapshots: they outlive the process, and restore hosts that were evicted from
+//! memory.
 
 use std::time::Duration;
 

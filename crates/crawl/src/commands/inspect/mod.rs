@@ -1,4 +1,5 @@
-//! `crawl inspect`: prints what the extractor reads from a page or a sitemap, as JSON.
+//! `crawl inspect`: prints what the extractor reads from a page or a sitemap, as JSON; or the
+//! fields that rules extract (`--config`), or the tree of elements (`--tree`).
 
 mod content_json;
 

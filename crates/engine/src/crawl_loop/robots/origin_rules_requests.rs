@@ -189,9 +189,9 @@ impl OriginRobotsTracker {
         })
     }
 
-    /// Handles the result of a request for `tdmrep.json`. Follows a redirect only within the origin,
-    /// whose robots.txt decides whether the target may be fetched. If all retries fail, the last
-    /// known file stays in force, if there is one.
+    /// Handles the result of a request for `tdmrep.json`. Follows a redirect only within the
+    /// origin, and only if the origin's robots.txt allows the target. If all retries fail, the last
+    /// known file (if any) stays in force.
     ///
     /// # Errors
     /// The frontier can't be read.

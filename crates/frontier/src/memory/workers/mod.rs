@@ -154,9 +154,9 @@ struct Own {
     is_cut_off: bool,
     /// The number of this worker's last commit.
     commit: u64,
-    /// The URLs that this worker sent to other workers as links, each with its state once the other
-    /// worker has admitted the link. A further link to the URL is skipped if it would not change
-    /// this state. Cleared when buckets change owners.
+    /// The URLs that this worker sent to other workers as links, each with the state that it will
+    /// have when the other worker admits it. A further link to a URL is sent only if it would
+    /// change that state. Cleared when this worker takes or hands over buckets.
     sent: HashMap<CanonicalUrl, CurrentState>,
 }
 

@@ -91,7 +91,8 @@ fn fill(dir: &Path) {
     transaction.keep_meta("other", b"http://gone.example/");
     transaction.mark("pages.jsonl", 7);
     transaction.commit().unwrap();
-    // Both visits are stored in one commit, so that they share a row.
+    // Both visits are settled in one commit and due at the same time, so they share a row of the
+    // table `due`.
     let mut transaction = frontier.begin().unwrap();
     for seed in ["http://a.example/", "http://gone.example/"] {
         let lease = frontier.lease(&url(seed).origin()).unwrap().unwrap();

@@ -224,7 +224,7 @@ impl TlsBench<'_> {
         self.on_all_processors(argv.split(' ').map(OsString::from))
     }
 
-    /// Returns a command of wget2 with a separate `resolv.conf`.
+    /// Returns a command that runs wget2 with its own `resolv.conf`.
     fn with_names(&self, prepared: &PreparedProgram, argv: &str) -> Result<Command> {
         let names = prepared
             .names

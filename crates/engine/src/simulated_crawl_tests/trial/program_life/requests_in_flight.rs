@@ -100,7 +100,7 @@ impl ProgramLife {
         due.any(|due| matches!(due.happening, TimedEvent::Ended(_)))
     }
 
-    /// Aborts the requests in flight that have not ended at `at`.
+    /// Aborts, at the time `at`, the requests in flight that would end later.
     pub(super) fn abort_flights(&mut self, at: Tick) {
         let aborted = |due: DueEvent| match due.happening {
             TimedEvent::Ended(flight) if due.at > at => {
