@@ -9,7 +9,7 @@ mod libdeflate;
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-use self::libdeflate::LibdeflateCompressor;
+use self::libdeflate::GzipMemberCompressor;
 
 /// Maximum capacity of a buffer that is kept for the next record, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ const SAMPLE_BYTES: usize = 1024;
 
 /// Compresses records to gzip members.
 pub(crate) struct GzipCompressor {
-    compressor: LibdeflateCompressor,
+    compressor: GzipMemberCompressor,
     /// Compresses short records, and the parts of a record before a stored body.
     quick: Compress,
     /// The concatenated parts of a record.
@@ -41,7 +41,7 @@ pub(crate) struct GzipCompressor {
 impl Default for GzipCompressor {
     fn default() -> GzipCompressor {
         GzipCompressor {
-            compressor: LibdeflateCompressor::new(LEVEL),
+            compressor: GzipMemberCompressor::new(LEVEL),
             quick: Compress::new(Compression::fast(), false),
             joined: Vec::new(),
         }

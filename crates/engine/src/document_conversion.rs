@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use crawl_documents::{DocumentConversionError, DocumentKind, DocumentLimits};
 use crawl_extractor::DecodedPage;
 
-/// The exit code of a process for reading documents (see [`DocumentIndexingSettings::program`]) if it can't
-/// read its document. The process writes the reason to stderr.
+/// The exit code of a process for reading documents (see [`DocumentIndexingSettings::program`]) if
+/// it can't read its document. The process writes the reason to stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
 /// The `Content-Type` of the HTML that documents are converted to.
@@ -196,7 +196,7 @@ impl DocumentIndexingSettings {
                     MAX_STDERR_BYTES,
                     &OutputStream::Errors,
                     &ended_early,
-                )
+                );
             });
             let answer = self.answer(&end, gives_back);
             if answer.is_err() {

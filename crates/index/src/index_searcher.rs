@@ -176,8 +176,8 @@ impl IndexSearcher {
         })
     }
 
-    /// Returns `rules` with the URLs of their pins replaced by those of the pages that results show,
-    /// and the URLs of the pins whose pages are not in the index. Such pins have no effect.
+    /// Returns `rules` with the URLs of their pins replaced by those of the pages that results
+    /// show, and the URLs of the pins whose pages are not in the index. Such pins have no effect.
     ///
     /// # Errors
     /// If the index is damaged.

@@ -2,8 +2,8 @@
 //!
 //! Syntax: `word other` matches both words anywhere, `"two words"` adjacent words, `-word` pages
 //! without the word, `word*` words with a prefix, `title:word` pages with the word in their title,
-//! and `site:example.org/docs` pages of a host or folder. A quotation mark between two Hebrew letters
-//! is part of an abbreviation.
+//! and `site:example.org/docs` pages of a host or folder. A quotation mark between two Hebrew
+//! letters is part of an abbreviation.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 

@@ -187,9 +187,9 @@ struct AuditRun<'a> {
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Config`] and file system
-/// errors. A malformed line is not an error, but is listed in [`AuditReport::flaws`]. A malformed line of
-/// `requests.jsonl` may have been the robots.txt response that allows a request. In that case, an
-/// apparent breach of robots.txt is undecided.
+/// errors. A malformed line is not an error, but is listed in [`AuditReport::flaws`]. A malformed
+/// line of `requests.jsonl` may have been the robots.txt response that allows a request. In that
+/// case, an apparent breach of robots.txt is undecided.
 pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let (clock, delays, settings) = read_settings(dir)?;

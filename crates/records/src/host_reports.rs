@@ -178,8 +178,8 @@ struct HostRowCounts {
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.
     ends: Vec<(u64, SendingWorker)>,
-    /// The end of the last response, the wait it demanded, and the worker that got it, if no request
-    /// has started since.
+    /// The end of the last response, the wait it demanded, and the worker that got it, if no
+    /// request has started since.
     owed: Option<(u64, u64, SendingWorker)>,
 }
 
@@ -406,8 +406,8 @@ impl HostRowCounts {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;
         };
-        // With one request in flight, each request ends later than the one before it. If it doesn't,
-        // the clock was set back between two runs, so the times can't be compared.
+        // With one request in flight, each request ends later than the one before it. If it
+        // doesn't, the clock was set back between two runs, so the times can't be compared.
         if per_host == 1 && self.ends.iter().any(|(end, _)| sent.end < *end) {
             self.ends.clear();
             self.owed = None;

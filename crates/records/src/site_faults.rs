@@ -118,8 +118,8 @@ pub struct PageFault {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FaultKind {
-    /// A link or page resource with a status of 400 or above, or a redirect that leads nowhere. Also
-    /// a page that the site named as a sitemap.
+    /// A link or page resource with a status of 400 or above, or a redirect that leads nowhere.
+    /// Also a page that the site named as a sitemap.
     Broken,
     /// A link to a server that didn't respond.
     Unreachable,
@@ -502,8 +502,8 @@ fn last_of<'s>(redirects: &'s HashMap<String, LatestRedirect>, url: &'s str) -> 
     chain.last().unwrap_or(url)
 }
 
-/// Returns whether a scheme is a misspelling of a common one: one letter is wrong, missing or added,
-/// or two letters are swapped.
+/// Returns whether a scheme is a misspelling of a common one: one letter is wrong, missing or
+/// added, or two letters are swapped.
 fn is_misspelt(scheme: &str) -> bool {
     ["http", "https", "mailto", "javascript"]
         .iter()

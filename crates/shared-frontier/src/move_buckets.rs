@@ -203,8 +203,9 @@ impl BucketMover<'_> {
         Ok(all)
     }
 
-    /// Like [`BucketMover::rows`], but reads again if no server group serves a bucket. Groups are read
-    /// one after the other, so a bucket that is moved at the same time may seem to have no home.
+    /// Like [`BucketMover::rows`], but reads again if no server group serves a bucket. Groups are
+    /// read one after the other, so a bucket that is moved at the same time may seem to have no
+    /// home.
     fn settled_rows(
         &self,
         buckets: &[i32],

@@ -47,8 +47,8 @@ enum StepPhase {
     /// Concurrent with the tests, but one after the other. Tests often wait and leave a processor
     /// idle.
     BesideTests,
-    /// Concurrent with the tests and with all [`StepPhase::BesideTests`] steps, because this step alone
-    /// takes about as long as all [`StepPhase::BesideTests`] steps together.
+    /// Concurrent with the tests and with all [`StepPhase::BesideTests`] steps, because this step
+    /// alone takes about as long as all [`StepPhase::BesideTests`] steps together.
     BesideAll,
 }
 

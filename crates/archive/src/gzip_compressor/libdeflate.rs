@@ -5,18 +5,16 @@ use libdeflater::CompressionLvl;
 use super::shrink;
 
 /// Compresses data to single gzip members with libdeflate.
-pub(super) struct LibdeflateCompressor {
-    inner: libdeflater::LibdeflateCompressor,
+pub(super) struct GzipMemberCompressor {
+    inner: libdeflater::Compressor,
     /// A buffer for the compressed member, long enough for data that can't be compressed.
     member: Vec<u8>,
 }
 
-impl LibdeflateCompressor {
-    pub(super) fn new(level: i32) -> LibdeflateCompressor {
-        LibdeflateCompressor {
-            inner: libdeflater::LibdeflateCompressor::new(
-                CompressionLvl::new(level).unwrap_or_default(),
-            ),
+impl GzipMemberCompressor {
+    pub(super) fn new(level: i32) -> GzipMemberCompressor {
+        GzipMemberCompressor {
+            inner: libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default()),
             member: Vec::new(),
         }
     }

@@ -7,12 +7,12 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 const WINDOW_BITS: u8 = 15;
 
 /// Compresses data to single gzip members with zlib-rs.
-pub(super) struct ZlibRsCompressor(Compress);
+pub(super) struct GzipMemberCompressor(Compress);
 
-impl ZlibRsCompressor {
-    pub(super) fn new(level: i32) -> ZlibRsCompressor {
+impl GzipMemberCompressor {
+    pub(super) fn new(level: i32) -> GzipMemberCompressor {
         let level = u32::try_from(level).unwrap_or_default().min(9);
-        ZlibRsCompressor(Compress::new_gzip(Compression::new(level), WINDOW_BITS))
+        GzipMemberCompressor(Compress::new_gzip(Compression::new(level), WINDOW_BITS))
     }
 
     /// Compresses the data to one gzip member, and appends it to `out`.

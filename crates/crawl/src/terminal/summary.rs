@@ -191,8 +191,8 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
     }
 }
 
-/// Returns whether a budget starts over with each run. The name of a `budget` may end with the table
-/// that sets it: `max-time of group press`.
+/// Returns whether a budget starts over with each run. The name of a `budget` may end with the
+/// table that sets it: `max-time of group press`.
 fn is_per_run(budget: &str) -> bool {
     let name = budget.split(" of ").next().unwrap_or(budget);
     PER_RUN.contains(&name)

@@ -30,7 +30,8 @@ const THREADS: u32 = 2;
 /// The number of crawls that must end between two progress reports.
 const PIECE: u32 = 100;
 
-/// A web of twenty hosts, whose pages are listed in sitemaps. Contents differ by host and by folder.
+/// A web of twenty hosts, whose pages are listed in sitemaps. Contents differ by host and by
+/// folder.
 #[derive(Clone, Copy)]
 struct KnownWeb {
     pages_per_host: u32,

@@ -37,8 +37,8 @@ struct StartedRequest {
     signed: bool,
 }
 
-/// The address or site that a [`SharedLimitRequests`] limits. A host named by its address has a site of the same
-/// name, and each of its requests counts once towards each of the two.
+/// The address or site that a [`SharedLimitRequests`] limits. A host named by its address has a
+/// site of the same name, and each of its requests counts once towards each of the two.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum GateKey {
     Address(Box<str>),

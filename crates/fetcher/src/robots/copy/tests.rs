@@ -1,4 +1,4 @@
-use http::{HeaderValue, StoredVersion};
+use http::{HeaderValue, Version};
 use proptest::prelude::*;
 
 use super::*;
@@ -33,7 +33,7 @@ fn result(
         first_byte: Duration::ZERO,
         address: None,
         status,
-        version: StoredVersion::HTTP_11,
+        version: Version::HTTP_11,
         tls: None,
         headers: map,
         body: Bytes::new(),
