@@ -134,8 +134,9 @@ pub enum EngineError {
     /// the pages that were fetched are unknown.
     #[error("this crawl already fetched pages without a sample")]
     FetchedWithoutSample,
-    /// The crawl's sample or random walk has a design that differs from the configured one.
-    #[error("the sample of this crawl was drawn with different settings")]
+    /// The crawl's sample or random walk has a design that differs from the configured one, or none
+    /// is configured.
+    #[error("this crawl samples its pages with different settings")]
     SampleDrawn,
     /// The stored state could not be opened.
     #[error("`{}`: {source}", dir.display())]

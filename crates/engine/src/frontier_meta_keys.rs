@@ -22,8 +22,7 @@ pub(crate) const META_PARKED: &str = "parked";
 pub(crate) const META_RECHECKED: &str = "rechecked";
 /// The state of the trap detector.
 pub(crate) const META_TRAPS: &str = "traps";
-/// How the crawl is sampled: by a draw or by a walk, or that a run had no sample. Does not exist if
-/// no run had a sample.
+/// How the crawl is sampled: by a draw or by a walk. Does not exist if no run had a sample.
 pub(crate) const META_SAMPLED: &str = "sampled";
 /// The draw of the sample. Does not exist before the draw.
 pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;

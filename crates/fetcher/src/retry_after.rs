@@ -6,12 +6,16 @@ use crawl_scheduler::Tick;
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
+/// The longest wait that an answer can ask for: a hundred years. Tables store it in signed 64-bit
+/// milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Returns the wait in `Retry-After` (RFC 9110 section 10.2.3), given in seconds or as an HTTP
 /// date. `None` if no field is valid.
 ///
 /// The wait until a date counts from the answer's own `Date` if there is one, so that a server with
 /// a wrong clock gets the wait it meant. Otherwise it counts from `now`. A date in the past means
-/// zero. A number too large to represent means the longest possible wait. The longest of several
+/// zero. A wait of more than a hundred years is cut to that. The longest of several
 /// fields wins. An invalid field is ignored.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: Tick) -> Option<Duration> {
@@ -20,7 +24,8 @@ pub fn retry_after(headers: &HeaderMap, now: Tick) -> Option<Duration> {
     let waits = headers.get_all(RETRY_AFTER).iter().filter_map(|value| {
         let text = value.to_str().ok()?.trim();
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-            return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+            let wait = text.parse().map_or(LONGEST_WAIT, Duration::from_secs);
+            return Some(wait.min(LONGEST_WAIT));
         }
         let until = httpdate::parse_http_date(text).ok()?;
         Some(until.duration_since(from).unwrap_or_default())
@@ -60,7 +65,7 @@ mod tests {
         check(&[("retry-after", " 0 ")], Some(0));
         check(
             &[("retry-after", "99999999999999999999999")],
-            Some(u64::MAX),
+            Some(LONGEST_WAIT.as_secs()),
         );
         check(&[], None);
     }

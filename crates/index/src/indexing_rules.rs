@@ -167,8 +167,10 @@ pub fn judge(
         ..
     } = PageTexts::of(content);
     let title = content.title.clone().unwrap_or_default();
+    let headings_text = headings.iter().map(|heading| &heading.text);
     if [&title, &text, &beside, &withheld]
-        .iter()
+        .into_iter()
+        .chain(headings_text)
         .all(|text| text.trim().is_empty())
     {
         return Err(NotIndexedReason::Empty);

@@ -168,7 +168,9 @@ pub(crate) struct PlotData {
 pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, RecordsError> {
     let mut reader = PlotDataCollector::new(dir, report);
     for row in requests(dir)? {
-        if let Some(row) = sound(row)? {
+        if let Some(row) = sound(row)?
+            && row.is_sent()
+        {
             reader.request(&row);
         }
     }

@@ -370,8 +370,9 @@ impl CrawlReport {
         if !pending.is_empty() {
             for row in ExclusionsInForce::open(dir)? {
                 match row {
-                    // A row of an earlier round, before a walker came to the URL.
-                    Ok(row) if row.reason == "sample" => {}
+                    // A row of an earlier round, before a walker came to the URL, or of a URL that
+                    // a budget left pending.
+                    Ok(row) if matches!(row.reason.as_str(), "sample" | "budget") => {}
                     Ok(row) => drop(pending.remove(&row.url)),
                     Err(RecordsError::Row { .. }) => {}
                     Err(why) => return Err(why),
@@ -612,7 +613,11 @@ impl BrokenPagesSummary {
 }
 
 impl RequestCounts {
+    /// Counts a request, unless it was never sent.
     fn add(&mut self, row: &RequestRow) {
+        if !row.is_sent() {
+            return;
+        }
         self.total += 1;
         *self.by_purpose.entry(row.purpose.clone()).or_default() += 1;
         if let Some(failure) = &row.failure {

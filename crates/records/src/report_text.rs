@@ -237,7 +237,7 @@ fn shortfall_words(shortfall: &MissingUrlCounts) -> String {
             "{} {} ({})",
             failure_words(reason.name()),
             grouped(*urls),
-            in_line(&in_words(evidence, |evidence| evidence_words(evidence)))
+            causes_in_line(&in_words(evidence, |evidence| evidence_words(evidence)))
         ),
     }
 }
@@ -320,6 +320,18 @@ fn list(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, u64>) -> fmt::Resu
         writeln!(f, "  {name}: {}", grouped(*count))?;
     }
     Ok(())
+}
+
+/// Lists causes with their numbers of URLs. A number after a sentence would read as part of it.
+fn causes_in_line(counts: &BTreeMap<String, u64>) -> String {
+    let parts = counts.iter().map(|(cause, count)| {
+        let count = grouped(*count);
+        match cause.starts_with("it ") || cause.starts_with("its ") {
+            true => format!("{count} since {cause}"),
+            false => format!("{cause}: {count}"),
+        }
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn in_line<K: Display>(counts: &BTreeMap<K, u64>) -> String {

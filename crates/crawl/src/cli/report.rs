@@ -95,7 +95,7 @@ pub(crate) struct ReportArgs {
     /// delays, rules that excluded a different number of URLs, and hosts with different coverage.
     #[arg(long, value_name = "A", conflicts_with_all = NOT_WITH_COMPARE)]
     pub(crate) compare: Option<PathBuf>,
-    /// With --compare: only the pages and requests of this round; 1 for a replay
+    /// With --compare: only the pages and requests of this round; 1 for a replay with other settings
     #[arg(
         long,
         value_name = "N",

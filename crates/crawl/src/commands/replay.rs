@@ -26,6 +26,9 @@ struct ReplayReport {
     /// How many of the recorded runs that the replay followed had other settings than the replay.
     /// Runs whose settings were not recorded don't count.
     runs_with_other_settings: u64,
+    /// Whether the replay followed the recorded order, over all rounds. Otherwise it decided the
+    /// order itself, and ended after one round.
+    followed_order: bool,
     /// Why the replay ended, in words.
     ended: String,
     /// Duration of the replay in virtual time, in milliseconds.
@@ -184,6 +187,7 @@ pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, 
         format: 1,
         settings: changed_settings,
         runs_with_other_settings: replayed.runs_with_other_settings,
+        followed_order: replayed.followed_order,
         ended: ending(&summary.ended),
         took_ms: u64::try_from(summary.elapsed.as_millis()).unwrap_or(u64::MAX),
         not_archived: replayed.gaps.not_archived,
@@ -248,6 +252,11 @@ fn ending(ended: &EndReason) -> String {
 impl Display for ReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.settings.len(), self.runs_with_other_settings) {
+            (0, _) if !self.followed_order => writeln!(
+                f,
+                "settings  unchanged, but A has no recorded order: the replay decides the order of \
+                 one round itself"
+            )?,
             (0, 0) => writeln!(
                 f,
                 "settings  unchanged: each request is made at its recorded time"

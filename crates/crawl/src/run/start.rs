@@ -141,11 +141,18 @@ fn refuse_new_seeds(
         count => format!(" and {count} more"),
     };
     let output = checked.output.display();
+    let has_erased = checked.output.join("tombstones.jsonl").exists();
+    let erased = match has_erased {
+        true => "; leave out a seed that `crawl forget` erased",
+        false => "",
+    };
     Err(CommandError::usage(format!(
         "can't add seed {}{more} to the crawl in {output}, which started at {first}",
         seed.url
     ))
-    .hint("start a separate crawl with another --output, or add new seeds with --add-seed"))
+    .hint(format!(
+        "start a separate crawl with another --output, or add new seeds with --add-seed{erased}"
+    )))
 }
 
 /// Returns messages about differences from earlier runs in the directory that the user may not have

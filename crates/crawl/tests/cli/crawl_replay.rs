@@ -220,7 +220,10 @@ fn a_replay_takes_over_no_log_and_no_display_settings() {
     assert_eq!(cmd.run(&crawl).code, 0);
     let log = dir.read("c.log");
     let replayed = cmd.run(&["replay", "c", "--output", "r"]).ok();
-    assert!(replayed.starts_with("settings  unchanged"), "{replayed}");
+    assert!(
+        replayed.starts_with("settings  unchanged: each"),
+        "{replayed}"
+    );
     assert_eq!(dir.read("c.log"), log);
     let logged = cmd.run(&["replay", "c", "--output", "s", "--log", "s.log"]);
     assert_eq!(logged.code, 0, "{}", logged.stderr);

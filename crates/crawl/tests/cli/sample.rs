@@ -135,25 +135,29 @@ fn a_crawl_that_began_without_a_sample_does_not_become_one() {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
         assert_eq!(files(&dir.file("c")), files_before);
     }
-    // Neither does a random walk become a draw, or a sample that was left before its draw.
-    let walk = [&[&*seed, "--output", "w", "--walk", "3"][..], &QUICK].concat();
-    assert_eq!(cmd.run(&walk).code, 0);
-    let drawn = ["--output", "w", "--walk", "unlimited", "--sample", "2"];
-    let drawn = [&[&*seed][..], &drawn, &QUICK].concat();
-    let ran = cmd.run(&[&drawn[..], &["--recrawl"]].concat());
-    assert!(
-        ran.stderr.contains("drawn with different settings"),
-        "{}",
-        ran.stderr
-    );
-    let begun = ["--output", "l", "--sample", "2", "--max-pages", "1"];
-    assert_eq!(cmd.run(&[&[&*seed][..], &begun, &QUICK].concat()).code, 0);
-    let left = ["--output", "l", "--sample", "unlimited"];
-    let ran = cmd.run(&[&[&*seed][..], &left, &QUICK].concat());
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let again = ["--output", "l", "--sample", "2", "--recrawl"];
-    let ran = cmd.run(&[&[&*seed][..], &again, &QUICK].concat());
-    assert!(ran.stderr.contains("without a sample"), "{}", ran.stderr);
+    // A sample or walk stays what it is, even before its draw.
+    for (begun, changed) in [
+        (
+            &["--walk", "3"][..],
+            &["--walk", "unlimited", "--sample", "2"][..],
+        ),
+        (&["--walk", "3"], &["--walk", "unlimited"]),
+        (&["--sample", "2"], &["--sample", "unlimited"]),
+        (
+            &["--sample", "2", "--max-pages", "1"],
+            &["--sample", "unlimited", "--max-pages", "unlimited"],
+        ),
+    ] {
+        let output = format!("w{}", begun.concat());
+        let crawl = [&[&*seed, "--output", &output][..], &QUICK].concat();
+        assert_eq!(cmd.run(&[&crawl[..], begun].concat()).code, 0);
+        let ran = cmd.run(&[&crawl[..], changed, &["--recrawl"]].concat());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let words = "this crawl samples its pages with different settings\n";
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        let verified = cmd.run(&["verify", &output]);
+        assert_eq!(verified.code, 0, "{}", verified.stdout);
+    }
     // A run that was killed before the draw began as a sample.
     let sample = [&[&*seed, "--output", "s", "--sample", "2"][..], &QUICK].concat();
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Host locks: if a user runs several crawls on a machine, they never fetch from a host at the same
-//! time.
+//! time, and each respects the gap after the last request of another.
 //!
 //! Each crawl lists the hosts that it holds in its own file in the folder `running`. A crawl takes
-//! a host after checking that no live crawl lists it. Only one crawl checks at a time: it locks a
+//! a host after checking that no other crawl lists it. Only one crawl checks at a time: it locks a
 //! file that all crawls share. There is no file lock per host, because the system keeps a file's
 //! locks in a list, so each further lock would take longer to set.
 
@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use crawl_archive::Timestamp;
 use crawl_scheduler::Tick;
@@ -22,6 +23,8 @@ use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
+/// How long to wait for a host that another crawl holds.
+const HELD_WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of hosts to log as held by another crawl. Further such hosts wait without a log
 /// message.
 const MAX_LOGGED: usize = 10;
@@ -69,7 +72,7 @@ impl HostLocks {
                 .to_string(),
             since: Timestamp::from_micros(now.as_micros()).rfc3339_millis(),
         };
-        let opened = HostLocks::open(path, &this);
+        let opened = HostLocks::open(path, &this, now);
         opened
             .inspect_err(|why| {
                 tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
@@ -82,7 +85,7 @@ impl HostLocks {
     ///
     /// # Errors
     /// The file can't be opened for writing.
-    pub fn open(path: &Path, crawl: &RunningCrawlDescription) -> io::Result<HostLocks> {
+    pub fn open(path: &Path, crawl: &RunningCrawlDescription, now: Tick) -> io::Result<HostLocks> {
         let folder = path.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder)?;
         let file = File::options()
@@ -91,7 +94,7 @@ impl HostLocks {
             .create(true)
             .truncate(false)
             .open(path)?;
-        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl)?;
+        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl, now)?;
         Ok(HostLocks {
             shared: Some(SharedLockFiles {
                 lock: file,
@@ -101,71 +104,89 @@ impl HostLocks {
         })
     }
 
-    /// Locks a host. Returns whether this crawl holds the host now. Never waits for another crawl.
-    /// If the system can't lock files, every crawl may fetch from the host.
-    pub fn hold(&mut self, host: &HostKey) -> bool {
+    /// Locks a host. Never waits for another crawl. If the system can't lock files, every crawl may
+    /// fetch from the host.
+    ///
+    /// # Errors
+    /// Another crawl holds the host, or fetched from it less than a gap ago. Returns when to try
+    /// again.
+    pub fn hold(&mut self, host: &HostKey, now: Tick) -> Result<(), Tick> {
         let Some(shared) = &mut self.shared else {
-            return true;
+            return Ok(());
         };
-        let is_ours = shared.hold(place(host)).unwrap_or_else(|why| {
+        let held = shared.hold(place(host), now).unwrap_or_else(|why| {
             tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
-            true
+            Ok(())
         });
-        if is_ours && !self.logged.is_empty() {
-            self.logged.remove(host);
+        match held {
+            Ok(()) if self.logged.is_empty() => {}
+            Ok(()) => drop(self.logged.remove(host)),
+            // A short gap is not worth a message.
+            Err(again_at) if again_at.since(now) < HELD_WAIT => {}
+            Err(_) => self.log_holder(host, now),
         }
-        is_ours
+        held
     }
 
-    /// Describes the other crawl that holds a host, if known.
-    pub(crate) fn describe_holder(&self, host: &HostKey) -> String {
-        let holder = self
-            .shared
-            .as_ref()
-            .and_then(|shared| shared.running.holder(place(host)));
-        match holder.and_then(HostHolder::into_crawl) {
-            Some(RunningCrawlDescription { directory, since }) => {
-                format!("another crawl is fetching from it, since {since}: {directory}")
+    /// Describes the other crawl that keeps this crawl from a host, if known.
+    pub(crate) fn describe_holder(&self, host: &HostKey, now: Tick) -> String {
+        let shared = self.shared.as_ref();
+        let holder = shared.and_then(|shared| shared.running.holder(place(host), now));
+        let (crawl, next_at) = holder.map_or((None, None), |holder| (holder.crawl, holder.next_at));
+        let crawl = crawl.map(|crawl| format!(", since {}: {}", crawl.since, crawl.directory));
+        let crawl = crawl.unwrap_or_default();
+        match next_at {
+            None => format!("another crawl is fetching from it{crawl}"),
+            Some(next_at) => {
+                let next_at = Timestamp::from_micros(next_at.as_micros()).rfc3339_millis();
+                format!("another crawl must not fetch from it before {next_at}{crawl}")
             }
-            None => "another crawl is fetching from it".to_owned(),
         }
     }
 
-    /// Logs that another crawl holds a host: once per host, and only for the first few hosts.
-    pub(crate) fn log_holder(&mut self, host: &HostKey) {
+    /// Logs that another crawl keeps this crawl from a host: once per host, and only for the first
+    /// few hosts.
+    fn log_holder(&mut self, host: &HostKey, now: Tick) {
         if self.logged.len() < MAX_LOGGED && self.logged.insert(host.clone()) {
-            tracing::warn!("{host} is waited for: {}", self.describe_holder(host));
+            tracing::warn!("{host} is waited for: {}", self.describe_holder(host, now));
         }
     }
 
-    /// Unlocks a host.
-    pub fn free(&mut self, host: &HostKey) {
+    /// Notes when a host that this crawl holds may get its next request, by this crawl or another.
+    pub fn note_next(&mut self, host: &HostKey, next_at: Tick) {
         if let Some(shared) = &mut self.shared {
-            shared.running.free(place(host));
+            shared.running.note_next(place(host), next_at);
+        }
+    }
+
+    /// Unlocks a host. Other crawls still wait until it may get its next request.
+    pub fn free(&mut self, host: &HostKey, now: Tick) {
+        if let Some(shared) = &mut self.shared {
+            shared.running.free(place(host), now);
         }
     }
 }
 
 impl SharedLockFiles {
-    fn hold(&mut self, place: u64) -> io::Result<bool> {
+    fn hold(&mut self, place: u64, now: Tick) -> io::Result<Result<(), Tick>> {
         if self.running.holds(place) {
-            return Ok(true);
+            return Ok(Ok(()));
         }
+        let later = now + HELD_WAIT;
         let mut tries = 0;
         while !file_byte_lock::lock(&self.lock, LOCKED_BYTE)? {
             tries += 1;
             if tries == MAX_LOCK_TRIES {
-                return Ok(false);
+                return Ok(Err(later));
             }
             thread::yield_now();
         }
-        let is_free = self.running.holder(place).is_none();
-        let held = match is_free {
-            true => self.running.hold(place),
-            false => Ok(()),
+        let held = match self.running.holder(place, now) {
+            None => self.running.hold(place, now).map(Ok),
+            Some(HostHolder { next_at, .. }) => Ok(Err(next_at.unwrap_or(later))),
         };
         file_byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
-        held.map(|()| is_free)
+        held
     }
 }
 
@@ -206,8 +227,8 @@ mod tests {
             directory: "/one".to_owned(),
             since: "2026-11-21T23:00:00Z".to_owned(),
         };
-        let mut locks = HostLocks::open(&dir.path().join("hosts.lock"), &crawl).unwrap();
-        assert!((0..100).all(|n| locks.hold(&host(&format!("{n}.example")))));
+        let mut locks = HostLocks::open(&dir.path().join("hosts.lock"), &crawl, at(10)).unwrap();
+        assert!((0..100).all(|n| locks.hold(&host(&format!("{n}.example")), at(10)).is_ok()));
         let running = fs::read_dir(dir.path().join(RUNNING)).unwrap();
         let all = fs::read_dir(dir.path()).unwrap().chain(running);
         let inodes: Vec<String> = all
@@ -228,21 +249,76 @@ mod tests {
             directory: directory.to_owned(),
             since: "2026-11-21T23:00:00Z".to_owned(),
         };
-        let mut one = HostLocks::open(&path, &crawl("/one")).unwrap();
-        let mut second = HostLocks::open(&path, &crawl("/other")).unwrap();
-        assert!(one.hold(&host("a.example")) && one.hold(&host("a.example")));
-        assert!(!second.hold(&host("a.example")));
+        let mut one = HostLocks::open(&path, &crawl("/one"), at(10)).unwrap();
+        let mut second = HostLocks::open(&path, &crawl("/other"), at(10)).unwrap();
+        assert!(
+            one.hold(&host("a.example"), at(10)).is_ok()
+                && one.hold(&host("a.example"), at(10)).is_ok()
+        );
+        assert!(second.hold(&host("a.example"), at(10)).is_err());
         assert_eq!(
-            second.describe_holder(&host("a.example")),
+            second.describe_holder(&host("a.example"), at(10)),
             "another crawl is fetching from it, since 2026-11-21T23:00:00Z: /one"
         );
-        assert!(second.hold(&host("b.example")), "another host is free");
-        one.free(&host("a.example"));
-        assert!(second.hold(&host("a.example")));
-        assert!(!one.hold(&host("a.example")) && !one.hold(&host("b.example")));
+        assert!(
+            second.hold(&host("b.example"), at(10)).is_ok(),
+            "another host is free"
+        );
+        one.free(&host("a.example"), at(10));
+        assert!(second.hold(&host("a.example"), at(10)).is_ok());
+        assert!(
+            one.hold(&host("a.example"), at(10)).is_err()
+                && one.hold(&host("b.example"), at(10)).is_err()
+        );
         drop(second);
-        assert!(one.hold(&host("b.example")), "who is gone holds nothing");
-        assert!(HostLocks::none().hold(&host("a.example")));
+        assert!(
+            one.hold(&host("b.example"), at(10)).is_ok(),
+            "who is gone holds nothing"
+        );
+        assert!(HostLocks::none().hold(&host("a.example"), at(10)).is_ok());
+    }
+
+    #[test]
+    fn a_crawl_waits_for_the_gap_after_the_last_request_of_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hosts.lock");
+        let crawl = |directory: &str| RunningCrawlDescription {
+            directory: directory.to_owned(),
+            since: "2026-11-21T23:00:00Z".to_owned(),
+        };
+        let open = |name: &str, now| HostLocks::open(&path, &crawl(name), now).unwrap();
+        let [a, b, c] = ["a.example", "b.example", "c.example"].map(host);
+        let mut one = open("/one", at(10));
+        for (host, next_at) in [(&a, at(14)), (&b, at(12)), (&c, at(9))] {
+            one.hold(host, at(10)).unwrap();
+            one.note_next(host, next_at);
+            one.free(host, at(10));
+        }
+        let mut second = open("/second", at(11));
+        assert_eq!(second.hold(&a, at(11)), Err(at(14)));
+        assert_eq!(
+            second.describe_holder(&a, at(11)),
+            "another crawl must not fetch from it before 1970-01-01T00:00:14.000Z, since \
+             2026-11-21T23:00:00Z: /one"
+        );
+        assert_eq!(second.hold(&c, at(11)), Ok(()), "no gap");
+        assert_eq!(one.hold(&a, at(11)), Ok(()), "a crawl keeps its own gaps");
+        one.free(&a, at(11));
+        assert_eq!(second.hold(&b, at(12)), Ok(()), "the gap has passed");
+        // A gap outlives its crawl, and each crawl that starts.
+        drop(one);
+        let mut third = open("/third", at(13));
+        for locks in [&mut second, &mut third] {
+            assert_eq!(locks.hold(&a, at(13)), Err(at(14)));
+        }
+        assert_eq!(third.hold(&a, at(14)), Ok(()));
+        // A clock that was a day ahead stops no crawl.
+        third.note_next(&a, at(14 + 25 * 60 * 60));
+        third.free(&a, at(14));
+        assert_eq!(second.hold(&a, at(14)), Ok(()));
+        drop((second, third));
+        drop(open("/last", at(14 + 26 * 60 * 60)));
+        assert_eq!(fs::read_dir(dir.path().join(RUNNING)).unwrap().count(), 0);
     }
 
     #[test]
@@ -254,8 +330,8 @@ mod tests {
         config.host_locks = Some(dir.path().join("hosts.lock"));
         let (mut one, mut second) = (shared(&config).unwrap(), shared(&config).unwrap());
         let host = host("a.example");
-        assert!(one.hold(&host) && !second.hold(&host));
-        let words = second.describe_holder(&host);
+        assert!(one.hold(&host, at(10)).is_ok() && second.hold(&host, at(10)).is_err());
+        let words = second.describe_holder(&host, at(10));
         let directory = std::path::absolute(&config.output).unwrap();
         let end = format!("since 1970-01-01T00:00:10.000Z: {}", directory.display());
         assert!(words.ends_with(&end), "{words}");
@@ -273,11 +349,11 @@ mod tests {
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
         for number in 0..MAX_LOGGED + 1 {
             let host = host(&format!("{number}.example"));
-            locks.log_holder(&host);
-            locks.log_holder(&host);
+            locks.log_holder(&host, at(10));
+            locks.log_holder(&host, at(10));
             assert_eq!(locks.logged.len(), MAX_LOGGED.min(number + 1));
         }
-        assert!(locks.hold(&host("0.example")));
+        assert!(locks.hold(&host("0.example"), at(10)).is_ok());
         assert_eq!(locks.logged.len(), MAX_LOGGED - 1);
     }
 
@@ -290,8 +366,8 @@ mod tests {
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
         let lock = File::options().write(true).open(path).unwrap();
         assert!(file_byte_lock::lock(&lock, LOCKED_BYTE).unwrap());
-        assert!(!locks.hold(&host("a.example")));
+        assert!(locks.hold(&host("a.example"), at(10)).is_err());
         file_byte_lock::unlock(&lock, LOCKED_BYTE).unwrap();
-        assert!(locks.hold(&host("a.example")));
+        assert!(locks.hold(&host("a.example"), at(10)).is_ok());
     }
 }

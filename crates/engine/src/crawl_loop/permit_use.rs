@@ -400,7 +400,7 @@ mod tests {
             HostLocks::shared(&config, at(10)).unwrap()
         };
         let mut second = locks();
-        assert!(second.hold(&origin().host_key()));
+        assert!(second.hold(&origin().host_key(), at(10)).is_ok());
         let mut coordinator = coordinator(shared);
         coordinator.share_hosts(locks());
         coordinator.hosts.set_pending(at(20), &origin(), 1);
@@ -421,7 +421,7 @@ mod tests {
                 .starts_with("another crawl is fetching from it, since"),
             "{hosts:?}"
         );
-        second.free(&origin().host_key());
+        second.free(&origin().host_key(), at(20));
         let permit = match coordinator.hosts.poll(at(30)) {
             PollOutcome::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),

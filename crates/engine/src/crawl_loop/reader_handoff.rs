@@ -55,7 +55,7 @@ impl Coordinator {
             self.wake_pending(now, &origin);
         }
         self.wake_group(now, host);
-        self.hosts.free_if_idle(host);
+        self.hosts.free_if_idle(now, host);
     }
 }
 

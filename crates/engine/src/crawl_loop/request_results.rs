@@ -86,7 +86,7 @@ impl Coordinator {
         if is_logged {
             out.insert(log_position, Effect::Log(line));
         }
-        self.hosts.free_if_idle(&host);
+        self.hosts.free_if_idle(now, &host);
     }
 
     /// Passes the result of a request for an origin's rules to `OriginRobotsTracker`, and carries out the

@@ -69,6 +69,9 @@ pub struct ReplayResult {
     /// Number of recorded runs that had other settings than the replay, among the runs that the
     /// replay followed. Runs of older versions, which did not record their settings, don't count.
     pub runs_with_other_settings: u64,
+    /// Whether the replay followed the recorded order, over all rounds. Otherwise it decided the
+    /// order itself, and ended after one round.
+    pub followed_order: bool,
 }
 
 /// Repeats a crawl with its archived answers. `config` may differ from the crawl's configuration.
@@ -133,6 +136,7 @@ pub fn replay(
         replay.go_on(ended.as_deref())?;
         return Ok(ReplayResult {
             runs_with_other_settings,
+            followed_order: true,
             ..replay.end(&config, began)?
         });
     }
@@ -678,6 +682,7 @@ impl Replay {
             difference: answers.difference(),
             rendered,
             runs_with_other_settings: 0,
+            followed_order: false,
         })
     }
 }

@@ -19,8 +19,6 @@ use crate::frontier_meta_keys::{META_ROUND, META_SAMPLE, META_SAMPLED, META_WALK
 const DRAW: &[u8] = b"draw";
 /// The value of [`META_SAMPLED`] in a random walk.
 const WALK: &[u8] = b"walk";
-/// The value of [`META_SAMPLED`] once a run had no sample before one was drawn.
-const WITHOUT_SAMPLE: &[u8] = b"without";
 /// Why a page found by a walk has no inclusion probability.
 const WALKED: &str = "a walk: pages that it never saw may lead there";
 /// Why the target of a redirect has no inclusion probability.
@@ -59,7 +57,14 @@ impl SampleState {
         config: &Config,
         frontier: &dyn Frontier,
     ) -> Result<Option<SampleState>, EngineError> {
+        let exists = |key| -> Result<bool, FrontierError> { Ok(frontier.meta(key)?.is_some()) };
         let Some(method) = &config.sample else {
+            // The pages that were not drawn would never be fetched.
+            for key in [META_SAMPLED, META_SAMPLE, META_WALK] {
+                if exists(key)? {
+                    return Err(EngineError::SampleDrawn);
+                }
+            }
             return Ok(None);
         };
         let state = match method {
@@ -70,9 +75,7 @@ impl SampleState {
             SampleMethod::Draw(_) => (DRAW, META_SAMPLE, META_WALK),
             SampleMethod::Walk(_) => (WALK, META_WALK, META_SAMPLE),
         };
-        let exists = |key| -> Result<bool, FrontierError> { Ok(frontier.meta(key)?.is_some()) };
         match frontier.meta(META_SAMPLED)?.as_deref() {
-            Some(WITHOUT_SAMPLE) => Err(EngineError::FetchedWithoutSample),
             Some(stored) if stored != kind => Err(EngineError::SampleDrawn),
             Some(_) => Ok(Some(state)),
             None if exists(begun_other)? => Err(EngineError::SampleDrawn),
@@ -83,23 +86,17 @@ impl SampleState {
         }
     }
 
-    /// Records how the crawl is sampled, once nothing can refuse the run any more. A run without a
-    /// sample prevents a later draw or walk, because the probabilities of its pages are unknown. It
-    /// doesn't affect a sample that was already drawn.
+    /// Records how the crawl is sampled, once nothing can refuse the run any more.
     pub(crate) fn note_method(
         config: &Config,
         frontier: &dyn Frontier,
     ) -> Result<(), FrontierError> {
-        let stored = frontier.meta(META_SAMPLED)?;
         let kind = match &config.sample {
             Some(SampleMethod::Draw(_)) => DRAW,
             Some(SampleMethod::Walk(_)) => WALK,
-            // Without this mark, no sample can join anyway.
-            None if stored.is_none() => return Ok(()),
-            None if frontier.meta(META_SAMPLE)?.is_some() => return Ok(()),
-            None => WITHOUT_SAMPLE,
+            None => return Ok(()),
         };
-        if stored.as_deref() == Some(kind) {
+        if frontier.meta(META_SAMPLED)?.is_some() {
             return Ok(());
         }
         let mut transaction = frontier.begin()?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crawl_engine::{
     EndReason, EngineError, HostLocks, RunSummary, RunningCrawlDescription, StopUrgency,
 };
+use crawl_scheduler::Tick;
 use crawl_scope::ScopeMode;
 use crawl_testweb::{HostsInScope, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
@@ -198,8 +199,12 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     let web = TestWeb::builder().seed(6).pages(8).start();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hosts.lock");
-    let mut other_locks = HostLocks::open(&path, &another()).unwrap();
-    assert!(other_locks.hold(&HostKey::parse(web.authority(0)).unwrap()));
+    let mut other_locks = HostLocks::open(&path, &another(), Tick::ZERO).unwrap();
+    assert!(
+        other_locks
+            .hold(&HostKey::parse(web.authority(0)).unwrap(), Tick::ZERO)
+            .is_ok()
+    );
     let mut crawl = Crawl::of(&web);
     crawl.config.host_locks = Some(path);
     let summary = crawl.run().unwrap();
@@ -330,11 +335,11 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         page_of(1);
         // The first host is unlocked because its only page was answered. The second host has not
         // answered yet, so it is still locked.
-        let mut other_locks = HostLocks::open(&path, &another()).unwrap();
+        let mut other_locks = HostLocks::open(&path, &another(), Tick::ZERO).unwrap();
         let busy = HostKey::parse(web.authority(1)).unwrap();
         let done = HostKey::parse(web.authority(0)).unwrap();
-        assert!(!other_locks.hold(&busy));
-        while !other_locks.hold(&done) {
+        assert!(other_locks.hold(&busy, Tick::ZERO).is_err());
+        while other_locks.hold(&done, Tick::ZERO).is_err() {
             assert!(!running.is_finished(), "it is free before the crawl ends");
             std::thread::yield_now();
         }

@@ -250,6 +250,9 @@ fn text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// The longest delay that a line can ask for: a hundred years. Larger numbers mean the same.
+const LONGEST_DELAY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Parses seconds, or a number with a unit: `10`, `1.5`, `1,5`, `+2`, `10s`, `2 sec.`, `1 minute`,
 /// `5;`.
 /// Authors write all of these. Other text is not guessed at: `500 x` could be a wait of any length.
@@ -266,14 +269,17 @@ fn seconds(text: &str) -> Option<Duration> {
         "ms" | "msec" | "millisecond" | "milliseconds" => 0.001,
         "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
         "h" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86400.0,
         _ => return None,
     };
     let number: f64 = number.replace(',', ".").parse().ok()?;
-    Duration::try_from_secs_f64(number * unit).ok()
+    let delay = Duration::try_from_secs_f64(number * unit).unwrap_or(LONGEST_DELAY);
+    Some(delay.min(LONGEST_DELAY))
 }
 
-/// Parses `requests/time[s|m|h|d] [HHMM-HHMM]`, with or without spaces around the slash. A bare
-/// number means one request in that many seconds.
+/// Parses `requests/time[unit] [HHMM-HHMM]`, with or without spaces around the slash. The time is
+/// written like a `Crawl-delay`, or without a number (`1/m`). A bare number means one request in
+/// that many seconds.
 fn request_rate(text: &str, line: u32) -> Option<RequestRateLine> {
     let (requests, rest) = text.split_once('/').unwrap_or(("1", text));
     let (requests, rest) = (requests.trim(), rest.trim_start());
@@ -282,30 +288,22 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRateLine> {
         None => (rest, None),
     };
     let time = time.trim_end_matches(';');
-    let (number, unit) = match time.char_indices().next_back()? {
-        (at, unit) if !unit.is_ascii_digit() => (&time[..at], unit.to_ascii_lowercase()),
-        _ => (time, 's'),
-    };
-    let unit: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86400,
-        _ => return None,
-    };
-    let number = match number {
-        "" => 1,
-        number => digits::<u32>(number)?,
+    let unit = hours_text.and_then(|text| text.split_ascii_whitespace().next());
+    let unit = unit.filter(|unit| unit.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    let with_unit = unit.and_then(|unit| seconds(&format!("{time}{unit}")));
+    let per = match time.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => seconds(&format!("1{time}"))?,
+        false => with_unit.or_else(|| seconds(time))?,
     };
     // A rate whose hours can't be read always applies.
     let during = hours_text.and_then(hours);
     Some(RequestRateLine {
         requests: digits(requests).filter(|&n: &u32| n > 0)?,
-        per: Duration::from_secs(unit * u64::from(number)).max(Duration::from_millis(1)),
+        per: per.max(Duration::from_millis(1)),
         during,
         line,
     })
-    .filter(|_| number > 0)
+    .filter(|_| !per.is_zero())
 }
 
 /// Parses `HHMM-HHMM`, in UTC. The name of this time zone may follow.
@@ -343,7 +341,7 @@ fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{hours, request_rate, seconds};
+    use super::{LONGEST_DELAY, hours, request_rate, seconds};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -368,6 +366,10 @@ mod tests {
         check("1/2M", expect!["Some((1, 120s, None, 120s))"]);
         check("4/2h", expect!["Some((4, 7200s, None, 1800s))"]);
         check("1/2w", expect!["None"]);
+        check("1/3min", expect!["Some((1, 180s, None, 180s))"]);
+        check("1/3 min", expect!["Some((1, 180s, None, 180s))"]);
+        check("1/3sec", expect!["Some((1, 3s, None, 3s))"]);
+        check("1/2.5", expect!["Some((1, 2.5s, None, 2.5s))"]);
         check("1 / 5", expect!["Some((1, 5s, None, 5s))"]);
         check("1/5;", expect!["Some((1, 5s, None, 5s))"]);
         check("1/5 soon", expect!["Some((1, 5s, None, 5s))"]);
@@ -398,22 +400,13 @@ mod tests {
             ("2m", 120_000),
             ("1 minute", 60_000),
             ("1 hour", 3_600_000),
+            ("1d", 86_400_000),
+            ("99999999999999999999999", LONGEST_DELAY.as_millis()),
         ] {
             assert_eq!(millis(text), Some(expected), "{text}");
         }
         for bad in [
-            "",
-            "-1",
-            "inf",
-            "NaN",
-            "1e3",
-            "ten",
-            "sec",
-            "1,000,5",
-            "10 x",
-            "10-20",
-            "+-2",
-            "99999999999999999999999",
+            "", "-1", "inf", "NaN", "1e3", "ten", "sec", "1,000,5", "10 x", "10-20", "+-2",
         ] {
             assert_eq!(millis(bad), None, "{bad}");
         }

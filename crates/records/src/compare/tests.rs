@@ -98,7 +98,7 @@ fn all_differences_of_two_crawls_are_reported() {
         A         one
         B         other
         pages     A 5                          B 6
-        bytes     A 60 B                       B 60 B
+        received  A 60 B                       B 60 B
         requests  A 3                          B 3
         took      A 2.040 s                    B 1.540 s
         answers   A 0.120 s                    B 0.120 s

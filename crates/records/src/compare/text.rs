@@ -37,7 +37,7 @@ impl Display for CrawlComparison {
             writeln!(f, "{what:<10}A {of_a:<26} B {of_b}")
         };
         row("pages", &|it| grouped(it.pages))?;
-        row("bytes", &|it| size(it.bytes))?;
+        row("received", &|it| size(it.bytes))?;
         row("requests", &|it| grouped(it.requests))?;
         row("took", &|it| seconds(it.took_ms))?;
         row("answers", &|it| seconds(it.busy_ms))?;

@@ -31,9 +31,6 @@ use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
 
-/// How long a host waits if another crawl is fetching from it.
-const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
-
 /// The slowest host is determined only if at most this many hosts are in memory. Progress is
 /// reported several times a second, so searching more hosts would cost too much.
 const MAX_HOSTS_SEARCHED: usize = 20_000;
@@ -178,16 +175,15 @@ impl Hosts {
         self.scheduler.poll_host(now, host)
     }
 
-    /// Locks the host of a permit against the user's other crawls. If another crawl holds the host,
-    /// gives the permit back and makes the host wait.
+    /// Locks the host of a permit against the user's other crawls. If another crawl holds the host
+    /// or fetched from it just now, gives the permit back and makes the host wait.
     pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
-        if self.residents.hold(permit.host()) {
+        let Err(again_at) = self.residents.hold(now, permit.host()) else {
             return Some(permit);
-        }
+        };
         let host = permit.host().clone();
         self.scheduler.give_back(now, permit);
-        let later = now + OTHER_CRAWL_WAIT;
-        self.scheduler.wait_for_other_crawl(now, &host, later);
+        self.scheduler.wait_for_other_crawl(now, &host, again_at);
         None
     }
 
@@ -247,7 +243,7 @@ impl Hosts {
         if let RequestPurpose::Hop { .. } = purpose {
             self.scheduler.cancel_request(now, &host, &purpose);
         }
-        self.free_if_idle(&host);
+        self.free_if_idle(now, &host);
     }
 
     pub(super) fn sent(&mut self) {
@@ -275,7 +271,16 @@ impl Hosts {
         }
         self.budgets
             .request_ended(host, started, signal.response_time);
-        self.scheduler.done(now, spent, signal)
+        let (host, kind) = (host.clone(), signal.kind);
+        let wait = self.scheduler.done(now, spent, signal);
+        // After a failure, another crawl may try at once.
+        if matches!(
+            kind,
+            OutcomeKind::Answered | OutcomeKind::AskedToWait { .. }
+        ) {
+            self.residents.note_next(&host, wait.next_at);
+        }
+        wait
     }
 
     /// Returns the requests in flight, look-ups included.

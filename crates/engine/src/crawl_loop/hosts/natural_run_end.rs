@@ -44,7 +44,7 @@ impl Hosts {
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
                     is_tried_at_start: is_tried_at_start(&rest, robots),
-                    why: self.why_paused(&rest, robots),
+                    why: self.why_paused(now, &rest, robots),
                     host: rest.host,
                     next_try: Some(rest.until),
                 });
@@ -86,10 +86,10 @@ impl Hosts {
     }
 
     /// Describes why a host is paused.
-    fn why_paused(&self, rest: &PausedHost, robots: &OriginRobotsTracker) -> String {
+    fn why_paused(&self, now: Tick, rest: &PausedHost, robots: &OriginRobotsTracker) -> String {
         let host = &rest.host;
         let why_of_robots = match rest.why {
-            PauseReason::OtherCrawl => return self.residents.describe_holder(host),
+            PauseReason::OtherCrawl => return self.residents.describe_holder(now, host),
             // At least one robots.txt of the host could be fetched, so an unreachable robots.txt of
             // another origin doesn't explain the wait.
             PauseReason::Failures(_) if has_answered(rest, robots) => None,

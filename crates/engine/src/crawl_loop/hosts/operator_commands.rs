@@ -49,7 +49,7 @@ impl Hosts {
         }
         self.parked.insert(host.clone());
         self.scheduler.park(now, host);
-        self.free_if_idle(host);
+        self.free_if_idle(now, host);
         Ok(self.parked_order())
     }
 

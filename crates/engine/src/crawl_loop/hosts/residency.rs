@@ -107,24 +107,25 @@ impl ResidentHosts {
         self.locks = locks;
     }
 
-    /// Locks a host against the user's other crawls. If another crawl holds the host, returns false
-    /// and logs that crawl.
-    pub(super) fn hold(&mut self, host: &HostKey) -> bool {
-        let is_held = self.locks.hold(host);
-        if !is_held {
-            self.locks.log_holder(host);
-        }
-        is_held
+    /// Locks a host against the user's other crawls. Returns when to try again if another crawl
+    /// keeps this crawl from the host.
+    pub(super) fn hold(&mut self, now: Tick, host: &HostKey) -> Result<(), Tick> {
+        self.locks.hold(host, now)
     }
 
-    /// Describes the other crawl that holds a host.
-    pub(super) fn describe_holder(&self, host: &HostKey) -> String {
-        self.locks.describe_holder(host)
+    /// Notes when a host may get its next request, for the user's other crawls.
+    pub(super) fn note_next(&mut self, host: &HostKey, next_at: Tick) {
+        self.locks.note_next(host, next_at);
+    }
+
+    /// Describes the other crawl that keeps this crawl from a host.
+    pub(super) fn describe_holder(&self, now: Tick, host: &HostKey) -> String {
+        self.locks.describe_holder(host, now)
     }
 
     /// Forgets a host that is evicted.
-    pub(super) fn forget(&mut self, host: &HostKey) {
-        self.locks.free(host);
+    pub(super) fn forget(&mut self, now: Tick, host: &HostKey) {
+        self.locks.free(host, now);
         self.spans.forget(host);
     }
 
@@ -258,7 +259,7 @@ impl Hosts {
             };
             let mut stored = self.budgets.stored(&host).to_vec();
             stored.extend_from_slice(&bytes);
-            self.forget(&host);
+            self.forget(now, &host);
             self.residents.put(now, host, wake, stored);
             evicted.extend(origins);
         }
@@ -299,25 +300,25 @@ impl Hosts {
             self.residents.drop_gone(is_gone);
         }
         for host in left {
-            self.forget(&host);
+            self.forget(now, &host);
         }
         evicted
     }
 
     /// Forgets an evicted host.
-    fn forget(&mut self, host: &HostKey) {
+    fn forget(&mut self, now: Tick, host: &HostKey) {
         self.budgets.forget(host);
         self.retries.forget(host);
         self.last_failures.remove(host);
-        self.residents.forget(host);
+        self.residents.forget(now, host);
     }
 
     /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
     /// and none of its URLs is leased.
-    pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
+    pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.budgets.leases(host) == 0 {
-            self.residents.locks.free(host);
+            self.residents.locks.free(host, now);
         }
     }
 }
@@ -431,14 +432,15 @@ mod tests {
         ] {
             let (mut coordinator, mut other) = (coordinator(shared), locks());
             coordinator.share_hosts(locks());
-            assert!(coordinator.hosts.residents.hold(&host));
+            assert!(coordinator.hosts.residents.hold(at(20), &host).is_ok());
             coordinator.hosts.set_pending(at(20), &origin, pending);
             (0..leases).for_each(|_| coordinator.hosts.budgets_mut().leased(&host));
             if is_parked {
                 coordinator.hosts.scheduler().park(at(20), &host);
             }
-            coordinator.hosts.free_if_idle(&host);
-            assert_eq!(other.hold(&host), is_free, "{pending} {leases} {is_parked}");
+            coordinator.hosts.free_if_idle(at(20), &host);
+            let held = other.hold(&host, at(20));
+            assert_eq!(held.is_ok(), is_free, "{pending} {leases} {is_parked}");
         }
     }
 
