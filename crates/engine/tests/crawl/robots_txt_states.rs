@@ -237,20 +237,19 @@ fn rfc9309_2_3_1_state_by_state() {
     let mut table = String::from(
         "# robots.txt, state by state\n\n\
          For site owners, and for anyone whose report names a robots.txt failure: what a crawl of a site with four\n\
-         pages fetches after each response to `/robots.txt`. The rules, if they can be read, disallow one of the\n\
-         four.\n\n\
+         pages fetches after each response to `/robots.txt`. The rules, if they can be read, disallow one page.\n\n\
          For example, if robots.txt answers 503, nothing else is fetched from the server until that changes, unless\n\
          an earlier good copy is still valid (`--robots-last-good`, 30 days). The crawls below have no such copy.\n\
-         An unreachable robots.txt is first tried again after 5 minutes (`--robots-retry`). A `Retry-After` longer\n\
-         than that is respected, up to `--max-retry-after`. If only such hosts are left, the crawl waits at most a\n\
-         minute (`--wait-unreachable`), then ends, keeps their URLs for the next start, and names each host and the\n\
+         An unreachable robots.txt is first tried again after 5 minutes (`--robots-retry`), or after a longer\n\
+         `Retry-After` (up to `--max-retry-after`). If only such hosts are left, the crawl waits at most a minute\n\
+         (`--wait-unreachable`), then ends, keeps their URLs for the next start, and names each host and the\n\
          reason.\n\n\
-         Why: by RFC 9309, a 4xx other than 429, more than five redirects, or a redirect without a target means\n\
-         that there are no rules. After 429, 5xx, 300 without a target, 304, 305, or no readable answer, the rules\n\
-         are unknown, so nothing is fetched.\n\n\
-         In this table, hosts without a fetched page have the coverage verdict `blocked`, all others `whole`\n\
-         (reports print `complete`). The other verdicts are in [rows.md](rows.md#hostsjsonl). In the last two rows,\n\
-         the crawl is set to retry after milliseconds, and to wait.\n\n\
+         RFC 9309: a 4xx other than 429, more than five redirects, or a redirect without a target means that there\n\
+         are no rules. After 429, 5xx, 300 without a target, 304, 305, or no readable answer, the rules are\n\
+         unknown, so nothing is fetched.\n\n\
+         In this table, hosts without a fetched page have the [coverage verdict](rows.md#hostsjsonl) `blocked`, all\n\
+         others `whole` (`complete` in reports). In the last two rows, the crawl is set to retry after\n\
+         milliseconds, and to wait.\n\n\
          | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {
