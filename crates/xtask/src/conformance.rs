@@ -359,7 +359,7 @@ fn write_page(workspace: &Workspace, results: &Path) -> Result<()> {
 
 fn tables(reports: &[(&ComparedCrawler, Value)]) -> String {
     let mut text = String::from(
-        "\n| crawler | version | | passed | failed | not shown | failed MUST |\n|---|---|---|---|---|---|---|\n",
+        "\n| crawler | version | code | passed | failed | not shown | failed MUST |\n|---|---|---|---|---|---|---|\n",
     );
     for (peer, report) in reports {
         let counts = &report["counts"];

@@ -237,14 +237,19 @@ fn rfc9309_2_3_1_state_by_state() {
     let mut table = String::from(
         "# robots.txt, state by state\n\n\
          For site owners, and for anyone whose report names a robots.txt failure: what a crawl of a site with four\n\
-         pages fetches after each response to `/robots.txt`. The rules, if they can be read, disallow one of the four.\n\n\
+         pages fetches after each response to `/robots.txt`. The rules, if they can be read, disallow one page.\n\n\
          For example, if robots.txt answers 503, nothing else is fetched from the server until that changes, unless\n\
          an earlier good copy is still valid (`--robots-last-good`, 30 days). The crawls below have no such copy.\n\
-         An unreachable robots.txt is first tried again after 5 minutes (`--robots-retry`), and a crawl waits at most\n\
-         a minute if nothing else is left to do (`--wait-unreachable`). So by default a host without a usable\n\
-         robots.txt ends the crawl, and the summary names the host and the reason. Only the crawls in the last two\n\
-         rows try again sooner, and wait. A host without a fetched page is\n\
-         [`blocked`](rows.md#hostsjsonl), the others are `whole` (`complete` in reports).\n\n\
+         An unreachable robots.txt is first tried again after 5 minutes (`--robots-retry`), or after a longer\n\
+         `Retry-After` (up to `--max-retry-after`). If only such hosts are left, the crawl waits at most a minute\n\
+         (`--wait-unreachable`), then ends, keeps their URLs for the next start, and names each host and the\n\
+         reason.\n\n\
+         RFC 9309: a 4xx other than 429, more than five redirects, or a redirect without a target means that there\n\
+         are no rules. After 429, 5xx, 300 without a target, 304, 305, or no readable answer, the rules are\n\
+         unknown, so nothing is fetched.\n\n\
+         In this table, hosts without a fetched page have the [coverage verdict](rows.md#hostsjsonl) `blocked`, all\n\
+         others `whole` (`complete` in reports). In the last two rows, the crawl is set to retry after\n\
+         milliseconds, and to wait.\n\n\
          | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {
