@@ -116,11 +116,12 @@ impl ReportedCrawlSummary {
         }
     }
 
-    /// Describes how many URLs were visited: `60 URLs visited, 44 of them HTML pages`.
+    /// Describes how many URLs were visited: `60 URLs visited, 44 of them HTML pages of the site`.
+    /// Visited pages of other sites are not in `html_pages`.
     pub(crate) fn visited_words(visited: u64, html_pages: u64) -> String {
         let pages = match html_pages {
-            1 => "an HTML page",
-            _ => "HTML pages",
+            1 => "an HTML page of the site",
+            _ => "HTML pages of the site",
         };
         format!(
             "{} visited, {} of them {pages}",
