@@ -37,9 +37,12 @@ pub struct ReportedCrawlSummary {
     /// Number of visited URLs.
     pub visited: u64,
     /// Number of known URLs that are not visited yet. The URLs of an unreachable origin count only
-    /// if the crawl visited pages in scope on this origin. Otherwise the links to the origin are
-    /// reported as faults.
+    /// if the crawl visited pages in scope on this origin. Otherwise they count as `unreachable`.
     pub pending: u64,
+    /// Number of known URLs that are not visited because the crawl can't reach their origin or has
+    /// to wait for it, and that are not in `pending`. The links to these URLs are reported as
+    /// faults or as not checked.
+    pub unreachable: u64,
     /// Whether the last run has ended.
     pub has_ended: bool,
 }
@@ -89,7 +92,7 @@ impl ReportedCrawlSummary {
                 {
                     crawl.pending += row.urls;
                 }
-                Some(_) => {}
+                Some(_) => crawl.unreachable += row.urls,
                 // A row without an origin is about the whole crawl, and shows that the run has
                 // ended.
                 None => crawl.has_ended = true,
@@ -116,11 +119,12 @@ impl ReportedCrawlSummary {
         }
     }
 
-    /// Describes how many URLs were visited: `60 URLs visited, 44 of them HTML pages`.
+    /// Describes how many URLs were visited: `60 URLs visited, 44 of them HTML pages of the site`.
+    /// Visited pages of other sites are not in `html_pages`.
     pub(crate) fn visited_words(visited: u64, html_pages: u64) -> String {
         let pages = match html_pages {
-            1 => "an HTML page",
-            _ => "HTML pages",
+            1 => "an HTML page of the site",
+            _ => "HTML pages of the site",
         };
         format!(
             "{} visited, {} of them {pages}",
@@ -144,10 +148,15 @@ impl ReportedCrawlSummary {
     /// Describes how complete the crawl is.
     pub(crate) fn completeness_words(&self) -> String {
         let urls = counted(self.pending, "known URL was", "known URLs were");
-        match (self.has_ended, self.pending) {
-            (true, 0) => "Complete: no known URL is left to visit".to_owned(),
-            (true, _) => format!("Incomplete: {urls} not visited, so there may be more to fix"),
-            (false, _) => "Incomplete: the crawl is running or was interrupted".to_owned(),
+        let unreachable = counted(self.unreachable, "URL on a host", "URLs on hosts");
+        match (self.has_ended, self.pending, self.unreachable) {
+            (true, 0, 0) => "Complete: no known URL is left to visit".to_owned(),
+            (true, 0, _) => format!(
+                "All known URLs were visited, except {unreachable} that the crawl could not reach \
+                 or had to wait for"
+            ),
+            (true, ..) => format!("Incomplete: {urls} not visited, so there may be more to fix"),
+            (false, ..) => "Incomplete: the crawl is running or was interrupted".to_owned(),
         }
     }
 
@@ -245,11 +254,35 @@ mod tests {
             json!({"origin": "http://dead.example", "urls": 2, "reason": "unreachable", "detail": "connect_refused"}),
         ];
         let crawl = read(&row, &waits);
-        assert_eq!((crawl.pending, crawl.has_ended), (7, true));
+        assert_eq!((crawl.pending, crawl.unreachable), (7, 2));
+        assert!(crawl.has_ended);
         assert_eq!(
             crawl.completeness_words(),
             "Incomplete: 7 known URLs were not visited, so there may be more to fix"
         );
         assert_eq!(crawl.time_words().unwrap(), "2026-11-20 23:59 UTC");
+    }
+
+    #[test]
+    fn a_crawl_is_not_complete_while_urls_of_other_origins_are_pending() {
+        let rows = [("http://e.example/", "2026-11-20T23:59:59.123Z")];
+        let end = json!({"origin": null, "urls": 4, "reason": "unreachable", "detail": null});
+        let busy = |status: u16, urls: u64| {
+            json!({"origin": format!("http://busy{status}.example"), "urls": urls,
+                "reason": "robots", "detail": format!("robots.txt answered {status}")})
+        };
+        let crawl = read(&rows, &[end.clone(), busy(429, 3), busy(503, 1)]);
+        assert_eq!((crawl.pending, crawl.unreachable), (0, 4));
+        assert_eq!(
+            crawl.completeness_words(),
+            "All known URLs were visited, except 4 URLs on hosts that the crawl could not reach or \
+             had to wait for"
+        );
+        let crawl = read(&rows, &[end, busy(503, 1)]);
+        let note = crawl.note().into_string();
+        assert!(
+            note.contains("except 1 URL on a host that the crawl could not"),
+            "{note}"
+        );
     }
 }

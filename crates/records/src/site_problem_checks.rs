@@ -3,7 +3,7 @@
 mod element_checks;
 mod page_checks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -36,7 +36,6 @@ pub(crate) fn of_links(
 ) -> Vec<SiteCheckResult> {
     let mut checks = Vec::new();
     let origin = faults.crawl.origin();
-    let graded = faults.graded.len() as u64;
     let kinds = match faults.kinds[..] {
         [] => &FaultKind::ALL[..],
         ref kinds => kinds,
@@ -49,10 +48,14 @@ pub(crate) fn of_links(
         let chains = chains.map_or(&[][..], |site| site.redirect_chains.as_slice());
         let findings = (!links_to.targets.is_empty() || !chains.is_empty()).then(|| {
             html! {
-                @if !links_to.targets.is_empty() { (links_to.table(check, graded, &origin)) }
+                @if !links_to.targets.is_empty() { (links_to.table(check, &origin)) }
                 @if !chains.is_empty() { (chain_table(chains, &origin)) }
             }
         });
+        let causes = match links_to.targets.is_empty() {
+            true => counted(chains.len() as u64, "redirect chain", "redirect chains"),
+            false => links_to.counted(check),
+        };
         checks.push(SiteCheckResult {
             id: check.id,
             title: check.title,
@@ -60,16 +63,14 @@ pub(crate) fn of_links(
             // unknown.
             measure: (faults.known == 0).then_some(ProblemShare {
                 affected: links_to.pages,
-                items: graded,
+                items: faults.graded.len() as u64,
+                other_documents: links_to.other_documents,
                 of: "pages",
                 have: check.have,
-                causes: (!links_to.targets.is_empty()).then(|| links_to.counted(check)),
+                causes: findings.is_some().then(|| causes.clone()),
             }),
             advice: check.advice,
-            summary: match links_to.targets.is_empty() {
-                true => counted(chains.len() as u64, "redirect chain", "redirect chains"),
-                false => links_to.summary(check),
-            },
+            summary: links_to.summary(&causes),
             findings,
         });
     }
@@ -132,10 +133,14 @@ const LINK_CHECKS: &[LinkFaultCheck] = &[
 struct FaultsByTarget<'f> {
     /// Each target and problem, with its faults.
     targets: Vec<((&'f str, &'f str), Vec<&'f PageFault>)>,
-    /// Number of distinct pages with at least one of the faults.
-    linked_from: u64,
-    /// Number of pages that were checked, so that the share of pages with a fault is known.
+    /// Keys of the HTML pages that were checked. Empty if this is unknown.
+    graded: &'f HashSet<u64>,
+    /// Number of distinct pages with at least one of the faults. If `graded` isn't empty, only the
+    /// pages in `graded` count.
     pages: u64,
+    /// Number of other documents with at least one of the faults, such as style sheets, sitemaps
+    /// and feeds. 0 if `graded` is empty.
+    other_documents: u64,
 }
 
 impl<'f> FaultsByTarget<'f> {
@@ -151,14 +156,17 @@ impl<'f> FaultsByTarget<'f> {
         }
         pages.sort_unstable();
         pages.dedup();
-        let linked_from = pages.len() as u64;
-        pages.retain(|page| faults.graded.contains(page));
+        let linked_from = pages.len();
+        if !faults.graded.is_empty() {
+            pages.retain(|page| faults.graded.contains(page));
+        }
         let mut targets: Vec<_> = by_target.into_iter().collect();
         targets.sort_by_key(|(_, faults)| std::cmp::Reverse(faults.len()));
         FaultsByTarget {
             targets,
-            linked_from,
+            graded: &faults.graded,
             pages: pages.len() as u64,
+            other_documents: (linked_from - pages.len()) as u64,
         }
     }
 
@@ -167,23 +175,29 @@ impl<'f> FaultsByTarget<'f> {
         counted(self.targets.len() as u64, one, more)
     }
 
-    fn summary(&self, check: &LinkFaultCheck) -> String {
-        let pages = counted(self.linked_from, "page", "pages");
-        match self.linked_from {
-            0 => self.counted(check),
-            _ => format!("{} on {pages}", self.counted(check)),
+    /// Describes where the faults are: `2 moved addresses on 44 pages and in 1 other document`.
+    fn summary(&self, causes: &str) -> String {
+        let pages = counted(self.pages, "page", "pages");
+        let others = |one, more| counted(self.other_documents, one, more);
+        match (self.pages, self.other_documents) {
+            (0, 0) => causes.to_owned(),
+            (_, 0) => format!("{causes} on {pages}"),
+            (0, _) => format!("{causes} in {}", others("document", "documents")),
+            _ => {
+                let others = others("other document", "other documents");
+                format!("{causes} on {pages} and in {others}")
+            }
         }
     }
 
-    /// Renders the targets with the pages to fix. `graded` is the number of pages that were
-    /// checked.
-    fn table(&self, check: &LinkFaultCheck, graded: u64, origin: &SiteOrigin) -> Markup {
+    /// Renders the targets with the pages to fix.
+    fn table(&self, check: &LinkFaultCheck, origin: &SiteOrigin) -> Markup {
         let rows = self.targets.iter().take(MAX_ROWS);
         let rows = rows.map(|((to, why), faults)| {
             vec![
                 origin.cell(to),
                 reason(why, origin),
-                TableCell::Markup(pages_with_text(faults, graded, origin)),
+                TableCell::Markup(self.pages_with_text(faults, origin)),
             ]
         });
         HtmlTable {
@@ -194,6 +208,26 @@ impl<'f> FaultsByTarget<'f> {
         }
         .draw()
     }
+
+    /// Renders the pages with one target, each with the link's text.
+    fn pages_with_text(&self, faults: &[&PageFault], origin: &SiteOrigin) -> Markup {
+        let pages = faults.iter().map(|fault| {
+            html! {
+                @match &fault.page {
+                    Some(page) => (origin.link(page)),
+                    None => "a seed of the crawl",
+                }
+                @if let Some(text) = &fault.text { " “" (safe_line(text)) "”" }
+                @else if let Some(element) = &fault.element { " (" (element) ")" }
+            }
+        });
+        // A style sheet or sitemap with the link is not made from the template.
+        let is_graded = |page: &str| self.graded.contains(&key(page));
+        let graded = faults.iter().filter_map(|fault| fault.page.as_deref());
+        let graded = graded.filter(|page| is_graded(page)).count() as u64;
+        let note = template_note(graded, self.graded.len() as u64);
+        page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
+    }
 }
 
 /// Renders the reason of a fault. If the target moved, renders its new address as a link.
@@ -202,18 +236,6 @@ fn reason(why: &str, origin: &SiteOrigin) -> TableCell {
         Some(to) => origin.cell(to),
         None => TableCell::text(why),
     }
-}
-
-fn pages_with_text(faults: &[&PageFault], graded: u64, origin: &SiteOrigin) -> Markup {
-    let pages = faults.iter().map(|fault| {
-        html! {
-            @match &fault.page { Some(page) => (origin.link(page)), None => "a seed of the crawl" }
-            @if let Some(text) = &fault.text { " “" (safe_line(text)) "”" }
-            @else if let Some(element) = &fault.element { " (" (element) ")" }
-        }
-    });
-    let note = template_note(faults.len() as u64, graded);
-    page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
 /// Renders a list of links to `pages`, which all have the same problem. `note` is a remark about

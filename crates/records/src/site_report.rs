@@ -8,11 +8,12 @@ mod page_statistics;
 mod text;
 mod title_and_heading_collector;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::Path;
 
+use crawl_archive::rows::PageRow;
 use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, Site, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken_links::{ArchivedPageReader, LatestRows};
@@ -39,7 +40,7 @@ const MAX_CHAIN: usize = 256;
 /// Maximum number of linking pages listed for an excluded URL or a page with `noindex`.
 const MAX_LINKING_PAGES: usize = 5;
 
-/// Notable findings in the pages of a crawl, as of the last row of each URL.
+/// Notable findings in the pages of a crawl that are in scope, as of the last row of each URL.
 ///
 /// Field names are stable; later versions of the program may add fields. Lists are in URL order
 /// unless stated otherwise.
@@ -52,7 +53,7 @@ pub struct SiteReport {
     /// Facts about the crawl that the report is based on.
     #[serde(default)]
     pub crawl: ReportedCrawlSummary,
-    /// Number of HTML pages with a status from 200 to 299.
+    /// Number of HTML pages in scope with a status from 200 to 299.
     pub pages: u64,
     /// Number of pages whose body is not archived. Only their time and size are known.
     pub unread: u64,
@@ -127,7 +128,7 @@ pub struct SiteReport {
     pub files: PageResourceStatistics,
     /// URLs that pages link to and that redirect more than once, each with its redirects.
     pub redirect_chains: Vec<RedirectChain>,
-    /// URLs that robots.txt excludes although pages link to them.
+    /// URLs of the site that its robots.txt excludes although pages link to them.
     pub barred: Vec<RobotsExcludedUrl>,
 }
 
@@ -226,6 +227,12 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     Ok(report)
 }
 
+/// Returns whether a row has the current body of a document in scope. The owner of the site can't
+/// fix documents outside the scope, which the crawl visited only because the site links to them.
+fn is_own_document(row: &PageRow, line: u64, latest: &LatestRows) -> bool {
+    latest.is_body(row, line) && row.hops_off_scope == 0
+}
+
 #[derive(Default)]
 struct SiteReportCollector {
     replacement_rules: Option<LinkReplacementRules>,
@@ -270,7 +277,7 @@ impl SiteReportCollector {
             if let (true, None, Some(to)) = (is_last, row.broken_redirect(), &row.redirect) {
                 self.redirects.insert(row.url.clone(), to.clone());
             }
-            if !latest.is_body(&row, rows.line()) {
+            if !is_own_document(&row, rows.line(), latest) {
                 continue;
             }
             // Only documents read as HTML have a charset. Any other response may be a file that
@@ -300,9 +307,12 @@ impl SiteReportCollector {
         (report.slow, report.median_ms) = extremes(slow);
         (report.large, report.median_bytes) = extremes(large);
         report.files = files.into_files();
+        let own_sites = self.sites(&seeds);
         for row in ExclusionsInForce::open(dir)? {
             let row = row?;
-            if row.reason == "robots" && !self.ids.contains_key(&row.url) {
+            let is_own =
+                canonicalize(None, &row.url).is_ok_and(|url| own_sites.contains(&url.site()));
+            if row.reason == "robots" && is_own && !self.ids.contains_key(&row.url) {
                 let barred = RobotsExcludedUrl {
                     url: row.url.clone(),
                     rule: row.rule,
@@ -314,6 +324,17 @@ impl SiteReportCollector {
             }
         }
         Ok(())
+    }
+
+    /// Returns the registrable domains of the seeds and of the HTML pages in scope. The row of an
+    /// excluded URL doesn't record whether the URL is in scope, so the domain decides whether the
+    /// robots.txt that excludes the URL is the owner's.
+    fn sites(&self, seeds: &[String]) -> HashSet<Site> {
+        let pages = self.found.iter().map(|page| &page.url);
+        let urls = pages
+            .chain(seeds)
+            .filter_map(|url| canonicalize(None, url).ok());
+        urls.map(|url| url.site()).collect()
     }
 
     /// Reads the archived pages: their texts, elements and links. Also reads the entries of
@@ -332,7 +353,7 @@ impl SiteReportCollector {
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
-            if !latest.is_body(&row, rows.line()) {
+            if !is_own_document(&row, rows.line(), latest) {
                 continue;
             }
             if row.charset.is_none() {

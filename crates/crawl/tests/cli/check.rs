@@ -412,6 +412,32 @@ fn a_check_reports_by_page_and_removes_its_directory() {
 }
 
 #[test]
+fn the_manifest_of_a_web_app_is_not_an_unread_page() {
+    let (_dir, cmd) = setup("manifest");
+    let web = TestWeb::scripted(1).start();
+    let page = "<title>Start</title><link rel=manifest href=/app.webmanifest><a href=/none>n</a>";
+    web.script(SITE, "/", HttpAnswer::html(page));
+    web.script(SITE, "/none", HttpAnswer::of(404));
+    let manifest = HttpAnswer::of(200).header("content-type", "application/manifest+json");
+    web.script(
+        SITE,
+        "/app.webmanifest",
+        manifest.body("{\"name\": \"App\"}"),
+    );
+    let ran = check(&cmd, &web, &["--output", "c"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(
+        ran.stdout.starts_with("1 fault: broken 1\n"),
+        "{}",
+        ran.stdout
+    );
+    let broken = cmd.run(&["report", "c", "--broken"]).ok();
+    for text in [&ran.stdout, &broken] {
+        assert!(!text.contains("not in the archive"), "{text}");
+    }
+}
+
+#[test]
 fn only_new_faults_fail_a_check_with_a_baseline() {
     let (dir, cmd) = setup("baseline");
     let web = small_site();

@@ -8,7 +8,7 @@ use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_dom, read_place};
 use crawl_coding::{DecodeLimits, decode_gzip};
 use crawl_extractor::{
-    ContentKind, Link, LinkKind, ReadingLimits, SitemapKind, document_kind, link_header,
+    ContentKind, Link, LinkKind, ReadingLimits, SitemapKind, document_kind, essence, link_header,
     may_be_read, read_css, read_feed, read_html, read_sitemap, refresh_header,
 };
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, reference_from_bytes};
@@ -61,9 +61,12 @@ impl ArchivedPageReader {
     }
 
     /// Returns whether the crawl looked for links in the body of a row's response, by its type. A
-    /// sitemap may have any type.
+    /// sitemap may have any type. False for data without links whose body can't be shown, so that
+    /// reports don't warn of links that they may have missed.
     pub(crate) fn may_be_read(&self, row: &PageRow) -> bool {
-        may_be_read(row.content_type.as_deref()) || self.is_sitemap(row)
+        self.is_sitemap(row)
+            || may_be_read(row.content_type.as_deref())
+                && (row.may_show_body() || !is_data_without_links(row))
     }
 
     fn is_sitemap(&self, row: &PageRow) -> bool {
@@ -175,6 +178,19 @@ impl ArchivedPageReader {
     fn record(&self, row: &PageRow) -> Option<WarcRecord> {
         read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }
+}
+
+/// Returns whether a row's response is data in a JSON or XML format without links: for example, the
+/// manifest of a web app (`application/manifest+json`) or a map (`application/gpx+xml`). A generic
+/// type such as `application/json` doesn't show this, because feeds and sitemaps may have it.
+fn is_data_without_links(row: &PageRow) -> bool {
+    let Some(format) = essence(row.content_type.as_deref()) else {
+        return false;
+    };
+    let is_json = format.ends_with("+json") && format != "application/feed+json";
+    // The root element of a page or a feed in XML determines another detected type.
+    let is_generic_xml = row.detected_type.as_deref() == Some("application/xml");
+    is_json || format.ends_with("+xml") && is_generic_xml
 }
 
 /// Returns the fragment in the `Location` of a redirect in the crawl in `dir`. `None` if there is

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use maud::{Markup, html};
 
-use crate::number_format::grouped;
+use crate::number_format::{counted, grouped};
 use crate::problem_grade::{ProblemGrade, percent, rule};
 
 /// How much of a site has a problem.
@@ -14,6 +14,9 @@ pub(crate) struct ProblemShare {
     pub(crate) affected: u64,
     /// Number of items that were checked.
     pub(crate) items: u64,
+    /// Number of documents with the problem that are not among the items: for example, style sheets
+    /// and sitemaps with a broken link, if the items are HTML pages.
+    pub(crate) other_documents: u64,
     /// The items in the plural, for example `pages`.
     pub(crate) of: &'static str,
     /// The problem, as the end of a sentence about the affected items: `have a broken link`.
@@ -37,12 +40,31 @@ impl ProblemShare {
     }
 
     /// Returns the causes, followed by the share of the items: `2 moved addresses on 44 of 60
-    /// pages`.
+    /// pages`. Returns only the causes if nothing has the problem. This is the case for a broken
+    /// seed, which no document links to.
     fn words_with_causes(&self) -> String {
-        match &self.causes {
-            Some(causes) => format!("{causes} on {}", self.words()),
-            None => self.words(),
+        let share = self.words();
+        match (&self.causes, self.affected, self.other_documents) {
+            (None, ..) => share,
+            (Some(causes), 0, 0) => causes.clone(),
+            (Some(causes), _, 0) => format!("{causes} on {share}"),
+            (Some(causes), ..) => format!("{causes} on {share} and in {}", self.other_words()),
         }
+    }
+
+    fn other_words(&self) -> String {
+        counted(self.other_documents, "other document", "other documents")
+    }
+
+    /// Describes the share in a sentence: `7 of 40 pages (17.5 %) and 1 other document have a
+    /// broken link.`
+    fn sentence(&self) -> String {
+        let others = match self.other_documents {
+            0 => String::new(),
+            _ => format!(" and {}", self.other_words()),
+        };
+        let share = percent(self.affected, self.items);
+        format!("{} ({share}){others} {}.", self.words(), self.have)
     }
 }
 
@@ -63,8 +85,15 @@ pub(crate) struct SiteCheckResult {
 }
 
 impl SiteCheckResult {
+    /// Returns the grade of the share. A check with findings is never graded A, which means that
+    /// there is nothing to fix, even if none of the graded items is affected: for example, a broken
+    /// link may be in a style sheet.
     fn grade(&self) -> Option<ProblemGrade> {
-        self.measure.as_ref().and_then(ProblemShare::grade)
+        let grade = self.measure.as_ref()?.grade()?;
+        Some(match self.findings {
+            Some(_) => grade.max(ProblemGrade::B),
+            None => grade,
+        })
     }
 
     /// Renders the check in the list of grades. Renders nothing if the check has neither a grade
@@ -89,10 +118,7 @@ impl SiteCheckResult {
                 div.check id=(self.id) {
                     h3 { (self.title) " " (chip(self.grade())) }
                     @if let Some((measure, _)) = self.measure.as_ref().zip(self.grade()) {
-                        p.soft {
-                            (measure.words()) " (" (percent(measure.affected, measure.items)) ") "
-                            (measure.have) "."
-                        }
+                        p.soft { (measure.sentence()) }
                     }
                     p { (self.advice) }
                     (findings)
@@ -167,6 +193,7 @@ mod tests {
             measure: Some(ProblemShare {
                 affected,
                 items,
+                other_documents: 0,
                 of: "pages",
                 have: "have a broken link",
                 causes: Some("2 addresses".to_owned()),
@@ -187,6 +214,22 @@ mod tests {
         assert!(html.contains("<p class=\"overall\">2 addresses on 3 pages.</p>"));
         assert_eq!(html.matches("class=\"g gD\"").count(), 2);
         assert!(html.contains("<a href=\"#links\">") && html.contains("id=\"links\""));
+    }
+
+    #[test]
+    fn findings_outside_the_graded_items_are_never_graded_a() {
+        let mut elsewhere = check(0, 42, true);
+        let html = checks(&[check(0, 42, true)]).into_string();
+        assert!(html.contains("g gB") && !html.contains("g gA"), "{html}");
+        assert!(html.contains("<span class=\"soft\">2 addresses</span>"));
+        elsewhere.measure.as_mut().unwrap().other_documents = 1;
+        let html = checks(&[elsewhere]).into_string();
+        assert!(html.contains("g gB") && !html.contains("g gA"), "{html}");
+        assert!(html.contains("2 addresses on 0 of 42 pages and in 1 other document<"));
+        assert!(
+            html.contains("0 of 42 pages (0\u{a0}%) and 1 other document have a broken link."),
+            "{html}"
+        );
     }
 
     #[test]

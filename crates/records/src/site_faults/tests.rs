@@ -7,6 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{FaultBaseline, FaultKind, PageFault, SiteFaultReport, UncheckedLink, faults};
+use crate::broken_links::broken_links;
 use crate::test_crawl_builder::TestCrawlBuilder;
 
 const HOST: &str = "https://e.example";
@@ -666,4 +667,37 @@ fn faults_of_pages_outside_the_scope_are_left_out() {
     let dir = made.finish();
     let report = faults(dir.path(), &FaultKind::ALL).unwrap();
     assert_eq!(report.to_string(), "no faults\n");
+}
+
+#[test]
+fn data_without_links_is_not_a_page_that_is_missing_from_the_archive() {
+    let missing = |content_type: &'static str, detected_type: &str| {
+        let mut made = TestCrawlBuilder::new();
+        let gone = format!("{HOST}/gone");
+        linking_page(&mut made, &[&gone]);
+        made.row(&gone, &json!({"status": 404, "via": format!("{HOST}/")}));
+        let columns = json!({"unwanted": format!("content-type {content_type}"),
+            "detected_type": detected_type});
+        made.page_with(&format!("{HOST}/data"), content_type, "", &columns);
+        let dir = made.finish();
+        let report = faults(dir.path(), &FaultKind::ALL).unwrap();
+        (report.unread, broken_links(dir.path()).unwrap().unread)
+    };
+    for (content_type, detected_type, unread) in [
+        ("application/manifest+json", "text/plain", 0),
+        ("application/LD+JSON; charset=utf-8", "text/plain", 0),
+        ("application/gpx+xml", "application/xml", 0),
+        ("application/rdf+xml", "application/rss+xml", 1),
+        ("application/vnd.wap.xhtml+xml", "application/xhtml+xml", 1),
+        ("application/feed+json", "text/plain", 1),
+        ("application/json", "text/plain", 1),
+        ("text/html", "text/html", 1),
+    ] {
+        let expected = (unread, unread);
+        assert_eq!(
+            missing(content_type, detected_type),
+            expected,
+            "{content_type}"
+        );
+    }
 }

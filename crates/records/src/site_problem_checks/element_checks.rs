@@ -17,6 +17,7 @@ pub(super) fn images_without_text(site: &SiteReport) -> SiteCheckResult {
         measure: Some(ProblemShare {
             affected,
             items: site.images,
+            other_documents: 0,
             of: "images",
             have: "have no alternative text",
             causes: None,
@@ -146,6 +147,7 @@ fn missing_element(
         measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
+            other_documents: 0,
             of: "pages",
             have: check.have,
             causes: None,

@@ -98,6 +98,7 @@ fn text_check(site: &SiteReport, check: &PageTextCheck) -> SiteCheckResult {
         measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
+            other_documents: 0,
             of: "pages",
             have: check.have,
             causes: None,
@@ -153,6 +154,7 @@ fn slow(site: &SiteReport) -> SiteCheckResult {
         measure: Some(ProblemShare {
             affected: site.slow_pages() + slow_files,
             items: site.pages + files.timed,
+            other_documents: 0,
             of: "pages and files",
             have: "took a second or longer, from request to end of response",
             causes: None,
@@ -190,6 +192,7 @@ fn large(site: &SiteReport) -> SiteCheckResult {
         measure: Some(ProblemShare {
             affected: site.large_pages() + large_files,
             items: site.pages + files.files,
+            other_documents: 0,
             of: "pages and files",
             have: "have 500 kB or more, each counted alone",
             causes: None,
@@ -285,6 +288,7 @@ fn reach(site: &SiteReport) -> SiteCheckResult {
         measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
+            other_documents: 0,
             of: "pages",
             have: "are far from the start, or linked from no page",
             causes: None,

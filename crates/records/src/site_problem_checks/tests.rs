@@ -4,6 +4,7 @@ use super::{of_links, reason, template_note};
 use crate::broken_links::key;
 use crate::self_contained_page::{SiteOrigin, TableCell, checks};
 use crate::site_faults::{FaultKind, PageFault, SiteFaultReport};
+use crate::site_report::{RedirectChain, SiteReport};
 
 fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> PageFault {
     PageFault {
@@ -103,4 +104,69 @@ fn a_link_on_every_page_is_probably_in_the_template() {
         "on 37 of 40 pages: probably in the template"
     );
     assert_eq!((template_note(35, 40), template_note(2, 2)), (None, None));
+}
+
+#[test]
+fn broken_links_outside_html_pages_are_never_graded_a() {
+    let missing = "not found (404)";
+    let gone = |page, to| fault(page, to, FaultKind::Broken, missing);
+    let sheet = gone("/style.css", "/gone.png");
+    let html = checks(&of_links(&faults(vec![sheet.clone()]), None)).into_string();
+    let grade_b = "g gB\"><span class=\"hidden\">grade </span>B</span> <strong>";
+    assert!(html.contains(&format!("{grade_b}Overall.")), "{html}");
+    assert!(html.contains(&format!("{grade_b}Broken links</strong>")));
+    assert!(html.contains("1 broken address on 0 of 40 pages and in 1 other document<"));
+    assert!(html.contains("1 broken address in 1 document."), "{html}");
+
+    // The sentence and the list of grades count the same pages and documents.
+    let both = faults(vec![sheet, gone("/p1", "/gone.png"), gone("/p1", "/x")]);
+    let html = checks(&of_links(&both, None)).into_string();
+    assert!(
+        html.contains("2 broken addresses on 1 page and in 1 other document."),
+        "{html}"
+    );
+    assert!(html.contains("2 broken addresses on 1 of 40 pages and in 1 other document<"));
+
+    let mut seed = gone("/", "/");
+    seed.page = None;
+    let html = checks(&of_links(&faults(vec![seed]), None)).into_string();
+    assert!(
+        html.contains(&format!("{grade_b}Broken links</strong>")),
+        "{html}"
+    );
+    assert!(
+        html.contains("<span class=\"soft\">1 broken address</span>"),
+        "{html}"
+    );
+}
+
+#[test]
+fn redirect_chains_without_a_permanent_redirect_are_not_graded_a() {
+    let site = SiteReport {
+        redirect_chains: vec![RedirectChain {
+            url: "https://e.example/one".to_owned(),
+            to: ["two", "end"]
+                .map(|path| format!("https://e.example/{path}"))
+                .to_vec(),
+            links: 1,
+        }],
+        ..SiteReport::default()
+    };
+    let html = checks(&of_links(&faults(Vec::new()), Some(&site))).into_string();
+    assert_eq!(
+        (html.matches("g gA").count(), html.matches("g gB").count()),
+        (3, 3),
+        "{html}"
+    );
+    assert!(html.contains("<span class=\"soft\">1 redirect chain</span>"));
+}
+
+#[test]
+fn a_link_in_other_documents_is_not_blamed_on_the_template() {
+    let broken = |page: &str| fault(page, "/gone", FaultKind::Broken, "not found (404)");
+    let all = (0..40)
+        .map(|sheet| broken(&format!("/{sheet}.css")))
+        .collect();
+    let html = checks(&of_links(&faults(all), None)).into_string();
+    assert!(!html.contains("in the template"), "{html}");
 }

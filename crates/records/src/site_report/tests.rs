@@ -248,5 +248,50 @@ fn the_page_names_the_links_that_were_not_checked() {
     assert!(folded.contains("/private/<wbr>x</a>") && folded.contains(">robots.txt</td>"));
     assert!(html.contains("<h1>Report of the site e.example</h1>"));
     assert!(html.contains("<meta name=\"description\" content=\"What to fix on e.example"));
-    assert!(html.contains("URLs visited, 7 of them HTML pages"));
+    assert!(html.contains("URLs visited, 7 of them HTML pages of the site"));
+}
+
+#[test]
+fn pages_outside_the_scope_are_left_out() {
+    let mut made = TestCrawlBuilder::new();
+    let other = |path: &str| format!("https://other.test/{path}");
+    let own = |path: &str| format!("{HOST}/{path}");
+    let home = format!(
+        "<title>Home</title><a href='{}'>o</a><a href='{}'>b</a><a href=/private>p</a>",
+        other("page"),
+        other("barred"),
+    );
+    let html = json!({"charset": "UTF-8"});
+    made.page_with(&own(""), "text/html", &home, &html);
+    let listed = json!({"charset": "UTF-8", "depth": 1, "via": own("sitemap.xml")});
+    let alone = "<title>Alone</title>";
+    made.page_with(&own("alone"), "text/html", alone, &listed);
+    let sitemap = format!("<urlset><url><loc>{}</loc></url></urlset>", own("alone"));
+    made.page(&own("sitemap.xml"), "application/xml", &sitemap);
+    let off_scope = json!({"charset": "UTF-8", "hops_off_scope": 1, "ms": 9_000});
+    let foreign = format!("<img src=a.png><a href='{}'>click here</a>", own("alone"));
+    made.page_with(&other("page"), "text/html", &foreign, &off_scope);
+    let image = json!({"hops_off_scope": 1, "ms": 9_000});
+    made.page_with(&other("a.png"), "image/png", "x", &image);
+    let dir = made.finish();
+    let barred = [own("private"), other("barred")].map(|url| {
+        let row = json!({"url": url, "reason": "robots", "rule": "Disallow: /", "line": 2,
+            "found_on": null});
+        format!("{row}\n")
+    });
+    fs::write(dir.path().join("excluded.jsonl"), barred.concat()).unwrap();
+    let report = site(dir.path(), 2).unwrap();
+    assert_eq!((report.pages, report.images, report.files.files), (2, 0, 0));
+    assert_eq!((report.slow_pages(), report.files.slow_files()), (0, 0));
+    // A link on a page of another site doesn't help the visitors of this one.
+    assert_eq!(report.orphans, [own("alone")]);
+    let barred: Vec<_> = report.barred.iter().map(|barred| &barred.url).collect();
+    assert_eq!(barred, [&own("private")]);
+    assert!(!report.to_string().contains("other.test"), "{report}");
+    let faults = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let html = report.html(&faults);
+    assert!(
+        html.contains("5 URLs visited, 2 of them HTML pages of the site"),
+        "{html}"
+    );
 }
