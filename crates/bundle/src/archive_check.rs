@@ -11,7 +11,7 @@ use crawl_archive::{
 };
 use crawl_weburl::{canonicalize, location_target};
 
-use crate::cross_check::{CaptureRecordFields, CrossCheck, MetadataRecordFields, no_file};
+use crate::cross_check::{CaptureWarcFields, CrossCheck, MetadataRecordFields, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification_result::VerificationResult;
 
@@ -157,7 +157,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
 /// A capture whose response or revisit record was read, but possibly not yet its metadata record.
 struct UnfinishedCapture {
     id: String,
-    facts: CaptureRecordFields,
+    facts: CaptureWarcFields,
 }
 
 impl UnfinishedCapture {
@@ -174,7 +174,7 @@ impl UnfinishedCapture {
         let date = refers_to("Date").and_then(Timestamp::parse);
         Some(UnfinishedCapture {
             id: id.to_owned(),
-            facts: CaptureRecordFields {
+            facts: CaptureWarcFields {
                 offset: record.offset,
                 url: record.url()?.to_owned(),
                 micros: record.date()?.as_micros(),

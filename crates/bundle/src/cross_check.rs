@@ -66,7 +66,7 @@ const ONLY: usize = 0;
 
 /// The facts about a capture that are in its WARC records.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CaptureRecordFields {
+pub(crate) struct CaptureWarcFields {
     pub(crate) offset: u64,
     pub(crate) url: String,
     /// `WARC-Date` in microseconds since 1970 UTC.
@@ -165,7 +165,7 @@ impl CrossCheck {
     }
 
     /// Adds a capture found in the WARC file `name`.
-    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureRecordFields) -> io::Result<()> {
+    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureWarcFields) -> io::Result<()> {
         let at = (self.file(&format!("{FOLDER}/{name}")), capture.offset);
         let millis = capture.micros / 1000;
         let mut facts = [0; FACTS];

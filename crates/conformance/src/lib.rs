@@ -14,7 +14,7 @@
 //! ```
 
 mod clause;
-mod clause_web;
+mod clause_test_web;
 mod clauses;
 mod crawl_trace;
 mod judges;
@@ -24,7 +24,7 @@ mod report_page;
 mod run;
 
 pub use clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
-pub use clause_web::ServedWeb;
+pub use clause_test_web::ClauseTestWeb;
 pub use clauses::clauses;
 pub use crawl_trace::{
     ClauseOutcome, ClauseVerdict, CommandRun, CrawlTrace, QuotedRequest, RunEnd,

@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::clause::{Clause, RunPlan};
-use crate::clause_web::ServedWeb;
+use crate::clause_test_web::ClauseTestWeb;
 use crate::crawl_trace::{ClauseVerdict, CommandRun, CrawlTrace, RunEnd};
 use crate::report::JudgedClause;
 
@@ -230,7 +230,7 @@ fn judge(
     let folder = TempDir::new().map_err(CheckError::Serve)?;
     let dir = folder.path().join("state");
     fs::create_dir(&dir).map_err(CheckError::Serve)?;
-    let served = ServedWeb::start(clause, subject.token).map_err(CheckError::Serve)?;
+    let served = ClauseTestWeb::start(clause, subject.token).map_err(CheckError::Serve)?;
     let stderr = folder.path().join("stderr");
     let place = PlaceholderValues {
         url: served.start_url(),
@@ -284,7 +284,7 @@ fn judge(
 fn wait(
     mut started: StartedCommand,
     setup: &CheckOptions<'_>,
-    served: &ServedWeb,
+    served: &ClauseTestWeb,
     is_due: Option<fn(&[LogEntry]) -> bool>,
     start_us: u64,
 ) -> Result<CommandRun, CheckError> {

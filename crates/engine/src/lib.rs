@@ -23,7 +23,7 @@ mod crawl_totals;
 mod document_conversion;
 mod driver;
 mod error;
-mod excluded_rows;
+mod excluded_jsonl_rows;
 mod field_extraction;
 mod forget;
 mod free_space;

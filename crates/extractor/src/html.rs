@@ -1,6 +1,7 @@
 //! Reads an HTML page: decodes the bytes, tokenizes the text, and builds an
 //! [`ExtractedPage`](crate::ExtractedPage).
 
+mod declared_media_type;
 mod decoded_page;
 pub(crate) mod element_name;
 mod foreign_elements;
@@ -12,7 +13,6 @@ mod html5lib_tokenizer_cases;
 mod image_and_language_audit;
 mod link_attributes;
 mod link_reader;
-mod link_target_type;
 mod page_builder;
 mod page_url_rewriter;
 mod post_forms;

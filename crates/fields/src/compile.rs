@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource};
 use crate::config::{FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig};
 use crate::css_selector_matching::CssSelectorList;
-use crate::field_value::FieldValueParser;
+use crate::field_value_parser::FieldValueParser;
 use crate::locale::Locale;
 use crate::rule_error::RuleError;
 

@@ -5,7 +5,7 @@ use url::Url;
 
 use crate::config::ElementContent;
 use crate::css_selector_matching::CssSelectorList;
-use crate::field_value::FieldValueParser;
+use crate::field_value_parser::FieldValueParser;
 use crate::rule_inputs_and_results::PageToMatch;
 
 /// An extraction rule: its conditions on pages, and its fields with compiled selectors and regular

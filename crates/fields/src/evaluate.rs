@@ -11,7 +11,7 @@ use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource
 use crate::config::{ElementContent, FieldType};
 use crate::css_selector_matching::CssSelectorList;
 use crate::element_text::{html_of, normalized, own_text, text_of};
-use crate::field_value::SourceText;
+use crate::field_value_parser::SourceText;
 use crate::json_ld::JsonLd;
 use crate::page_tree::PageTree;
 use crate::rule_inputs_and_results::{ExtractedFields, REQUIRED_BUT_MISSING};

@@ -8,7 +8,7 @@ use scraper::ElementRef;
 use serde_json::Value;
 
 use crate::css_selector_matching::CssSelectorList;
-use crate::field_value::SourceText;
+use crate::field_value_parser::SourceText;
 use crate::rule_work_budget::{MAX_JSON_LD_BYTES, RuleWorkBudget};
 
 /// The JSON-LD of a page.

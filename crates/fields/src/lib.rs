@@ -42,7 +42,7 @@ mod element_text;
 #[cfg(feature = "tree")]
 mod evaluate;
 #[cfg(feature = "tree")]
-mod field_value;
+mod field_value_parser;
 #[cfg(feature = "tree")]
 mod json_ld;
 #[cfg(feature = "tree")]

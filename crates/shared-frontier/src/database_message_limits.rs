@@ -30,8 +30,8 @@ type EncryptedSocket = <Encrypting as MakeTlsConnect<Socket>>::Stream;
 type EncryptingConnect = <Encrypting as MakeTlsConnect<Socket>>::TlsConnect;
 type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Creates [`GuardedStream`]s, which check incoming messages. The streams are encrypted unless
-/// `tls` is `None`.
+/// Creates [`MessageCheckedStream`]s, which check incoming messages. The streams are encrypted
+/// unless `tls` is `None`.
 #[derive(Clone)]
 pub(crate) struct MakeGuardedConnect {
     pub(crate) tls: Option<Encrypting>,
@@ -41,7 +41,7 @@ pub(crate) struct MakeGuardedConnect {
 }
 
 impl MakeTlsConnect<Socket> for MakeGuardedConnect {
-    type Stream = GuardedStream;
+    type Stream = MessageCheckedStream;
     type TlsConnect = GuardedConnector;
     type Error = EncryptError;
 
@@ -60,16 +60,16 @@ impl MakeTlsConnect<Socket> for MakeGuardedConnect {
     }
 }
 
-/// Creates one [`GuardedStream`].
+/// Creates one [`MessageCheckedStream`].
 pub(crate) struct GuardedConnector {
     tls: Option<EncryptingConnect>,
     guard: MessageGuard,
 }
 
 impl TlsConnect<Socket> for GuardedConnector {
-    type Stream = GuardedStream;
+    type Stream = MessageCheckedStream;
     type Error = EncryptError;
-    type Future = Pin<Box<dyn Future<Output = Result<GuardedStream, EncryptError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<MessageCheckedStream, EncryptError>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         let GuardedConnector { tls, guard } = self;
@@ -78,7 +78,7 @@ impl TlsConnect<Socket> for GuardedConnector {
                 Some(tls) => MaybeEncrypted::Encrypted(Box::new(tls.connect(socket).await?)),
                 None => MaybeEncrypted::Plain(socket),
             };
-            Ok(GuardedStream { inner, guard })
+            Ok(MessageCheckedStream { inner, guard })
         })
     }
 }
@@ -89,12 +89,12 @@ enum MaybeEncrypted {
 }
 
 /// A connection whose incoming messages are checked.
-pub(crate) struct GuardedStream {
+pub(crate) struct MessageCheckedStream {
     inner: MaybeEncrypted,
     guard: MessageGuard,
 }
 
-impl TlsStream for GuardedStream {
+impl TlsStream for MessageCheckedStream {
     fn channel_binding(&self) -> ChannelBinding {
         match &self.inner {
             MaybeEncrypted::Plain(_) => ChannelBinding::none(),
@@ -103,7 +103,7 @@ impl TlsStream for GuardedStream {
     }
 }
 
-impl AsyncRead for GuardedStream {
+impl AsyncRead for MessageCheckedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -122,7 +122,7 @@ impl AsyncRead for GuardedStream {
     }
 }
 
-impl AsyncWrite for GuardedStream {
+impl AsyncWrite for MessageCheckedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

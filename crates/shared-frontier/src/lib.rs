@@ -55,7 +55,7 @@ pub use frontier::SharedFrontier;
 pub use import::ImportTargetSettings;
 pub use lost_worker::{LostWorkerCounts, reopen};
 pub use move_buckets::{
-    BucketChoice, BucketMoveProgress, BucketMoveResult, ServerGroupSelector, move_buckets,
+    BucketMoveProgress, BucketMoveResult, BucketsToMove, ServerGroupSelector, move_buckets,
 };
 pub use options::SharedFrontierOptions;
 pub use server_conformance::check_server;

@@ -50,7 +50,7 @@ const TAKEN_BACK: i32 = -1;
 
 /// The choice of buckets to move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BucketChoice {
+pub enum BucketsToMove {
     /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
     /// All buckets that a server group serves.
@@ -111,7 +111,7 @@ pub fn move_buckets(
     urls: &[String],
     credentials: &PasswordSources,
     crawl: &str,
-    (wanted, to): (&BucketChoice, &ServerGroupSelector),
+    (wanted, to): (&BucketsToMove, &ServerGroupSelector),
     on_step: &mut dyn FnMut(BucketMoveProgress) -> ControlFlow<()>,
 ) -> Result<BucketMoveResult, SharedCrawlError> {
     let groups = find_groups(urls, credentials, crawl)?;
@@ -224,12 +224,12 @@ impl BucketMover<'_> {
     /// Returns the chosen buckets, in ascending order.
     fn wanted(
         &self,
-        wanted: &BucketChoice,
+        wanted: &BucketsToMove,
         crawl: &str,
         buckets: i32,
     ) -> Result<Vec<i32>, SharedCrawlError> {
         match wanted {
-            BucketChoice::Numbers(numbers) => {
+            BucketsToMove::Numbers(numbers) => {
                 let missing = numbers.iter().find(|b| !(0..buckets).contains(*b));
                 match missing {
                     None => Ok(numbers.iter().copied().collect()),
@@ -240,7 +240,7 @@ impl BucketMover<'_> {
                     }),
                 }
             }
-            BucketChoice::AllOf(group) => {
+            BucketsToMove::AllOf(group) => {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;

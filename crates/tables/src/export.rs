@@ -22,7 +22,7 @@ use crate::non_page_tables::{
 };
 use crate::pages_table::{PAGES, PageTableRow};
 use crate::parquet_file_writer::ParquetFileWriter;
-use crate::record_length_reader::RecordLengthReader;
+use crate::record_length_lookup::RecordLengthLookup;
 use crate::table_checksums::{ChecksumSink, ChecksumsByTable, TableChecksums};
 use crate::table_definition::{RowSink, TableDefinition};
 use crate::url_parts::UrlParts;
@@ -257,7 +257,7 @@ impl TableDestination<'_> {
             let path = captures.clone();
             TablesError::Records(RecordsError::Io { path, source })
         };
-        let mut lengths = RecordLengthReader::open(dir).map_err(unreadable)?;
+        let mut lengths = RecordLengthLookup::open(dir).map_err(unreadable)?;
         let crawl = crawl_name(dir);
         self.copy(&PAGES, pages(dir)?, |line, row: PageRow| {
             hosts.page(&row);

@@ -13,8 +13,8 @@
 //! All memory is bounded (see the constants). The deferred kinds can be stored and restored
 //! ([`TrapDetector::stored`]); everything else is learned again from the next pages.
 
-mod deferred_kinds_format;
 mod deferred_url_kinds;
+mod deferred_url_kinds_format;
 mod host_history;
 mod learned_spellings;
 mod mirrored_origins;

@@ -30,10 +30,10 @@ const WORDS_AN_IMAGE: usize = 6;
 /// The recent words of one host. Clones share their memory, so several threads can compare pages
 /// with the same words.
 #[derive(Clone, Debug, Default)]
-pub struct HostWords(Arc<SharedWords>);
+pub struct HostWords(Arc<SharedHostWords>);
 
 #[derive(Debug, Default)]
-struct SharedWords {
+struct SharedHostWords {
     compared: Mutex<HostWordsState>,
     /// The memory in use, in bytes.
     bytes: AtomicUsize,

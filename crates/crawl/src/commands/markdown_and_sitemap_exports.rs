@@ -14,17 +14,17 @@ use crawl_records::{ArchivedPageLocator, CurrentRow, CurrentRowSelector, Records
 use crate::cli::args::{ExportArgs, ExportFormat};
 
 /// The records of a crawl that these exports need in addition to its index.
-pub(crate) struct PageExportRecords {
+pub(crate) struct ArchivedPagesAndRedirects {
     archived: ArchivedPageLocator,
     /// The URL of each redirect, and its target. Only for a Markdown export.
     redirects: Vec<(String, String)>,
 }
 
-impl PageExportRecords {
+impl ArchivedPagesAndRedirects {
     pub(crate) fn open(
         dir: &Path,
         format: ExportFormat,
-    ) -> Result<PageExportRecords, RecordsError> {
+    ) -> Result<ArchivedPagesAndRedirects, RecordsError> {
         let mut redirects = Vec::new();
         if format == ExportFormat::Markdown {
             CurrentRowSelector::open(dir)?.each(|row| {
@@ -37,7 +37,7 @@ impl PageExportRecords {
             })?;
         }
         let archived = ArchivedPageLocator::open(dir)?;
-        Ok(PageExportRecords {
+        Ok(ArchivedPagesAndRedirects {
             archived,
             redirects,
         })
@@ -48,7 +48,7 @@ impl PageExportRecords {
 pub(crate) fn export(
     args: &ExportArgs,
     index: &IndexSearcher,
-    fetched: PageExportRecords,
+    fetched: ArchivedPagesAndRedirects,
     now: i64,
 ) -> Result<String, ExportError> {
     match args.to {
@@ -61,10 +61,10 @@ pub(crate) fn export(
 fn markdown(
     args: &ExportArgs,
     index: &IndexSearcher,
-    PageExportRecords {
+    ArchivedPagesAndRedirects {
         archived,
         redirects,
-    }: PageExportRecords,
+    }: ArchivedPagesAndRedirects,
     now: i64,
 ) -> Result<String, ExportError> {
     let mut folder = MarkdownFolderWriter::create(&args.out, now)?;

@@ -14,7 +14,7 @@ use crawl_records::counted;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::clock;
-use crate::commands::markdown_and_sitemap_exports::{self, PageExportRecords};
+use crate::commands::markdown_and_sitemap_exports::{self, ArchivedPagesAndRedirects};
 use crate::error::records::of_records;
 use crate::error::search_index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -40,7 +40,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
-            let fetched = PageExportRecords::open(&args.dir, args.to).map_err(of_records)?;
+            let fetched =
+                ArchivedPagesAndRedirects::open(&args.dir, args.to).map_err(of_records)?;
             markdown_and_sitemap_exports::export(args, &index, fetched, now)
         }
         ExportFormat::Static => search_page(&index, &args.out, now, rules),

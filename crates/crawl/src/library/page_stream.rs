@@ -35,14 +35,14 @@ pub struct PageStream(PageStreamState);
 
 #[derive(Debug)]
 enum PageStreamState {
-    Running(StreamedRun),
+    Running(RunningCrawl),
     /// The crawl could not start.
     Failed(CrawlError),
     Ended(Option<Box<RunSummary>>),
 }
 
 #[derive(Debug)]
-struct StreamedRun {
+struct RunningCrawl {
     rows: mpsc::Receiver<PageRow>,
     stop: watch::Sender<StopUrgency>,
     task: JoinHandle<Result<RunSummary, EngineError>>,
@@ -56,7 +56,7 @@ impl PageStream {
         task: JoinHandle<Result<RunSummary, EngineError>>,
         output: Arc<OutputDirectory>,
     ) -> PageStream {
-        PageStream(PageStreamState::Running(StreamedRun {
+        PageStream(PageStreamState::Running(RunningCrawl {
             rows,
             stop,
             task,
@@ -146,7 +146,7 @@ impl Stream for PageStream {
     }
 }
 
-impl Drop for StreamedRun {
+impl Drop for RunningCrawl {
     fn drop(&mut self) {
         // Signal the crawl to stop instead of aborting its task. The task then ends only after the
         // crawl's threads, so the directory is not removed while they still write to it.

@@ -11,7 +11,7 @@ use super::error_response::ErrorResponse;
 use super::headers::CROSS_ORIGIN_RESOURCE_POLICY;
 
 /// A static file, assembled from the texts of several source files.
-struct AssetSource {
+struct StaticFileRecipe {
     name: &'static str,
     kind: &'static str,
     /// The texts of the file, in groups, joined in this order. The joined text of a script is
@@ -27,13 +27,13 @@ const SERVER: &str = include_str!("page/server.js");
 /// The script that other sites embed. Its name never changes, because those sites refer to it.
 const EMBED: &str = "embed.js";
 
-const SOURCES: [AssetSource; 6] = [
-    AssetSource {
+const SOURCES: [StaticFileRecipe; 6] = [
+    StaticFileRecipe {
         name: "page.css",
         kind: "text/css; charset=utf-8",
         parts: &[&[SHARED_STYLE, include_str!("page/page.css"), PARTS_STYLE]],
     },
-    AssetSource {
+    StaticFileRecipe {
         name: "search.js",
         kind: SCRIPT,
         parts: &[&[
@@ -44,29 +44,29 @@ const SOURCES: [AssetSource; 6] = [
             include_str!("page/search.js"),
         ]],
     },
-    AssetSource {
+    StaticFileRecipe {
         name: "dialog.js",
         kind: SCRIPT,
         parts: &[&BOX, &[SERVER, include_str!("page/dialog.js")]],
     },
-    AssetSource {
+    StaticFileRecipe {
         name: "crawl.js",
         kind: SCRIPT,
         parts: &[&[SORT_SCRIPT, include_str!("page/crawl.js")]],
     },
-    AssetSource {
+    StaticFileRecipe {
         name: "icon.svg",
         kind: "image/svg+xml",
         parts: &[&[include_str!("page/icon.svg")]],
     },
-    AssetSource {
+    StaticFileRecipe {
         name: EMBED,
         kind: SCRIPT,
         parts: &[&BOX, &[SERVER, include_str!("page/embed.js")]],
     },
 ];
 
-impl AssetSource {
+impl StaticFileRecipe {
     fn text(&self) -> String {
         let text = self.parts.concat().concat();
         match self.kind {

@@ -97,11 +97,11 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
 /// All problems of one line of a list of seeds or hosts. Each has its column (starting at 1), its
 /// message, and a hint if the general hint for the list doesn't apply.
 #[derive(Debug)]
-pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
+pub(super) struct ProblemsOfLine(Vec<(usize, String, Option<String>)>);
 
-impl From<String> for LineProblems {
-    fn from(message: String) -> LineProblems {
-        LineProblems(vec![(1, message, None)])
+impl From<String> for ProblemsOfLine {
+    fn from(message: String) -> ProblemsOfLine {
+        ProblemsOfLine(vec![(1, message, None)])
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn lines<T>(
     name: &str,
     hint: &str,
     problems: &mut ErrorCollector,
-    read: impl Fn(&str, u64) -> Result<T, LineProblems>,
+    read: impl Fn(&str, u64) -> Result<T, ProblemsOfLine>,
 ) -> Vec<T> {
     let (mut entries, mut wrong) = (Vec::new(), 0);
     for (number, line) in (1..).zip(list.split(|&byte| byte == b'\n')) {
@@ -124,7 +124,7 @@ pub(super) fn lines<T>(
         };
         match entry {
             Ok(entry) => entries.push(entry),
-            Err(LineProblems(faults)) => {
+            Err(ProblemsOfLine(faults)) => {
                 wrong += 1;
                 for (column, message, own) in
                     faults.into_iter().filter(|_| wrong <= MAX_LINES_REPORTED)
@@ -154,7 +154,7 @@ fn text_of(line: &[u8]) -> Result<Option<&str>, String> {
     Ok((!text.is_empty() && !text.starts_with('#')).then_some(text))
 }
 
-fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProblems> {
+fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, ProblemsOfLine> {
     let seed = match line.starts_with('{') {
         true => ListedSeed::of_json(line).map_err(|problems| {
             let placed = problems
@@ -162,7 +162,7 @@ fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProb
                 .map(|SeedProblem { key, message, hint }| {
                     (column_of(line, key.as_deref()), message, hint)
                 });
-            LineProblems(placed.collect())
+            ProblemsOfLine(placed.collect())
         })?,
         false => ListedSeed::plain(line),
     };
@@ -170,7 +170,7 @@ fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProb
         let message = format!("unusable seed `{}`: {why}", seed.url);
         let key = if seed.is_sitemap { "sitemap" } else { "url" };
         let column = column_of(line, Some(key));
-        return Err(LineProblems(vec![(column, message, None)]));
+        return Err(ProblemsOfLine(vec![(column, message, None)]));
     }
     Ok(ListedSeed {
         place: Some(format!("{name}:{number}:1")),

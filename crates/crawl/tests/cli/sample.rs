@@ -90,7 +90,7 @@ fn a_sample_is_drawn_reported_and_explained() {
     assert!(
         other_seed
             .stderr
-            .contains("was drawn with different settings"),
+            .contains("this crawl samples its pages with different settings"),
         "{}",
         other_seed.stderr
     );

@@ -17,7 +17,7 @@ use super::Coordinator;
 use super::run_statistics::RunStatistics;
 use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
-use crate::messages::page_pipeline_stages::FetchContext;
+use crate::messages::page_pipeline_stages::FactsBeforeFetch;
 use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::run_counters::CommitStatistics;
@@ -117,10 +117,10 @@ pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
 }
 
 /// Returns the context for fetching a URL that a robots.txt with this body allows.
-pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
+pub(super) fn context(lease: &Lease, body: &'static str) -> FactsBeforeFetch {
     let agent = ProductToken::new("crawl").unwrap();
     let copy = copy(&lease.origin, body);
-    FetchContext {
+    FactsBeforeFetch {
         robots: RobotsVerdict {
             verdict: "allowed".to_owned(),
             line: None,

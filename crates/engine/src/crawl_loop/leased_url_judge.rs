@@ -17,7 +17,7 @@ use foldhash::HashMapExt as _;
 use super::crash_suspects::{CrashSuspects, SuspectTreatment};
 use crate::config::{OffScopeRequestMethod, TrapAvoidance};
 use crate::messages::WriterMessage;
-use crate::messages::page_pipeline_stages::FetchContext;
+use crate::messages::page_pipeline_stages::FactsBeforeFetch;
 use crate::priority::Priority;
 use crate::revisit::visit::PreviousVisit;
 use crate::sampling::{SampleState, SampleVerdict};
@@ -164,7 +164,7 @@ impl LeasedUrlJudge {
     fn cleaned(
         &self,
         lease: &Lease,
-        context: &FetchContext,
+        context: &FactsBeforeFetch,
     ) -> Option<(CanonicalUrl, NotFetchedReason)> {
         let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
@@ -214,7 +214,7 @@ impl LeasedUrlJudge {
     pub(super) fn disposition(
         &mut self,
         lease: Lease,
-        context: &FetchContext,
+        context: &FactsBeforeFetch,
         per_host: u32,
         frontier: &dyn Frontier,
     ) -> Result<LeasedUrlDisposition, FrontierError> {
@@ -242,7 +242,7 @@ impl LeasedUrlJudge {
     fn judge(
         &self,
         lease: Lease,
-        context: &FetchContext,
+        context: &FactsBeforeFetch,
         per_host: u32,
         frontier: &dyn Frontier,
     ) -> Result<LeasedUrlDisposition, FrontierError> {

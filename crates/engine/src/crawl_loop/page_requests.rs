@@ -17,7 +17,7 @@ use super::robots::{RobotsAvailability, RobotsJudgement};
 use super::sitemap_cross_submission;
 use crate::config::OffScopeRequestMethod;
 use crate::content_filter::declared_length;
-use crate::messages::page_pipeline_stages::{FetchContext, FetchedPage, UnansweredVisit};
+use crate::messages::page_pipeline_stages::{FactsBeforeFetch, FetchedPage, UnansweredVisit};
 use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess, is_undecided_guess};
@@ -134,7 +134,7 @@ impl Coordinator {
             RobotsJudgement::Allowed(context) => {
                 self.events.allowed(&lease.url, &context.robots);
                 let label = self.scope.label(&lease.url);
-                let context = FetchContext {
+                let context = FactsBeforeFetch {
                     past,
                     unread_link_kinds,
                     label,
@@ -176,7 +176,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         lease: Lease,
-        context: FetchContext,
+        context: FactsBeforeFetch,
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<LeaseLoopStep, FrontierError> {
@@ -189,7 +189,7 @@ impl Coordinator {
                 LeaseLoopStep::Send(self.page_job(now, lease, context))
             }
             LeasedUrlDisposition::CheckStatus(lease) => {
-                let context = FetchContext {
+                let context = FactsBeforeFetch {
                     is_only_checked: true,
                     ..context
                 };
@@ -246,7 +246,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         lease: Lease,
-        context: FetchContext,
+        context: FactsBeforeFetch,
         out: &mut Vec<Effect>,
     ) {
         let host = lease.url.host_key();
@@ -275,7 +275,7 @@ impl Coordinator {
     }
 
     /// Counts a URL as leased for a request, and returns the request.
-    fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
+    fn page_job(&mut self, now: Tick, lease: Lease, context: FactsBeforeFetch) -> Job {
         self.backlog.leased();
         self.leased_url_judge.leased(&lease.origin);
         let host = lease.url.host_key();
@@ -315,7 +315,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         lease: Lease,
-        context: FetchContext,
+        context: FactsBeforeFetch,
         mut result: Result<Box<Exchange>, ExchangeFailure>,
         kind: OutcomeKind,
         out: &mut Vec<Effect>,

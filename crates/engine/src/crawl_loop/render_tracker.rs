@@ -93,7 +93,7 @@ pub(super) struct RenderTracker {
     /// Resources that wait for a permit of their origin.
     waiting: HashMap<Origin, VecDeque<ResourceKey>>,
     /// Resources that wait for a permit or are in flight.
-    asked: HashMap<ResourceKey, AskedResource>,
+    asked: HashMap<ResourceKey, AwaitedResource>,
     kept: KeptAnswers,
     /// Number of useless renderings in a row, by URL shape and scripts.
     vain: HashMap<(String, u64), u32>,
@@ -179,7 +179,7 @@ pub(super) enum ResourceRequestPermission {
 }
 
 #[derive(Debug)]
-struct AskedResource {
+struct AwaitedResource {
     request: ResourceFetchRequest,
     deadline: Tick,
     waiters: Vec<(RenderId, ResourceAnswerSender)>,
@@ -396,7 +396,7 @@ impl RenderTracker {
             tries: 0,
             post: request.post,
         };
-        let resource = AskedResource {
+        let resource = AwaitedResource {
             request,
             deadline,
             waiters: vec![(page, answer)],
@@ -428,7 +428,7 @@ impl RenderTracker {
             let may_receive =
                 |page: &RenderId| self.open.get(page).is_some_and(|open| open.received < max);
             let resource = self.asked.get(&key);
-            let is_awaited = |resource: &&AskedResource| {
+            let is_awaited = |resource: &&AwaitedResource| {
                 let mut waiters = resource.waiters.iter();
                 waiters.any(|(page, answer)| !answer.is_closed() && may_receive(page))
             };

@@ -6,7 +6,7 @@ use crawl_scheduler::OutcomeKind;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
-use crate::messages::page_pipeline_stages::FetchContext;
+use crate::messages::page_pipeline_stages::FactsBeforeFetch;
 
 /// Decides whether a URL is retried. A retried URL is queued behind the other URLs of its origin.
 ///
@@ -34,7 +34,7 @@ pub(super) struct FetchAttempt<'a> {
 }
 
 impl FetchAttempt<'_> {
-    pub(super) fn of<'a>(lease: &'a Lease, context: &FetchContext) -> FetchAttempt<'a> {
+    pub(super) fn of<'a>(lease: &'a Lease, context: &FactsBeforeFetch) -> FetchAttempt<'a> {
         FetchAttempt {
             url: &lease.url,
             number: lease.attempt,

@@ -198,7 +198,7 @@ pub fn count_forgotten(
     let frontier = open_at_rest(dir)?;
     let marks = frontier.marks()?;
     let archive = rewrite_archive(dir, None, removal, &marks)?;
-    let mut counts = Counts::new(&archive);
+    let mut counts = ErasureProgress::new(&archive);
     let mut waiting = 0;
     frontier.each_pending(&mut |found| {
         if removal.holds(found.url) {
@@ -292,7 +292,7 @@ fn erase(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, En
     let removal = order.removal;
 
     let archive = rewrite_archive(dir, Some(&staging), removal, &marks)?;
-    let mut counts = Counts::new(&archive);
+    let mut counts = ErasureProgress::new(&archive);
     let older = Tombstones::read(dir, stored_key.clone())?;
     let key = TombstoneHmacKey::of(stored_key)?;
     counts.done.tombstones = write_tombstones(dir, &staging, order, &key, &older)?;
@@ -364,16 +364,16 @@ const DERIVED: [&str; 11] = [
 ];
 
 /// The records erased so far, by kind, and the files to replace.
-struct Counts {
+struct ErasureProgress {
     done: ErasedRecordCounts,
     swap: FileSwapList,
     /// The number of erased pending URLs, by origin.
     pending: BTreeMap<String, u64>,
 }
 
-impl Counts {
-    fn new(archive: &RewrittenArchive) -> Counts {
-        Counts {
+impl ErasureProgress {
+    fn new(archive: &RewrittenArchive) -> ErasureProgress {
+        ErasureProgress {
             done: ErasedRecordCounts {
                 records: archive.dropped,
                 changed: archive.changed,

@@ -14,7 +14,7 @@ use crawl_archive::{
 use crawl_weburl::HostKey;
 use serde_json::Value;
 
-use super::{Counts, ErasedRecordCounts};
+use super::{ErasedRecordCounts, ErasureProgress};
 use crate::error::EngineError;
 use crate::state::crawl_directory::WALK;
 use crate::state::excluded_rows_of_last_run::{EXCLUDED, LAST_RUN_ROWS};
@@ -84,7 +84,7 @@ pub(super) fn rewrite_file(
     removal: &RemovalSelection,
     archive: &RewrittenArchive,
     marks: &BTreeMap<String, u64>,
-    counts: &mut Counts,
+    counts: &mut ErasureProgress,
 ) -> Result<u64, EngineError> {
     let name = kind.name();
     let from = dir.join(name);

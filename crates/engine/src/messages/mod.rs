@@ -24,7 +24,7 @@ use tracing::Span;
 
 use self::login::LoginStepRequest;
 use self::page_pipeline_stages::{
-    EncodedPage, FetchContext, FetchedPage, PageMemoryToFree, SitemapLinkBatch, UnansweredVisit,
+    EncodedPage, FactsBeforeFetch, FetchedPage, PageMemoryToFree, SitemapLinkBatch, UnansweredVisit,
 };
 use self::render::{
     PageResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary, VisibleContentSize,
@@ -48,7 +48,7 @@ pub(crate) enum Job {
     Page {
         lease: Lease,
         /// The facts determined before the fetch, such as the verdict of robots.txt.
-        context: FetchContext,
+        context: FactsBeforeFetch,
     },
     /// A request for an origin's robots.txt, or for the target that it redirects to.
     Robots {

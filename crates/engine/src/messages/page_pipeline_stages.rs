@@ -25,7 +25,7 @@ use crate::time_conversions::{millis, seconds};
 
 /// The facts about a URL that are determined before it is fetched.
 #[derive(Clone, Debug)]
-pub(crate) struct FetchContext {
+pub(crate) struct FactsBeforeFetch {
     /// The verdict of robots.txt on the URL.
     pub(crate) robots: RobotsVerdict,
     /// The rules of the URL's origin at the time of the verdict.
@@ -44,7 +44,7 @@ pub(crate) struct FetchContext {
     pub(crate) session: Option<PageLoginSession>,
 }
 
-impl FetchContext {
+impl FactsBeforeFetch {
     /// Returns whether a URL is requested with HEAD. Later attempts send GET, since some servers
     /// reject HEAD or don't answer it.
     pub(crate) fn is_head(&self, lease: &Lease) -> bool {
@@ -64,7 +64,7 @@ impl FetchContext {
 pub(crate) struct FetchedPage {
     pub(crate) lease: Lease,
     /// The facts about the URL that were determined before the fetch.
-    pub(crate) context: FetchContext,
+    pub(crate) context: FactsBeforeFetch,
     /// The request and its response.
     pub(crate) exchange: Box<Exchange>,
     /// The scope in force when the exchange ended.
@@ -121,7 +121,7 @@ impl UnansweredVisit {
     /// Creates the visit for a page whose request failed.
     pub(crate) fn failed(
         lease: Lease,
-        context: FetchContext,
+        context: FactsBeforeFetch,
         failure: &ExchangeFailure,
         host: HostState,
     ) -> UnansweredVisit {
@@ -140,7 +140,7 @@ impl UnansweredVisit {
     /// Creates the visit for a page that is given up because it crashed the process several times.
     pub(crate) fn given_up(
         lease: Lease,
-        context: FetchContext,
+        context: FactsBeforeFetch,
         now: Tick,
         why: &str,
         host: HostState,
@@ -154,7 +154,7 @@ impl UnansweredVisit {
 
     fn new(
         lease: Lease,
-        mut context: FetchContext,
+        mut context: FactsBeforeFetch,
         (started, took): (Tick, Duration),
         (why, error): (String, String),
         host: HostState,
@@ -309,7 +309,7 @@ impl TrapEvidence {
 /// Returns the row of a page, without the columns that an answer fills in.
 pub(crate) fn row_without_answer(
     lease: &Lease,
-    context: FetchContext,
+    context: FactsBeforeFetch,
     started: Tick,
     took: Duration,
 ) -> PageRow {

@@ -10,12 +10,12 @@ use crawl_index_entry::IndexLogEntry;
 use super::document_result::{DocumentError, ReadDocument};
 use crate::content_filter::declared_length;
 use crate::content_type::content_type;
-use crate::messages::page_pipeline_stages::{FetchContext, TrapEvidence, row_without_answer};
+use crate::messages::page_pipeline_stages::{FactsBeforeFetch, TrapEvidence, row_without_answer};
 
 /// Returns the row of a page. The usage statements and the digest are added later.
 pub(super) fn page_row(
     lease: &Lease,
-    context: FetchContext,
+    context: FactsBeforeFetch,
     exchange: &Exchange,
     document: &ReadDocument,
 ) -> PageRow {

@@ -2,6 +2,7 @@
 //! but time is virtual. A replay has no fetcher, so it can't send requests to a server.
 
 mod archived_answers;
+mod begin_and_end_runs;
 mod held_commits;
 mod order_follower;
 mod page_commit_queue;
@@ -9,7 +10,6 @@ mod recorded_crawl;
 mod recorded_order;
 mod replayed_renderings;
 mod rerender;
-mod run_starts_and_ends;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;

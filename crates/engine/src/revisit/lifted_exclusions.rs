@@ -160,7 +160,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::{EarlierScopeExclusions, ExcludedRow, MAX_BATCH};
-    use crate::excluded_rows::{excluded_row, found_as};
+    use crate::excluded_jsonl_rows::{excluded_row, found_as};
     use crate::priority::Priority;
     use crate::tombstones::Tombstones;
 

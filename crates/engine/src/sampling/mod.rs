@@ -1,6 +1,6 @@
 //! The sample of a crawl. The crawl loop and the writer both use it.
 
-pub(crate) mod frame_sample;
+pub(crate) mod drawn_sample;
 pub(crate) mod random_walk;
 
 use crawl_archive::rows::PageSampleMembership;
@@ -9,7 +9,7 @@ use crawl_frontier::{
 };
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
-use self::frame_sample::FrameSample;
+use self::drawn_sample::DrawnSample;
 use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
@@ -29,7 +29,7 @@ const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
 #[derive(Clone, Debug)]
 pub(crate) enum SampleState {
     /// A sample drawn from a frame.
-    Draw(FrameSample),
+    Draw(DrawnSample),
     /// The pages reached by a random walk.
     Walk(RandomWalk),
 }
@@ -68,7 +68,7 @@ impl SampleState {
             return Ok(None);
         };
         let state = match method {
-            SampleMethod::Draw(design) => SampleState::Draw(FrameSample::open(design, frontier)?),
+            SampleMethod::Draw(design) => SampleState::Draw(DrawnSample::open(design, frontier)?),
             SampleMethod::Walk(design) => SampleState::Walk(RandomWalk::open(design, frontier)?),
         };
         let (kind, begun, begun_other) = match method {

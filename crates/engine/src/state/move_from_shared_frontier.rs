@@ -24,7 +24,7 @@ use super::parking_changes::copy_recorded_parking;
 use super::stored_parked_hosts::listed;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
-use crate::excluded_rows::excluded_row;
+use crate::excluded_jsonl_rows::excluded_row;
 use crate::frontier_meta_keys::{
     META_PARKED, META_ROUND, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOTALS, META_TRAPS,
 };

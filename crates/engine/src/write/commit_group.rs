@@ -26,7 +26,7 @@ use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
 use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::error::EngineError;
-use crate::excluded_rows::{excluded_row, excluded_words, found_as};
+use crate::excluded_jsonl_rows::{excluded_row, excluded_words, found_as};
 use crate::frontier_meta_keys::{
     META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
 };

@@ -9,7 +9,7 @@ mod commit_group;
 mod links_awaiting_other_spelling;
 mod other_spellings;
 mod own_or_shared_transaction;
-mod random_walk_steps;
+mod random_walk_moves;
 mod readmit_deferred;
 mod redirect_loops;
 pub(crate) mod run_end;

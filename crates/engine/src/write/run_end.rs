@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 use super::Writer;
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::excluded_rows::excluded_row;
+use crate::excluded_jsonl_rows::excluded_row;
 use crate::revisit::round_of_run;
 use crate::scope_seeds::ScopeSeeds;
 use crate::state::crawl_directory;

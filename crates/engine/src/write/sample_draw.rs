@@ -13,7 +13,7 @@ use super::commit_group::CommitGroup;
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::sampling::SampleState;
-use crate::sampling::frame_sample::is_in_frame;
+use crate::sampling::drawn_sample::is_in_frame;
 
 impl Writer {
     /// Draws the sample, and admits its pages in one transaction. After a crash, either all pages

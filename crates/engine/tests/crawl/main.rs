@@ -19,7 +19,7 @@ mod replay;
 mod restart;
 mod robots_txt_states;
 mod running_crawl_control;
-mod seed_ip_addresses;
+mod seed_name_resolution;
 mod slow_documents;
 mod support;
 mod traps;

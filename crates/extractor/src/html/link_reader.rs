@@ -1,8 +1,8 @@
 //! Reads the links in the tags of a page.
 
+use super::declared_media_type::{below, kind_of_object, typed};
 use super::element_name::{self, ElementName};
 use super::link_attributes::{LinkAttributeSyntax, holders};
-use super::link_target_type::{below, kind_of_object, typed};
 use super::srcset;
 use super::tag_consumer::{Namespace, TagContext};
 use super::tag_kinds::TagKinds;
@@ -33,7 +33,7 @@ pub(super) struct LinkReader {
 }
 
 /// The context of a tag, which all links of the tag share.
-struct LinkTagContext<'a> {
+struct LinkSpot<'a> {
     oddities: &'a mut OddityList<DocumentOddityKind>,
     offset: usize,
     element: LinkElement,
@@ -72,7 +72,7 @@ impl LinkReader {
         at: TagContext,
         oddities: &mut OddityList<DocumentOddityKind>,
     ) {
-        let mut spot = LinkTagContext {
+        let mut spot = LinkSpot {
             oddities,
             offset: at.offset,
             element: LinkElement::Any,
@@ -176,7 +176,7 @@ impl LinkReader {
         offset: usize,
     ) {
         let element = LinkElement::Style;
-        let mut spot = LinkTagContext {
+        let mut spot = LinkSpot {
             oddities,
             offset,
             element,
@@ -192,7 +192,7 @@ impl LinkReader {
         offset: usize,
     ) {
         let element = LinkElement::MetaRefresh;
-        let mut spot = LinkTagContext {
+        let mut spot = LinkSpot {
             oddities,
             offset,
             element,
@@ -200,12 +200,7 @@ impl LinkReader {
         self.add(target, "content", LinkKind::Page, &mut spot);
     }
 
-    fn html(
-        &mut self,
-        name: ElementName,
-        attributes: TagAttributes<'_>,
-        spot: &mut LinkTagContext<'_>,
-    ) {
+    fn html(&mut self, name: ElementName, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         // Check for `a` first, because it is the most frequent element with links.
         if name == element_name::A {
             return self.anchor(attributes, &["href"], spot);
@@ -237,7 +232,7 @@ impl LinkReader {
         &mut self,
         name: ElementName,
         attributes: TagAttributes<'_>,
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         match name {
             element_name::AREA => self.area(attributes, spot),
@@ -266,12 +261,7 @@ impl LinkReader {
         }
     }
 
-    fn svg(
-        &mut self,
-        name: ElementName,
-        attributes: TagAttributes<'_>,
-        spot: &mut LinkTagContext<'_>,
-    ) {
+    fn svg(&mut self, name: ElementName, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         spot.element = match name {
             element_name::A => {
                 return self.anchor(attributes, &["href", "xlink:href"], spot);
@@ -289,7 +279,7 @@ impl LinkReader {
 
     /// Reads the link of a MathML element. Any MathML element may be a link (MathML 3 section
     /// 2.1.6).
-    fn math(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn math(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         spot.element = LinkElement::Math;
         for attribute in ["href", "xlink:href"] {
             self.add_if_there(attributes, attribute, LinkKind::Page, spot);
@@ -301,7 +291,7 @@ impl LinkReader {
         &mut self,
         attributes: TagAttributes<'_>,
         names: &[&'static str],
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
@@ -317,7 +307,7 @@ impl LinkReader {
         }
     }
 
-    fn area(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn area(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         let Some(href) = attributes.get("href") else {
             return;
         };
@@ -336,7 +326,7 @@ impl LinkReader {
         self.links.push(Link { text, ..link });
     }
 
-    fn link_element(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn link_element(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         spot.element = LinkElement::Link;
         let link = Link::new(String::new(), LinkElement::Link, "href", LinkKind::Other);
         let link = typed(link, attributes);
@@ -356,7 +346,7 @@ impl LinkReader {
         &mut self,
         attributes: TagAttributes<'_>,
         element: LinkElement,
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         spot.element = element;
         // If there is a `srcdoc`, a browser shows it instead of the page at `src`.
@@ -368,7 +358,7 @@ impl LinkReader {
         }
     }
 
-    fn object(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn object(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         spot.element = LinkElement::Object;
         let base = attributes.get("codebase").unwrap_or_default();
         if let Some(data) = attributes.get("data") {
@@ -382,7 +372,7 @@ impl LinkReader {
         }
     }
 
-    fn applet(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn applet(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         spot.element = LinkElement::Applet;
         let base = attributes.get("codebase").unwrap_or_default();
         for attribute in ["code", "object"] {
@@ -397,7 +387,7 @@ impl LinkReader {
         }
     }
 
-    fn form(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn form(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         // A form within another form is ignored.
         if self.form.is_some() {
             return;
@@ -416,7 +406,7 @@ impl LinkReader {
 
     /// Processes the `formaction` of a button: the URL to which the button sends the form, instead
     /// of the form's `action`.
-    fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkTagContext<'_>) {
+    fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
                 .iter()
@@ -428,7 +418,7 @@ impl LinkReader {
         }
     }
 
-    fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut LinkTagContext<'_>) {
+    fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut LinkSpot<'_>) {
         for url in srcset::urls(value) {
             self.add(url, attribute, LinkKind::Resource, spot);
         }
@@ -441,7 +431,7 @@ impl LinkReader {
         urls: impl Iterator<Item = css::CssUrl<'c>>,
 
         attribute: &'static str,
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         for url in urls {
             let how = if attribute.is_empty() {
@@ -458,7 +448,7 @@ impl LinkReader {
         attributes: TagAttributes<'_>,
         name: &'static str,
         kind: LinkKind,
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         let held = attributes.get(name).filter(|value| !trim(value).is_empty());
         if let Some(value) = held {
@@ -473,7 +463,7 @@ impl LinkReader {
         file: &str,
         name: &'static str,
         kind: LinkKind,
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         let (base, file) = (trim(base), trim(file));
         if file.is_empty() {
@@ -492,7 +482,7 @@ impl LinkReader {
         href: &str,
         attribute: &'static str,
         kind: LinkKind,
-        spot: &mut LinkTagContext<'_>,
+        spot: &mut LinkSpot<'_>,
     ) {
         if let Some(href) = self.room(href, kind, spot) {
             self.links
@@ -502,7 +492,7 @@ impl LinkReader {
 
     /// Returns the URL `href` trimmed, if the limits allow one more link of its kind. Otherwise
     /// notes an oddity and returns `None`.
-    fn room(&self, href: &str, kind: LinkKind, spot: &mut LinkTagContext<'_>) -> Option<String> {
+    fn room(&self, href: &str, kind: LinkKind, spot: &mut LinkSpot<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
             Ok(href) => Some(href),
             Err(what) => {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use super::declared_media_type::below;
 use super::decoded_page::DecodedPage;
 use super::element_name;
 use super::link_attributes::{LinkAttributeSyntax, holders};
 use super::link_reader::{has_placeholder, looks_like_url};
-use super::link_target_type::below;
 use super::page_builder::is_css;
 use super::srcset;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};

@@ -13,7 +13,7 @@ use crate::report_text::kept;
 use crate::row_token_wording::outcome_words;
 
 use super::svg_plots::{
-    AXES_HEIGHT, AxisMark, ColumnArrangement, PlotFigure, bars, curve, rows_height, short, strips,
+    AXES_HEIGHT, AxisMark, BarStacking, PlotFigure, bars, curve, rows_height, short, strips,
     strips_height,
 };
 use super::time_format::{marks, moment, span};
@@ -172,11 +172,7 @@ fn answers(time: &RequestsOverTime) -> Option<Markup> {
         title: "Requests and answers",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: ColumnArrangement::Stacked.draw(
-            &bins,
-            &marks(time.axis),
-            "requests, by time (UTC)",
-        ),
+        drawing: BarStacking::Stacked.draw(&bins, &marks(time.axis), "requests, by time (UTC)"),
         legend: &legend,
         table: summed(&head, &rows),
     };
@@ -278,7 +274,7 @@ fn depths(report: &CrawlReport) -> Option<Markup> {
         title: "Depth",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: ColumnArrangement::Stacked.draw(&bins, &marks, "links followed from a seed"),
+        drawing: BarStacking::Stacked.draw(&bins, &marks, "links followed from a seed"),
         legend: &[],
         table: summed(&["depth", "pages"], &rows),
     };
@@ -334,7 +330,7 @@ fn histogram(
         title,
         words: &words,
         height: AXES_HEIGHT,
-        drawing: ColumnArrangement::Stacked.draw(&bins, &limits(histogram, &range, short), axis),
+        drawing: BarStacking::Stacked.draw(&bins, &limits(histogram, &range, short), axis),
         legend: &[],
         table: summed(&["from, to", more], &rows),
     };
@@ -368,7 +364,7 @@ fn gap_plot(report: &CrawlReport, gaps: &GapHistograms) -> Option<Markup> {
         title: "Required and actual gaps",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: ColumnArrangement::Beside.draw(
+        drawing: BarStacking::Beside.draw(
             &bins,
             &limits(asked, &range, seconds),
             "seconds from the end of a request to the next",

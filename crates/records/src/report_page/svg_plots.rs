@@ -75,7 +75,7 @@ impl PlotFigure<'_> {
 /// How columns of several series are drawn in the same bin: on top of each other, or next to each
 /// other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ColumnArrangement {
+pub(super) enum BarStacking {
     Stacked,
     Beside,
 }
@@ -83,12 +83,12 @@ pub(super) enum ColumnArrangement {
 /// A mark on the horizontal axis: its position in bins, and its label.
 pub(super) type AxisMark = (f64, String);
 
-impl ColumnArrangement {
+impl BarStacking {
     /// Draws columns. `bins` has the value of each series, for each bin.
     pub(super) fn draw(self, bins: &[Vec<u64>], marks: &[AxisMark], axis: &str) -> Markup {
         let highest = bins.iter().map(|bin| match self {
-            ColumnArrangement::Stacked => bin.iter().sum(),
-            ColumnArrangement::Beside => bin.iter().copied().max().unwrap_or(0),
+            BarStacking::Stacked => bin.iter().sum(),
+            BarStacking::Beside => bin.iter().copied().max().unwrap_or(0),
         });
         let top = round_up(highest.max().unwrap_or(0));
         let step = (RIGHT - LEFT) / bins.len().max(1) as f64;
@@ -107,13 +107,13 @@ impl ColumnArrangement {
         let mut rectangles = Vec::new();
         for (series, value) in bin.iter().enumerate() {
             let place = match self {
-                ColumnArrangement::Stacked => {
+                BarStacking::Stacked => {
                     let bottom = y_of(below, top);
                     below += value;
                     let y = y_of(below, top);
                     [left + step * 0.08, y, step * 0.84, bottom - y]
                 }
-                ColumnArrangement::Beside => {
+                BarStacking::Beside => {
                     let width = step * 0.84 / bin.len() as f64;
                     // A count of one must be visible even if another count is a million.
                     let y = y_of(*value, top).min(BOTTOM - 0.8);

@@ -14,13 +14,13 @@ const MAX_BASELINE_BYTES: u64 = 256 << 20;
 /// The faults that a baseline file lists.
 #[derive(Debug, Default)]
 pub struct FaultBaseline {
-    keys: HashSet<FaultKey>,
+    keys: HashSet<FaultIdentity>,
 }
 
 /// The identity of a fault: its page, kind and target. Faults with the same identity are the same,
 /// even if their texts or descriptions differ.
 #[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
-struct FaultKey {
+struct FaultIdentity {
     page: Option<String>,
     to: String,
     kind: FaultKind,
@@ -59,7 +59,7 @@ impl FaultBaseline {
     /// Returns whether the baseline lists a fault.
     #[must_use]
     pub fn holds(&self, fault: &PageFault) -> bool {
-        self.keys.contains(&FaultKey {
+        self.keys.contains(&FaultIdentity {
             page: fault.page.clone(),
             to: fault.to.clone(),
             kind: fault.kind,

@@ -11,7 +11,7 @@ use crawl_frontier::{
     Frontier as _, LeaseOutcome, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
 };
 use crawl_shared_frontier::{
-    BucketChoice, BucketMoveProgress, PasswordSources, ServerGroupSelector, SharedCrawlError,
+    BucketMoveProgress, BucketsToMove, PasswordSources, ServerGroupSelector, SharedCrawlError,
     SharedFrontier, move_buckets,
 };
 
@@ -83,7 +83,7 @@ fn move_until(
     to: i32,
     last: usize,
 ) -> Result<Vec<BucketMoveProgress>, SharedCrawlError> {
-    let wanted = BucketChoice::Numbers([MOVED].into());
+    let wanted = BucketsToMove::Numbers([MOVED].into());
     let mut steps = Vec::new();
     move_buckets(
         &groups.urls,
@@ -311,7 +311,7 @@ fn invalid_moves_are_refused() {
         "{refused}"
     );
     let one = [groups.urls[0].clone()];
-    let all = BucketChoice::AllOf(ServerGroupSelector::Url(groups.urls[1].clone()));
+    let all = BucketsToMove::AllOf(ServerGroupSelector::Url(groups.urls[1].clone()));
     let to = ServerGroupSelector::Number(0);
     let on_step = &mut |_| ControlFlow::Continue(());
     let alone = move_buckets(

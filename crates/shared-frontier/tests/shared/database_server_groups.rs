@@ -11,7 +11,7 @@ use crawl_frontier::{
     Frontier as _, LeaseOutcome, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
 };
 use crawl_shared_frontier::{
-    BucketChoice, BucketMoveResult, PasswordSources, ServerGroupSelector, SharedCrawlError,
+    BucketMoveResult, BucketsToMove, PasswordSources, ServerGroupSelector, SharedCrawlError,
     SharedFrontier, SharedFrontierOptions, move_buckets, overview, reopen,
 };
 use crawl_weburl::CanonicalUrl;
@@ -88,7 +88,7 @@ impl TwoGroups {
         buckets: &[i32],
         to: i32,
     ) -> Result<BucketMoveResult, SharedCrawlError> {
-        let wanted = BucketChoice::Numbers(buckets.iter().copied().collect());
+        let wanted = BucketsToMove::Numbers(buckets.iter().copied().collect());
         move_buckets(
             &self.urls,
             &PasswordSources::default(),

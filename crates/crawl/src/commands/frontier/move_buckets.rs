@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use crawl_shared_frontier::{
-    BucketChoice, BucketMoveProgress, BucketMoveResult, ServerGroupSelector, move_buckets,
+    BucketMoveProgress, BucketMoveResult, BucketsToMove, ServerGroupSelector, move_buckets,
 };
 use serde_json::json;
 
@@ -89,9 +89,9 @@ fn group(text: &str) -> Result<ServerGroupSelector, CommandError> {
 }
 
 /// Parses the buckets of hosts to move: numbers and ranges, or all buckets of a server group.
-fn choice(text: &str) -> Result<BucketChoice, CommandError> {
+fn choice(text: &str) -> Result<BucketsToMove, CommandError> {
     if let Some(of) = text.strip_prefix(ALL_OF) {
-        return Ok(BucketChoice::AllOf(group(of)?));
+        return Ok(BucketsToMove::AllOf(group(of)?));
     }
     let mut numbers = BTreeSet::new();
     for part in text.split(',') {
@@ -108,7 +108,7 @@ fn choice(text: &str) -> Result<BucketChoice, CommandError> {
             }
         }
     }
-    Ok(BucketChoice::Numbers(numbers))
+    Ok(BucketsToMove::Numbers(numbers))
 }
 
 #[cfg(test)]
@@ -117,12 +117,12 @@ mod tests {
 
     #[test]
     fn buckets_are_named_by_numbers_ranges_or_their_group() {
-        let numbers = |of: &[i32]| BucketChoice::Numbers(of.iter().copied().collect());
+        let numbers = |of: &[i32]| BucketsToMove::Numbers(of.iter().copied().collect());
         assert_eq!(choice("7").unwrap(), numbers(&[7]));
         assert_eq!(choice("0-2, 9,1-3").unwrap(), numbers(&[0, 1, 2, 3, 9]));
-        let all = BucketChoice::AllOf(ServerGroupSelector::Number(1));
+        let all = BucketsToMove::AllOf(ServerGroupSelector::Number(1));
         assert_eq!(choice("all-of:1").unwrap(), all);
-        let by_url = BucketChoice::AllOf(ServerGroupSelector::Url("postgres://db/c".to_owned()));
+        let by_url = BucketsToMove::AllOf(ServerGroupSelector::Url("postgres://db/c".to_owned()));
         assert_eq!(choice("all-of:postgres://db/c").unwrap(), by_url);
         for text in ["", "x", "3-1", "-1", "1-", "0-99999999", "1,,2", "all-of:x"] {
             let refused = choice(text).unwrap_err();

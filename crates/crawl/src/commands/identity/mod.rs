@@ -30,7 +30,7 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
             max_lifetime,
             clock_tolerance,
             json,
-        } => verify::run(&verify::SignatureCheckOptions {
+        } => verify::run(&verify::IdentityVerifyOptions {
             logs: &logs,
             keys: &keys,
             hosts: &hosts,

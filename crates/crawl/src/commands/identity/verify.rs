@@ -32,7 +32,7 @@ const MAGIC_BYTES: usize = 16;
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The arguments of `crawl identity verify`.
-pub(super) struct SignatureCheckOptions<'a> {
+pub(super) struct IdentityVerifyOptions<'a> {
     pub(super) logs: &'a [PathBuf],
     pub(super) keys: &'a [PublishedKeysArgument],
     /// The hosts for which signatures may be valid. If empty, signatures for any host may be valid.
@@ -53,7 +53,7 @@ struct Verifier {
     found: LoggedSignatureCounts,
 }
 
-pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandError> {
+pub(super) fn run(request: &IdentityVerifyOptions<'_>) -> Result<u8, CommandError> {
     let hosts = request.hosts.iter().map(|host| {
         HostKey::parse(host)
             .map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))

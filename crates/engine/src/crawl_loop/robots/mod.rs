@@ -27,7 +27,7 @@ use crate::config::{
     Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,
 };
 use crate::messages::TdmRepAttempt;
-use crate::messages::page_pipeline_stages::FetchContext;
+use crate::messages::page_pipeline_stages::FactsBeforeFetch;
 use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::summary::OriginRobotsSummary;
 use crate::trace_events::TraceEventEmitter;
@@ -57,7 +57,7 @@ pub(crate) enum RobotsAvailability {
 /// Whether a leased URL may be fetched.
 pub(crate) enum RobotsJudgement {
     /// The URL may be fetched. The label and the previous visit must still be added to the context.
-    Allowed(FetchContext),
+    Allowed(FactsBeforeFetch),
     Refused(NotFetchedReason),
     /// The origin's robots.txt must be fetched first.
     RobotsFirst,
@@ -93,7 +93,7 @@ pub(crate) struct OriginRobotsTracker {
     /// The rules that the last page was judged by, kept because they often apply to the next page
     /// too.
     last: Option<Arc<CompiledRobots>>,
-    met: HashMap<Origin, MetOrigin>,
+    met: HashMap<Origin, OriginRobotsState>,
     /// The reasons why the robots.txt files of each host are unreachable, for messages at the end
     /// of a run.
     unreachable: HashMap<HostKey, BTreeMap<Origin, String>>,
@@ -109,7 +109,7 @@ pub(crate) struct OriginRobotsTracker {
 
 /// An origin in memory.
 #[derive(Debug, Default)]
-struct MetOrigin {
+struct OriginRobotsState {
     /// The request that must precede requests for pages of this origin.
     pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
@@ -222,7 +222,8 @@ impl OriginRobotsTracker {
         now: Tick,
         origin: &Origin,
     ) -> Result<Option<RobotsState>, FrontierError> {
-        self.met.insert(origin.clone(), MetOrigin::default());
+        self.met
+            .insert(origin.clone(), OriginRobotsState::default());
         let Some(compiled) = self.load(origin)? else {
             return Ok(None);
         };
@@ -279,7 +280,7 @@ impl OriginRobotsTracker {
         };
         match self.extent != RunMode::Crawl && lease.kind != UrlKind::Sitemap {
             true => RobotsJudgement::Refused(NotFetchedReason::of(Reason::Planned)),
-            false => RobotsJudgement::Allowed(FetchContext {
+            false => RobotsJudgement::Allowed(FactsBeforeFetch {
                 robots,
                 rules,
                 past: None,

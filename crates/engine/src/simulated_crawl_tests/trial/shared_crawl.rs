@@ -39,10 +39,10 @@ struct TrialWorker {
     name: String,
     dir: PathBuf,
     disk: Arc<SimulatedDisk>,
-    state: MemberState,
+    state: TrialWorkerState,
 }
 
-enum MemberState {
+enum TrialWorkerState {
     /// The worker starts at this time.
     Down(Tick),
     Running(Box<RunningWorker>),
@@ -100,7 +100,7 @@ pub(super) fn trial(seed: u64, trace: &LastTrialEvents) -> Result<TrialEventCoun
             dir: dir.path().join(&name),
             name,
             disk: Arc::new(SimulatedDisk::new(RandomNumberGenerator::new(dice.next()))),
-            state: MemberState::Down(START + Duration::from_millis(dice.below(latest))),
+            state: TrialWorkerState::Down(START + Duration::from_millis(dice.below(latest))),
         }
     });
     let members: Vec<TrialWorker> = members.collect();
@@ -139,9 +139,9 @@ impl TrialWorkers<'_> {
             }
             self.clock.set(at);
             match self.members[number].state {
-                MemberState::Down(_) => self.start(number, at)?,
-                MemberState::Running(_) => self.step(number, at)?,
-                MemberState::Done => {}
+                TrialWorkerState::Down(_) => self.start(number, at)?,
+                TrialWorkerState::Running(_) => self.step(number, at)?,
+                TrialWorkerState::Done => {}
             }
             if let Some(breach) = self.checker.breach.take() {
                 return Err(breach);
@@ -158,9 +158,9 @@ impl TrialWorkers<'_> {
     fn next(&self) -> Option<(usize, Tick)> {
         let times = self.members.iter().enumerate();
         let times = times.filter_map(|(number, member)| match &member.state {
-            MemberState::Down(at) => Some((number, *at)),
-            MemberState::Running(running) => Some((number, running.next)),
-            MemberState::Done => None,
+            TrialWorkerState::Down(at) => Some((number, *at)),
+            TrialWorkerState::Running(running) => Some((number, running.next)),
+            TrialWorkerState::Done => None,
         });
         times.min_by_key(|(_, at)| *at)
     }
@@ -212,7 +212,7 @@ impl TrialWorkers<'_> {
         let begun = self.begin(number, &config, &opened, (fate, now));
         match begun {
             Ok(life) => {
-                self.members[number].state = MemberState::Running(Box::new(RunningWorker {
+                self.members[number].state = TrialWorkerState::Running(Box::new(RunningWorker {
                     life,
                     config,
                     next: now,
@@ -273,8 +273,8 @@ impl TrialWorkers<'_> {
     }
 
     fn step(&mut self, number: usize, now: Tick) -> Result<(), String> {
-        let state = std::mem::replace(&mut self.members[number].state, MemberState::Down(now));
-        let MemberState::Running(mut running) = state else {
+        let state = std::mem::replace(&mut self.members[number].state, TrialWorkerState::Down(now));
+        let TrialWorkerState::Running(mut running) = state else {
             return Ok(());
         };
         let mut world = self.world(number);
@@ -286,7 +286,7 @@ impl TrialWorkers<'_> {
         match advanced {
             Ok(next) => {
                 running.next = next;
-                self.members[number].state = MemberState::Running(running);
+                self.members[number].state = TrialWorkerState::Running(running);
                 Ok(())
             }
             Err(end) => {
@@ -344,8 +344,8 @@ impl TrialWorkers<'_> {
         let waits = [0, 1_000, 30_000, 300_000][self.dice.below(4) as usize];
         let wait = Duration::from_millis(self.dice.below(waits));
         self.members[number].state = match is_last && is_finished {
-            true => MemberState::Done,
-            false => MemberState::Down(now + wait),
+            true => TrialWorkerState::Done,
+            false => TrialWorkerState::Down(now + wait),
         };
         Ok(())
     }
@@ -353,8 +353,8 @@ impl TrialWorkers<'_> {
     /// Checks that no worker has anything left to do when one notices that the crawl is over.
     fn nobody_works(&mut self, number: usize) {
         let busy = self.members.iter().filter(|member| match &member.state {
-            MemberState::Running(running) => running.life.has_work(),
-            MemberState::Down(_) | MemberState::Done => false,
+            TrialWorkerState::Running(running) => running.life.has_work(),
+            TrialWorkerState::Down(_) | TrialWorkerState::Done => false,
         });
         let busy: Vec<&str> = busy.map(|member| member.name.as_str()).collect();
         self.checker.require(busy.is_empty(), || {

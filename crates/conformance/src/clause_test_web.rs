@@ -21,7 +21,7 @@ const PAGE_WORDS: u64 = 60;
 
 /// A clause's web, which is served until this value is dropped.
 #[derive(Debug)]
-pub struct ServedWeb {
+pub struct ClauseTestWeb {
     /// The web and its log.
     pub web: TestWeb,
     /// `ADDRESS:PORT` of each host.
@@ -37,12 +37,12 @@ struct HandlerState {
     counts: Mutex<HashMap<(u32, String), u32>>,
 }
 
-impl ServedWeb {
+impl ClauseTestWeb {
     /// Starts the web of a clause, for a crawler with this product token.
     ///
     /// # Errors
     /// If an address or port can't be bound, or there are too few file handles.
-    pub fn start(clause: &Clause, token: &str) -> io::Result<ServedWeb> {
+    pub fn start(clause: &Clause, token: &str) -> io::Result<ClauseTestWeb> {
         let memory = Arc::new(HandlerState {
             clause: *clause,
             token: token.to_owned(),
@@ -63,7 +63,7 @@ impl ServedWeb {
             .collect();
         // No request needs the addresses earlier, because no client knows the ports yet.
         let _ = memory.authorities.set(authorities.clone());
-        Ok(ServedWeb { web, authorities })
+        Ok(ClauseTestWeb { web, authorities })
     }
 
     /// Returns the start URL of a crawl.

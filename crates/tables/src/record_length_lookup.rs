@@ -17,16 +17,16 @@ const MAX_MISSES: usize = 100;
 
 /// Reads the lengths of archived records from the capture log, in parallel with `pages.jsonl`. This
 /// works because both files are written in the same order.
-pub(crate) struct RecordLengthReader {
+pub(crate) struct RecordLengthLookup {
     log: Option<CaptureLogReader>,
     ahead: VecDeque<CaptureLine>,
     misses: usize,
 }
 
-impl RecordLengthReader {
+impl RecordLengthLookup {
     /// Opens the capture log of the crawl in `dir`. Without a log, no lengths are found.
-    pub(crate) fn open(dir: &Path) -> io::Result<RecordLengthReader> {
-        Ok(RecordLengthReader {
+    pub(crate) fn open(dir: &Path) -> io::Result<RecordLengthLookup> {
+        Ok(RecordLengthLookup {
             log: CaptureLogReader::open(dir)?,
             ahead: VecDeque::new(),
             misses: 0,
@@ -81,7 +81,7 @@ mod tests {
 
     use crawl_archive::rows::WarcRecordLocation;
 
-    use super::RecordLengthReader;
+    use super::RecordLengthLookup;
 
     /// Checks that a log with records at the offsets `log` yields the `expected` lengths for
     /// records requested at the offsets `requested`.
@@ -98,7 +98,7 @@ mod tests {
         let log: String = log.iter().map(line).collect();
         let log = log.replace("\"offset\": \"0\"", "no JSON");
         fs::write(dir.path().join("archive/captures.cdxj"), log).unwrap();
-        let mut lengths = RecordLengthReader::open(dir.path()).unwrap();
+        let mut lengths = RecordLengthLookup::open(dir.path()).unwrap();
         let lengths_found: Vec<_> = requested
             .iter()
             .map(|&offset| {

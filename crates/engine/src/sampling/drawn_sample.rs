@@ -19,14 +19,14 @@ const FOUND_AFTER: &str = "found after the draw";
 
 /// The sample of a crawl: the sample's design and, after the draw, the draw's result.
 #[derive(Clone, Debug)]
-pub(crate) struct FrameSample {
+pub(crate) struct DrawnSample {
     design: SampleDesign,
     draw: Arc<OnceLock<SampleDrawResult>>,
     /// Whether this run has already requested the draw.
     is_asked: bool,
 }
 
-impl FrameSample {
+impl DrawnSample {
     /// Opens the sample with this design. Reads the draw if an earlier run has made it.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl FrameSample {
     pub(super) fn open(
         design: &SampleDesign,
         frontier: &dyn Frontier,
-    ) -> Result<FrameSample, EngineError> {
+    ) -> Result<DrawnSample, EngineError> {
         let draw = OnceLock::new();
         if let Some(stored) = frontier.meta(META_SAMPLE)? {
             let stored = SampleDrawResult::read(&stored);
@@ -45,7 +45,7 @@ impl FrameSample {
                 None => return Err(EngineError::SampleDrawn),
             }
         }
-        Ok(FrameSample {
+        Ok(DrawnSample {
             design: design.clone(),
             draw: Arc::new(draw),
             is_asked: false,
@@ -122,7 +122,7 @@ mod tests {
     use crawl_sample::{SampleDesign, SamplingFrame};
     use crawl_weburl::canonicalize;
 
-    use super::FrameSample;
+    use super::DrawnSample;
 
     /// In a later round the draw exists from the beginning. Pages that were read to find the
     /// sampling frame must still have probability 1, even if they are targets of redirects.
@@ -130,7 +130,7 @@ mod tests {
     fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();
         assert_eq!(design.frame_depth, 1);
-        let sample = FrameSample {
+        let sample = DrawnSample {
             draw: Arc::new(OnceLock::from(SamplingFrame::new(&design).draw())),
             design,
             is_asked: true,
