@@ -65,7 +65,7 @@ pub use control::{
     CrawlPhase, LiveCrawlState, PendingAnswer, PostedCommand, ProgressSnapshot, RecentPage,
     StopUrgency, commands,
 };
-pub use crawl_loop::host_locks::HostLocks;
+pub use crawl_loop::host_locks::{HostLocks, HostRefusal};
 pub use crawl_loop::running_crawls::RunningCrawlDescription;
 pub use crawl_totals::PageChangeCounts;
 pub use document_conversion::{DocumentIndexingSettings, UNREADABLE_EXIT_CODE};

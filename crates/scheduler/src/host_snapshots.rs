@@ -53,6 +53,33 @@ pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
     HostSnapshot::decode(bytes)?.address
 }
 
+/// The gap after the last request to a host, for the user's other crawls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherCrawlsGap {
+    /// The end of the last request.
+    pub since: Tick,
+    /// The length of the gap after it.
+    pub length: Duration,
+    /// Whether the gap is a wait that the host demanded, such as a Retry-After, and not its usual
+    /// delay.
+    pub is_demanded: bool,
+}
+
+impl OtherCrawlsGap {
+    /// The gap of a host that got no request.
+    pub const NONE: OtherCrawlsGap = OtherCrawlsGap {
+        since: Tick::ZERO,
+        length: Duration::ZERO,
+        is_demanded: false,
+    };
+
+    /// Returns when the gap ends.
+    #[must_use]
+    pub fn ends_at(&self) -> Tick {
+        self.since + self.length
+    }
+}
+
 impl Scheduler {
     /// Returns the time at which the host's own limits allow the next request, and the host's state
     /// as opaque bytes for [`Scheduler::restore`]. `None` if nothing is known of the host.
@@ -73,6 +100,32 @@ impl Scheduler {
     pub fn host_state(&self, host: &HostKey) -> Option<(Tick, HostSnapshot)> {
         let id = *self.by_host.get(host)?;
         Some(self.stored(&self.hosts[id]))
+    }
+
+    /// Returns the gap after the last request to a host that the user's other crawls must respect
+    /// too. Quiet hours and pauses after failures are this crawl's own. `None` if the host got no
+    /// request.
+    #[must_use]
+    pub fn gap_for_other_crawls(&self, host: &HostKey) -> Option<OtherCrawlsGap> {
+        let host = &self.hosts[*self.by_host.get(host)?];
+        let since = host.slots.iter().map(|slot| slot.last_end).max()?;
+        let gap = since.after(host.gap(self.limits_of(host)).0);
+        let slots = host.slots.iter().map(|slot| slot.next_at);
+        let hourly = host.too_soon(since, since).map(|(until, _)| until);
+        let gap_ends = slots.chain(hourly).fold(gap, Tick::max);
+        let backoff = host.backoff();
+        let is_demanded = matches!(backoff.hold_why, GapReason::RetryAfter | GapReason::Wait);
+        let hold = if is_demanded {
+            backoff.hold_until
+        } else {
+            Tick::ZERO
+        };
+        let wait_ends = hold.max(backoff.limit.wait_until);
+        Some(OtherCrawlsGap {
+            since,
+            length: gap_ends.max(wait_ends).since(since),
+            is_demanded: wait_ends > gap_ends,
+        })
     }
 
     /// Returns the gap between two requests to a host, at the hour in which its robots.txt requires

@@ -76,7 +76,9 @@ mod snapshot_format;
 mod tick;
 
 pub use daily_hours::DailyHours;
-pub use host_snapshots::{EvictedHost, RelinquishedHost, SnapshotCompleteness, stored_address};
+pub use host_snapshots::{
+    EvictedHost, OtherCrawlsGap, RelinquishedHost, SnapshotCompleteness, stored_address,
+};
 pub use hosts_summary::{HostsSummary, PauseReason, PausedHost, WaitingHost};
 pub use operator_commands::HostWorkload;
 pub use origin::RobotsState;

@@ -205,7 +205,7 @@ impl ScheduledHost {
 
     /// Checks the gaps that apply at the hour of `at`, counted from `end`. If a gap is not over
     /// yet, returns when to check again, and the rule that sets the gap.
-    fn too_soon(&self, end: Tick, at: Tick) -> Option<EarliestRequestTime> {
+    pub(crate) fn too_soon(&self, end: Tick, at: Tick) -> Option<EarliestRequestTime> {
         let limit = self.backoff().limit;
         let over = end.after(limit.gap);
         if at < over && at < limit.gap_until {

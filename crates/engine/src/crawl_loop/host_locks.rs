@@ -14,15 +14,17 @@ use std::thread;
 use std::time::Duration;
 
 use crawl_archive::Timestamp;
-use crawl_scheduler::Tick;
+use crawl_scheduler::{OtherCrawlsGap, Tick};
 use crawl_weburl::HostKey;
 
 use super::file_byte_lock;
-use super::running_crawls::{HostHolder, RunningCrawlDescription, RunningCrawlFile};
+use super::running_crawls::{RunningCrawlDescription, RunningCrawlFile};
 use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
-const RUNNING: &str = "running";
+const RUNNING: &str = "crawls";
+/// How often to remove the files of ended crawls.
+const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 /// How long to wait for a host that another crawl holds.
 const HELD_WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of hosts to log as held by another crawl. Further such hosts wait without a log
@@ -51,6 +53,17 @@ pub struct HostLocks {
 struct SharedLockFiles {
     lock: File,
     running: RunningCrawlFile,
+    /// When the files of ended crawls were last removed.
+    cleaned: Option<Tick>,
+}
+
+/// Why this crawl may not fetch from a host now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostRefusal {
+    /// Another crawl fetched from the host, and the usual delay after its request has not passed.
+    Gap(OtherCrawlsGap),
+    /// Another crawl holds the host, or the host demanded a wait from it. Try again at this time.
+    Wait(Tick),
 }
 
 impl HostLocks {
@@ -94,11 +107,16 @@ impl HostLocks {
             .create(true)
             .truncate(false)
             .open(path)?;
-        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl, now)?;
+        let is_locked = lock(&file)?;
+        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl, now);
+        if is_locked {
+            file_byte_lock::unlock(&file, LOCKED_BYTE)?;
+        }
         Ok(HostLocks {
             shared: Some(SharedLockFiles {
                 lock: file,
-                running,
+                running: running?,
+                cleaned: None,
             }),
             logged: HashSet::new(),
         })
@@ -108,9 +126,8 @@ impl HostLocks {
     /// fetch from the host.
     ///
     /// # Errors
-    /// Another crawl holds the host, or fetched from it less than a gap ago. Returns when to try
-    /// again.
-    pub fn hold(&mut self, host: &HostKey, now: Tick) -> Result<(), Tick> {
+    /// Another crawl holds the host, or fetched from it less than a gap ago.
+    pub fn hold(&mut self, host: &HostKey, now: Tick) -> Result<(), HostRefusal> {
         let Some(shared) = &mut self.shared else {
             return Ok(());
         };
@@ -121,9 +138,9 @@ impl HostLocks {
         match held {
             Ok(()) if self.logged.is_empty() => {}
             Ok(()) => drop(self.logged.remove(host)),
-            // A short gap is not worth a message.
-            Err(again_at) if again_at.since(now) < HELD_WAIT => {}
-            Err(_) => self.log_holder(host, now),
+            // The delay after a request is not worth a message.
+            Err(HostRefusal::Gap(_)) => {}
+            Err(HostRefusal::Wait(_)) => self.log_holder(host, now),
         }
         held
     }
@@ -132,14 +149,14 @@ impl HostLocks {
     pub(crate) fn describe_holder(&self, host: &HostKey, now: Tick) -> String {
         let shared = self.shared.as_ref();
         let holder = shared.and_then(|shared| shared.running.holder(place(host), now));
-        let (crawl, next_at) = holder.map_or((None, None), |holder| (holder.crawl, holder.next_at));
+        let (crawl, gap) = holder.map_or((None, None), |holder| (holder.crawl, holder.gap));
         let crawl = crawl.map(|crawl| format!(", since {}: {}", crawl.since, crawl.directory));
         let crawl = crawl.unwrap_or_default();
-        match next_at {
+        match gap {
             None => format!("another crawl is fetching from it{crawl}"),
-            Some(next_at) => {
-                let next_at = Timestamp::from_micros(next_at.as_micros()).rfc3339_millis();
-                format!("another crawl must not fetch from it before {next_at}{crawl}")
+            Some(gap) => {
+                let ends_at = Timestamp::from_micros(gap.ends_at().as_micros()).rfc3339_millis();
+                format!("another crawl must not fetch from it before {ends_at}{crawl}")
             }
         }
     }
@@ -152,14 +169,14 @@ impl HostLocks {
         }
     }
 
-    /// Notes when a host that this crawl holds may get its next request, by this crawl or another.
-    pub fn note_next(&mut self, host: &HostKey, next_at: Tick) {
+    /// Notes the gap after the last request to a host that this crawl holds.
+    pub fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap) {
         if let Some(shared) = &mut self.shared {
-            shared.running.note_next(place(host), next_at);
+            shared.running.note_gap(place(host), gap);
         }
     }
 
-    /// Unlocks a host. Other crawls still wait until it may get its next request.
+    /// Unlocks a host. Other crawls still wait for the end of its gap.
     pub fn free(&mut self, host: &HostKey, now: Tick) {
         if let Some(shared) = &mut self.shared {
             shared.running.free(place(host), now);
@@ -168,26 +185,41 @@ impl HostLocks {
 }
 
 impl SharedLockFiles {
-    fn hold(&mut self, place: u64, now: Tick) -> io::Result<Result<(), Tick>> {
+    fn hold(&mut self, place: u64, now: Tick) -> io::Result<Result<(), HostRefusal>> {
         if self.running.holds(place) {
             return Ok(Ok(()));
         }
-        let later = now + HELD_WAIT;
-        let mut tries = 0;
-        while !file_byte_lock::lock(&self.lock, LOCKED_BYTE)? {
-            tries += 1;
-            if tries == MAX_LOCK_TRIES {
-                return Ok(Err(later));
-            }
-            thread::yield_now();
+        let later = HostRefusal::Wait(now + HELD_WAIT);
+        if !lock(&self.lock)? {
+            return Ok(Err(later));
         }
-        let held = match self.running.holder(place, now) {
+        if self
+            .cleaned
+            .is_none_or(|cleaned| cleaned + CLEANING_INTERVAL <= now)
+        {
+            self.running.remove_ended(now);
+            self.cleaned = Some(now);
+        }
+        let held = match self.running.holder(place, now).map(|holder| holder.gap) {
             None => self.running.hold(place, now).map(Ok),
-            Some(HostHolder { next_at, .. }) => Ok(Err(next_at.unwrap_or(later))),
+            Some(None) => Ok(Err(later)),
+            Some(Some(gap)) if gap.is_demanded => Ok(Err(HostRefusal::Wait(gap.ends_at()))),
+            Some(Some(gap)) => Ok(Err(HostRefusal::Gap(gap))),
         };
         file_byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
         held
     }
+}
+
+/// Locks the file that all crawls share. Returns false if another crawl keeps it locked.
+fn lock(file: &File) -> io::Result<bool> {
+    for _ in 0..MAX_LOCK_TRIES {
+        if file_byte_lock::lock(file, LOCKED_BYTE)? {
+            return Ok(true);
+        }
+        thread::yield_now();
+    }
+    Ok(false)
 }
 
 /// Returns the number under which crawls list a host: 62 bits of FNV-1a, the same in every version
@@ -287,15 +319,20 @@ mod tests {
             since: "2026-11-21T23:00:00Z".to_owned(),
         };
         let open = |name: &str, now| HostLocks::open(&path, &crawl(name), now).unwrap();
-        let [a, b, c] = ["a.example", "b.example", "c.example"].map(host);
+        let gap = |since, seconds| OtherCrawlsGap {
+            since: at(since),
+            length: Duration::from_secs(seconds),
+            is_demanded: false,
+        };
+        let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
         let mut one = open("/one", at(10));
-        for (host, next_at) in [(&a, at(14)), (&b, at(12)), (&c, at(9))] {
+        for (host, seconds) in [(&a, 4), (&b, 2), (&c, 0)] {
             one.hold(host, at(10)).unwrap();
-            one.note_next(host, next_at);
+            one.note_gap(host, gap(10, seconds));
             one.free(host, at(10));
         }
         let mut second = open("/second", at(11));
-        assert_eq!(second.hold(&a, at(11)), Err(at(14)));
+        assert_eq!(second.hold(&a, at(11)), Err(HostRefusal::Gap(gap(10, 4))));
         assert_eq!(
             second.describe_holder(&a, at(11)),
             "another crawl must not fetch from it before 1970-01-01T00:00:14.000Z, since \
@@ -305,20 +342,62 @@ mod tests {
         assert_eq!(one.hold(&a, at(11)), Ok(()), "a crawl keeps its own gaps");
         one.free(&a, at(11));
         assert_eq!(second.hold(&b, at(12)), Ok(()), "the gap has passed");
+        // A wait that the host demanded is longer than its usual gap.
+        one.hold(&d, at(12)).unwrap();
+        let wait = OtherCrawlsGap {
+            is_demanded: true,
+            ..gap(12, 3600)
+        };
+        one.note_gap(&d, wait);
+        one.free(&d, at(12));
         // A gap outlives its crawl, and each crawl that starts.
         drop(one);
         let mut third = open("/third", at(13));
         for locks in [&mut second, &mut third] {
-            assert_eq!(locks.hold(&a, at(13)), Err(at(14)));
+            assert_eq!(locks.hold(&a, at(13)), Err(HostRefusal::Gap(gap(10, 4))));
+            assert_eq!(locks.hold(&d, at(13)), Err(HostRefusal::Wait(at(3612))));
         }
         assert_eq!(third.hold(&a, at(14)), Ok(()));
-        // A clock that was a day ahead stops no crawl.
-        third.note_next(&a, at(14 + 25 * 60 * 60));
+        // A clock that was ahead stops no crawl.
+        third.note_gap(&a, gap(1_000_000, 60));
         third.free(&a, at(14));
         assert_eq!(second.hold(&a, at(14)), Ok(()));
         drop((second, third));
-        drop(open("/last", at(14 + 26 * 60 * 60)));
-        assert_eq!(fs::read_dir(dir.path().join(RUNNING)).unwrap().count(), 0);
+        drop(open("/last", at(4000)));
+        let left = fs::read_dir(dir.path().join(RUNNING)).unwrap();
+        assert_eq!(left.count(), 0);
+    }
+
+    /// An entry whose gap has passed must not hide another one of the same host.
+    #[test]
+    fn a_host_that_comes_back_is_held_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hosts.lock");
+        let crawl = RunningCrawlDescription {
+            directory: "/one".to_owned(),
+            since: "2026-11-21T23:00:00Z".to_owned(),
+        };
+        let mut one = HostLocks::open(&path, &crawl, at(10)).unwrap();
+        let mut second = HostLocks::open(&path, &crawl, at(10)).unwrap();
+        let hosts = ["a.example", "b.example", "c.example"].map(host);
+        for host in &hosts {
+            one.hold(host, at(10)).unwrap();
+            one.note_gap(
+                host,
+                OtherCrawlsGap {
+                    since: at(10),
+                    length: Duration::from_secs(1),
+                    is_demanded: false,
+                },
+            );
+            one.free(host, at(10));
+        }
+        for host in &hosts {
+            one.hold(host, at(20)).unwrap();
+        }
+        for host in &hosts {
+            assert_eq!(second.hold(host, at(20)), Err(HostRefusal::Wait(at(30))));
+        }
     }
 
     #[test]

@@ -4,18 +4,16 @@
 //! time, followed by a list of hosts, by number: those that the crawl holds, and those that it no
 //! longer holds but whose gap has not passed. While a crawl runs, it keeps one byte of its file
 //! locked. If the byte is not locked, the crawl has ended and holds nothing, but the gaps in its
-//! list still apply. A crawl removes its file when it ends, or the next crawl that starts does so
-//! after the last gap.
+//! list still apply. Once they have passed, another crawl removes the file.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use std::collections::BTreeSet;
-
-use crawl_scheduler::Tick;
+use crawl_scheduler::{OtherCrawlsGap, Tick};
 use foldhash::{HashMap, HashMapExt as _};
 use serde::{Deserialize, Serialize};
 
@@ -28,19 +26,21 @@ const ALIVE: u64 = 1 << 62;
 /// fit, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
 /// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free;
-/// and when the host may get its next request, in microseconds since the epoch, or zero while the
-/// crawl holds the host.
-const HOST_BYTES: u64 = 16;
-/// Maximum time for which a gap in the list of another crawl is respected. A later time comes from a
-/// clock that was ahead.
-/// Beyond the limit: the gap is ignored.
-const MAX_GAP: Duration = Duration::from_secs(24 * 60 * 60);
+/// the end of the last request in microseconds since the epoch; and the gap after it in
+/// microseconds, with the two flags below.
+const ENTRY_BYTES: u64 = 24;
+/// The flag in an entry of a host that its crawl holds.
+const HELD: u64 = 1 << 63;
+/// The flag in an entry whose gap is a wait that the host demanded.
+const WAIT: u64 = 1 << 62;
+/// Maximum time by which the end of a request may be in the future. A later end comes from a clock
+/// that was ahead, so the gap after it is ignored.
+const MAX_SKEW: Duration = Duration::from_secs(1);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
 /// Maximum number of files to search for the crawl that holds a host.
 const MAX_FILES: usize = 1000;
-/// Maximum attempts to create a file. Several may be needed: if another crawl sees the new file
-/// before it is locked, that crawl takes the file for a dead crawl's and removes it.
+/// Maximum attempts to create a file, each with another name.
 const MAX_TRIES: u32 = 10;
 
 /// A crawl's description of itself for other crawls.
@@ -59,9 +59,9 @@ pub(crate) struct RunningCrawlFile {
     path: PathBuf,
     file: File,
     /// The numbers of the hosts that this crawl holds.
-    held: HashMap<u64, HeldHost>,
+    held: HashMap<u64, ListedHost>,
     /// The hosts that this crawl no longer holds, but whose gap has not passed.
-    recent: HashMap<u64, HeldHost>,
+    recent: HashMap<u64, ListedHost>,
     /// The end of each gap in `recent`, with the number of the host.
     gap_ends: BTreeSet<(Tick, u64)>,
     /// Free indexes in the list.
@@ -72,11 +72,19 @@ pub(crate) struct RunningCrawlFile {
 
 /// A host in the list of this crawl.
 #[derive(Clone, Copy, Debug)]
-struct HeldHost {
+struct ListedHost {
     /// The index in the list.
     index: u64,
-    /// When the host may get its next request. Zero if this crawl sent it none.
-    next_at: Tick,
+    gap: OtherCrawlsGap,
+}
+
+/// An entry of the list of a crawl.
+#[derive(Clone, Copy, Debug)]
+struct ListEntry {
+    /// The number of the host plus one. Zero if the entry is free.
+    number: u64,
+    is_held: bool,
+    gap: OtherCrawlsGap,
 }
 
 /// Another crawl that keeps this crawl from a host.
@@ -84,13 +92,13 @@ struct HeldHost {
 pub(crate) struct HostHolder {
     /// The crawl. `None` if its file can't be read.
     pub(crate) crawl: Option<RunningCrawlDescription>,
-    /// When the gap ends that the crawl has left behind. `None` if it still holds the host.
-    pub(crate) next_at: Option<Tick>,
+    /// The gap that the crawl has left behind. `None` if it still holds the host.
+    pub(crate) gap: Option<OtherCrawlsGap>,
 }
 
 impl RunningCrawlFile {
-    /// Creates the file of a crawl in `folder`, and the folder if it is missing. Removes the files
-    /// of crawls that ended, once their gaps have passed.
+    /// Creates the file of a crawl in `folder`, and the folder if it is missing. No other crawl may
+    /// do so at the same time.
     pub(crate) fn enter(
         folder: &Path,
         crawl: &RunningCrawlDescription,
@@ -98,20 +106,19 @@ impl RunningCrawlFile {
     ) -> io::Result<RunningCrawlFile> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // If the byte can't be locked, the crawl of this file is alive, so keep the file.
-            let is_over = || entries(&file).all(|(_, next_at)| gap_after(now, next_at).is_none());
-            if file_byte_lock::lock(&file, ALIVE).unwrap_or(false) && is_over() {
-                // Ignore errors, since another crawl may have just removed the file.
+            if !file_byte_lock::is_locked(&file, ALIVE) && is_over(&file, now) {
+                // Ignore errors, since the file doesn't disturb.
                 let _ = fs::remove_file(path);
             }
         }
+        let id = std::process::id();
         for number in 0..MAX_TRIES {
-            let path = folder.join(format!("{}-{number}.json", std::process::id()));
+            let path = folder.join(format!("{id}-{}-{number}.json", now.as_micros()));
             let file = match options().create_new(true).open(&path) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
-            if file_byte_lock::lock(&file, ALIVE)? && path.exists() {
+            if file_byte_lock::lock(&file, ALIVE)? {
                 (&file).write_all(&serde_json::to_vec(crawl)?)?;
                 let folder = folder.to_owned();
                 return Ok(RunningCrawlFile {
@@ -138,27 +145,35 @@ impl RunningCrawlFile {
         self.forget_past_gaps(now);
         let recent = self.recent.remove(&host);
         if let Some(recent) = recent {
-            self.gap_ends.remove(&(recent.next_at, host));
+            self.gap_ends.remove(&(recent.gap.ends_at(), host));
         }
         // This is the length of the list, since each index in the list is either in use or free.
         let end = (self.held.len() + self.recent.len() + self.free.len()) as u64;
-        let index = recent
-            .map(|recent| recent.index)
-            .or_else(|| self.free.pop());
-        let index = index.unwrap_or(end);
-        if let Err(why) = self.write(index, host + 1, Tick::ZERO) {
-            self.free.push(index);
+        let index = recent.map(|recent| recent.index);
+        let listed = ListedHost {
+            index: index.or_else(|| self.free.pop()).unwrap_or(end),
+            gap: recent.map_or(OtherCrawlsGap::NONE, |recent| recent.gap),
+        };
+        if let Err(why) = self.write(listed, host + 1, true) {
+            self.free.push(listed.index);
             return Err(why);
         }
-        let next_at = recent.map_or(Tick::ZERO, |recent| recent.next_at);
-        self.held.insert(host, HeldHost { index, next_at });
+        self.held.insert(host, listed);
         Ok(())
     }
 
-    /// Notes when a host that this crawl holds may get its next request.
-    pub(crate) fn note_next(&mut self, host: u64, next_at: Tick) {
-        if let Some(held) = self.held.get_mut(&host) {
-            held.next_at = next_at;
+    /// Notes the gap after the last request to a host that this crawl holds. It is written at once,
+    /// because it must outlive a crawl that is killed.
+    pub(crate) fn note_gap(&mut self, host: u64, gap: OtherCrawlsGap) {
+        let Some(held) = self.held.get_mut(&host) else {
+            return;
+        };
+        let was_empty = held.gap.length.is_zero();
+        held.gap = gap;
+        let held = *held;
+        // Without delays, hosts are requested too often for a system call each time.
+        if !was_empty || !gap.length.is_zero() {
+            let _ = self.write(held, host + 1, true);
         }
     }
 
@@ -169,81 +184,125 @@ impl RunningCrawlFile {
             return;
         };
         // If a write fails, other crawls see the host as held until this crawl ends.
-        if held.next_at > now {
-            let _ = self.write(held.index, host + 1, held.next_at);
+        if rest(held.gap, now).is_some() {
+            let _ = self.write(held, host + 1, false);
             self.recent.insert(host, held);
-            self.gap_ends.insert((held.next_at, host));
+            self.gap_ends.insert((held.gap.ends_at(), host));
         } else {
-            let _ = self.write(held.index, 0, Tick::ZERO);
-            self.free.push(held.index);
+            self.clear(held.index);
         }
     }
 
     fn forget_past_gaps(&mut self, now: Tick) {
         self.now = now;
-        while let Some((next_at, host)) = self.gap_ends.first().copied()
-            && next_at <= now
+        while let Some((ends_at, host)) = self.gap_ends.first().copied()
+            && ends_at <= now
         {
-            self.gap_ends.remove(&(next_at, host));
-            self.free
-                .extend(self.recent.remove(&host).map(|recent| recent.index));
+            self.gap_ends.remove(&(ends_at, host));
+            if let Some(recent) = self.recent.remove(&host) {
+                self.clear(recent.index);
+            }
         }
     }
 
-    fn write(&self, index: u64, number: u64, next_at: Tick) -> io::Result<()> {
-        let mut entry = [0; HOST_BYTES as usize];
-        entry[..8].copy_from_slice(&number.to_le_bytes());
-        entry[8..].copy_from_slice(&next_at.as_micros().to_le_bytes());
-        self.file
-            .write_all_at(&entry, HOSTS_AT + index * HOST_BYTES)
+    fn clear(&mut self, index: u64) {
+        let empty = ListedHost {
+            index,
+            gap: OtherCrawlsGap::NONE,
+        };
+        let _ = self.write(empty, 0, false);
+        self.free.push(index);
     }
 
-    /// Returns the crawl that keeps this crawl from a host for the longest time.
+    fn write(&self, listed: ListedHost, number: u64, is_held: bool) -> io::Result<()> {
+        let length = u64::try_from(listed.gap.length.as_micros()).unwrap_or(u64::MAX);
+        let held = if is_held { HELD } else { 0 };
+        let wait = if listed.gap.is_demanded { WAIT } else { 0 };
+        let values = [
+            number,
+            listed.gap.since.as_micros(),
+            length.min(WAIT - 1) | held | wait,
+        ];
+        let entry: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.file
+            .write_all_at(&entry, HOSTS_AT + listed.index * ENTRY_BYTES)
+    }
+
+    /// Returns the crawl that keeps this crawl from a host: the one that holds it, or the one whose
+    /// gap lasts longest.
     pub(crate) fn holder(&self, host: u64, now: Tick) -> Option<HostHolder> {
-        let mut longest: Option<(Tick, File)> = None;
+        let mut longest: Option<(Duration, OtherCrawlsGap, File)> = None;
         for (_, file) in files(&self.folder, Some(&self.path)) {
-            let Some((_, next_at)) = entries(&file).find(|(number, _)| *number == host + 1) else {
-                continue;
-            };
-            if next_at == Tick::ZERO && file_byte_lock::is_locked(&file, ALIVE) {
+            let is_alive = file_byte_lock::is_locked(&file, ALIVE);
+            let of_host = entries(&file).filter(|entry| entry.number == host + 1);
+            let of_host: Vec<ListEntry> = of_host.collect();
+            if is_alive && of_host.iter().any(|entry| entry.is_held) {
                 return Some(HostHolder {
                     crawl: described(&file),
-                    next_at: None,
+                    gap: None,
                 });
             }
-            let is_longer = longest
-                .as_ref()
-                .is_none_or(|(longest, _)| next_at > *longest);
-            if gap_after(now, next_at).is_some() && is_longer {
-                longest = Some((next_at, file));
+            let rests = of_host
+                .iter()
+                .filter_map(|entry| Some((rest(entry.gap, now)?, entry.gap)));
+            let Some((rest, gap)) = rests.max_by_key(|(rest, _)| *rest) else {
+                continue;
+            };
+            if longest.as_ref().is_none_or(|(longest, ..)| rest > *longest) {
+                longest = Some((rest, gap, file));
             }
         }
-        longest.map(|(next_at, file)| HostHolder {
+        longest.map(|(_, gap, file)| HostHolder {
             crawl: described(&file),
-            next_at: Some(next_at),
+            gap: Some(gap),
         })
+    }
+
+    /// Removes the files of crawls that ended and whose gaps have passed. No other crawl may create
+    /// a file at the same time.
+    pub(crate) fn remove_ended(&self, now: Tick) {
+        for (path, file) in files(&self.folder, Some(&self.path)) {
+            if !file_byte_lock::is_locked(&file, ALIVE) && is_over(&file, now) {
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 }
 
-/// Returns the rest of a gap that ends at `next_at`. `None` if it has passed, or can't be right.
-fn gap_after(now: Tick, next_at: Tick) -> Option<Duration> {
-    let rest = next_at.since(now);
-    (!rest.is_zero() && rest <= MAX_GAP).then_some(rest)
+/// Returns whether all gaps in the list of a crawl that ended have passed.
+fn is_over(file: &File, now: Tick) -> bool {
+    entries(file).all(|entry| entry.number == 0 || rest(entry.gap, now).is_none())
 }
 
-/// Iterates over the list of hosts in a file: each host's number plus one, and when it may get its
-/// next request, or zero if the crawl holds it.
-fn entries(mut file: &File) -> impl Iterator<Item = (u64, Tick)> {
+/// Returns the rest of a gap. `None` if it has passed, or comes from a clock that was ahead.
+fn rest(gap: OtherCrawlsGap, now: Tick) -> Option<Duration> {
+    let rest = (gap.since.min(now) + gap.length).since(now);
+    (!rest.is_zero() && gap.since.since(now) <= MAX_SKEW).then_some(rest)
+}
+
+/// Iterates over the list of hosts in a file.
+fn entries(mut file: &File) -> impl Iterator<Item = ListEntry> {
     let is_there = file.seek(SeekFrom::Start(HOSTS_AT)).is_ok();
-    let length = if is_there { MAX_HOSTS * HOST_BYTES } else { 0 };
+    let length = if is_there { MAX_HOSTS * ENTRY_BYTES } else { 0 };
     let mut hosts = BufReader::with_capacity(64 << 10, file.take(length));
     std::iter::from_fn(move || {
-        let mut halves = [[0; 8]; 2];
-        for half in &mut halves {
-            hosts.read_exact(half).ok()?;
+        let mut values = [[0; 8]; 3];
+        for value in &mut values {
+            hosts.read_exact(value).ok()?;
         }
-        let [number, next_at] = halves.map(u64::from_le_bytes);
-        Some((number, Tick::from_micros(next_at)))
+        let [number, since, length] = values.map(u64::from_le_bytes);
+        Some(ListEntry {
+            number,
+            is_held: length & HELD > 0,
+            gap: OtherCrawlsGap {
+                since: Tick::from_micros(since),
+                length: Duration::from_micros(length & (WAIT - 1)),
+                is_demanded: length & WAIT > 0,
+            },
+        })
     })
 }
 
@@ -263,9 +322,17 @@ impl Drop for RunningCrawlFile {
             self.free(host, self.now);
         }
         if self.recent.is_empty() {
-            // If this removal fails, the next crawl that starts removes the file.
+            // If this removal fails, another crawl removes the file.
             let _ = fs::remove_file(&self.path);
+            return;
         }
+        // Shorten the list, because other crawls read it as long as a gap lasts.
+        let recent: Vec<_> = self.recent.drain().collect();
+        for (index, (host, listed)) in (0..).zip(&recent) {
+            let _ = self.write(ListedHost { index, ..*listed }, host + 1, false);
+        }
+        let length = HOSTS_AT + recent.len() as u64 * ENTRY_BYTES;
+        let _ = self.file.set_len(length);
     }
 }
 
@@ -303,7 +370,7 @@ mod tests {
     fn by(crawl: RunningCrawlDescription) -> Option<HostHolder> {
         Some(HostHolder {
             crawl: Some(crawl),
-            next_at: None,
+            gap: None,
         })
     }
 
@@ -351,7 +418,7 @@ mod tests {
             second.holder(1, NOW),
             Some(HostHolder {
                 crawl: None,
-                next_at: None,
+                gap: None,
             }),
             "who that is can't be told"
         );

@@ -10,7 +10,7 @@ use crawl_engine::{
 };
 use crawl_scheduler::Tick;
 use crawl_scope::ScopeMode;
-use crawl_testweb::{HostsInScope, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
+use crawl_testweb::{HostsInScope, HttpAnswer, LinkMix, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
 use crate::support::{Crawl, expected};
@@ -220,6 +220,31 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, EndReason::Finished);
     assert!(summary.pages >= 8);
+}
+
+/// The delay is also kept between the last request of one crawl and the first of the next.
+#[test]
+fn crawls_of_one_user_keep_the_delay_between_their_requests() {
+    const DELAY: Duration = Duration::from_millis(300);
+    let web = TestWeb::builder()
+        .seed(6)
+        .pages(2)
+        .mix(LinkMix::plain())
+        .start();
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let mut crawl = Crawl::of(&web);
+        crawl.config.host_locks = Some(dir.path().join("hosts.lock"));
+        crawl.config.politeness.delay = DELAY;
+        assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
+    }
+    let log = web.log();
+    let robots = log.iter().filter(|entry| entry.path == "/robots.txt");
+    assert_eq!(robots.count(), 2);
+    for pair in log.windows(2) {
+        let gap = pair[1].start_us - pair[0].end_us.unwrap();
+        assert!(Duration::from_micros(gap) >= DELAY, "{pair:?}");
+    }
 }
 
 #[test]

@@ -295,6 +295,10 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRateLine> {
         true => seconds(&format!("1{time}"))?,
         false => with_unit.or_else(|| seconds(time))?,
     };
+    let hours_text = match (hours_text, unit) {
+        (Some(text), Some(unit)) if with_unit.is_some() => text.trim_start().strip_prefix(unit),
+        (text, _) => text,
+    };
     // A rate whose hours can't be read always applies.
     let during = hours_text.and_then(hours);
     Some(RequestRateLine {
@@ -368,6 +372,10 @@ mod tests {
         check("1/2w", expect!["None"]);
         check("1/3min", expect!["Some((1, 180s, None, 180s))"]);
         check("1/3 min", expect!["Some((1, 180s, None, 180s))"]);
+        check(
+            "1/3 min 0600-0845",
+            expect!["Some((1, 180s, Some(VisitHours { from: 360, to: 525 }), 180s))"],
+        );
         check("1/3sec", expect!["Some((1, 3s, None, 3s))"]);
         check("1/2.5", expect!["Some((1, 2.5s, None, 2.5s))"]);
         check("1 / 5", expect!["Some((1, 5s, None, 5s))"]);

@@ -44,13 +44,16 @@ impl RoundRequestTotals {
             let row = row?;
             let is_within =
                 round.is_none() || (after == 0 || row.start > after) && row.start <= until;
-            if is_within {
+            if !is_within {
+                continue;
+            }
+            result.orders.add(&row);
+            if row.is_sent() {
                 result.count += 1;
                 result.busy_ms += row.end.saturating_sub(row.start);
                 let first = result.first_start.get_or_insert(row.start);
                 *first = row.start.min(*first);
                 result.last_end = result.last_end.max(row.end);
-                result.orders.add(&row);
             }
         }
         Ok(result)

@@ -24,7 +24,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 pub(super) use self::operator_commands::MAX_DELAYS;
 use self::residency::ResidentHosts;
 use super::host_budgets::HostBudgetTracker;
-use super::host_locks::HostLocks;
+use super::host_locks::{HostLocks, HostRefusal};
 use super::requests_in_flight::InFlightRequests;
 use super::retries::{FetchAttempt, RetryDecider};
 use crate::config::Config;
@@ -178,12 +178,22 @@ impl Hosts {
     /// Locks the host of a permit against the user's other crawls. If another crawl holds the host
     /// or fetched from it just now, gives the permit back and makes the host wait.
     pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
-        let Err(again_at) = self.residents.hold(now, permit.host()) else {
+        let Err(refusal) = self.residents.hold(now, permit.host()) else {
             return Some(permit);
         };
         let host = permit.host().clone();
         self.scheduler.give_back(now, permit);
-        self.scheduler.wait_for_other_crawl(now, &host, again_at);
+        match refusal {
+            HostRefusal::Wait(again_at) => {
+                self.scheduler.wait_for_other_crawl(now, &host, again_at);
+            }
+            // Wait as if this crawl had sent the request, in each of its slots.
+            HostRefusal::Gap(gap) => {
+                for _ in 0..self.config.politeness.per_host.max(1) {
+                    (self.scheduler).note_past_request(now, &host, gap.since, gap.length, None);
+                }
+            }
+        }
         None
     }
 
@@ -273,14 +283,18 @@ impl Hosts {
             .request_ended(host, started, signal.response_time);
         let (host, kind) = (host.clone(), signal.kind);
         let wait = self.scheduler.done(now, spent, signal);
-        // After a failure, another crawl may try at once.
-        if matches!(
-            kind,
-            OutcomeKind::Answered | OutcomeKind::AskedToWait { .. }
-        ) {
-            self.residents.note_next(&host, wait.next_at);
+        // If the host could not be connected to, another crawl may try at once.
+        if kind != OutcomeKind::NoConnection {
+            self.note_gap(&host);
         }
         wait
+    }
+
+    /// Notes the gap after the last request to a host, for the user's other crawls.
+    pub(super) fn note_gap(&mut self, host: &HostKey) {
+        if let Some(gap) = self.scheduler.gap_for_other_crawls(host) {
+            self.residents.note_gap(host, gap);
+        }
     }
 
     /// Returns the requests in flight, look-ups included.

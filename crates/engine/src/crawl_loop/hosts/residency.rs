@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{EvictedHost, RelinquishedHost, SnapshotCompleteness, Tick};
+use crawl_scheduler::{EvictedHost, OtherCrawlsGap, RelinquishedHost, SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::super::host_locks::HostLocks;
+use super::super::host_locks::{HostLocks, HostRefusal};
 use super::super::worker_coordination::WorkerCoordination;
 use super::Hosts;
 use crate::config::Config;
@@ -107,15 +107,14 @@ impl ResidentHosts {
         self.locks = locks;
     }
 
-    /// Locks a host against the user's other crawls. Returns when to try again if another crawl
-    /// keeps this crawl from the host.
-    pub(super) fn hold(&mut self, now: Tick, host: &HostKey) -> Result<(), Tick> {
+    /// Locks a host against the user's other crawls, unless another crawl keeps this crawl from it.
+    pub(super) fn hold(&mut self, now: Tick, host: &HostKey) -> Result<(), HostRefusal> {
         self.locks.hold(host, now)
     }
 
-    /// Notes when a host may get its next request, for the user's other crawls.
-    pub(super) fn note_next(&mut self, host: &HostKey, next_at: Tick) {
-        self.locks.note_next(host, next_at);
+    /// Notes the gap after the last request to a host, for the user's other crawls.
+    pub(super) fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap) {
+        self.locks.note_gap(host, gap);
     }
 
     /// Describes the other crawl that keeps this crawl from a host.
@@ -318,6 +317,8 @@ impl Hosts {
     pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.budgets.leases(host) == 0 {
+            // The pace in a robots.txt is known only after its request has ended.
+            self.note_gap(host);
             self.residents.locks.free(host, now);
         }
     }
