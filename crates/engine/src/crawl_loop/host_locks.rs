@@ -22,7 +22,7 @@ use super::running_crawls::{RunningCrawlDescription, RunningCrawlFile};
 use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
-const RUNNING: &str = "crawls";
+const RUNNING: &str = "running";
 /// How often to remove the files of ended crawls.
 const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 /// How long to wait for a host that another crawl holds.
@@ -150,13 +150,19 @@ impl HostLocks {
         let shared = self.shared.as_ref();
         let holder = shared.and_then(|shared| shared.running.holder(place(host), now));
         let (crawl, gap) = holder.map_or((None, None), |holder| (holder.crawl, holder.gap));
-        let crawl = crawl.map(|crawl| format!(", since {}: {}", crawl.since, crawl.directory));
-        let crawl = crawl.unwrap_or_default();
-        match gap {
-            None => format!("another crawl is fetching from it{crawl}"),
-            Some(gap) => {
+        let since = |crawl: RunningCrawlDescription| (crawl.since, crawl.directory);
+        match (gap, crawl.map(since)) {
+            (None, None) => "another crawl is fetching from it".to_owned(),
+            (None, Some((since, directory))) => {
+                format!("another crawl is fetching from it, since {since}: {directory}")
+            }
+            (Some(gap), crawl) => {
                 let ends_at = Timestamp::from_micros(gap.ends_at().as_micros()).rfc3339_millis();
-                format!("another crawl must not fetch from it before {ends_at}{crawl}")
+                let directory = crawl.map(|(_, directory)| format!(": {directory}"));
+                format!(
+                    "another crawl was asked to wait until {ends_at}{}",
+                    directory.unwrap_or_default()
+                )
             }
         }
     }
@@ -335,8 +341,7 @@ mod tests {
         assert_eq!(second.hold(&a, at(11)), Err(HostRefusal::Gap(gap(10, 4))));
         assert_eq!(
             second.describe_holder(&a, at(11)),
-            "another crawl must not fetch from it before 1970-01-01T00:00:14.000Z, since \
-             2026-11-21T23:00:00Z: /one"
+            "another crawl was asked to wait until 1970-01-01T00:00:14.000Z: /one"
         );
         assert_eq!(second.hold(&c, at(11)), Ok(()), "no gap");
         assert_eq!(one.hold(&a, at(11)), Ok(()), "a crawl keeps its own gaps");

@@ -169,10 +169,10 @@ impl RunningCrawlFile {
             return;
         };
         let was_empty = held.gap.length.is_zero();
-        held.gap = gap;
+        let is_new = std::mem::replace(&mut held.gap, gap) != gap;
         let held = *held;
         // Without delays, hosts are requested too often for a system call each time.
-        if !was_empty || !gap.length.is_zero() {
+        if is_new && !(was_empty && gap.length.is_zero()) {
             let _ = self.write(held, host + 1, true);
         }
     }

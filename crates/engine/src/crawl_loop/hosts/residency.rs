@@ -315,10 +315,10 @@ impl Hosts {
     /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
     /// and none of its URLs is leased.
     pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
+        // The pace in a robots.txt is known only after its request has ended.
+        self.note_gap(host);
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.budgets.leases(host) == 0 {
-            // The pace in a robots.txt is known only after its request has ended.
-            self.note_gap(host);
             self.residents.locks.free(host, now);
         }
     }
