@@ -58,25 +58,29 @@ pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
 pub struct OtherCrawlsGap {
     /// The end of the last request.
     pub since: Tick,
-    /// The length of the gap after it.
-    pub length: Duration,
-    /// Whether the gap is a wait that the host demanded, such as a Retry-After, and not its usual
-    /// delay.
-    pub is_demanded: bool,
+    /// The gap after it that the host demands from every crawl: by its robots.txt, a Retry-After or
+    /// a rate limit. The other crawl's own delay applies too.
+    pub demanded: Duration,
+    /// Whether `demanded` is a wait, such as a Retry-After, and not the host's usual pace.
+    pub is_wait: bool,
+    /// How long the last request matters to other crawls: the longest of `demanded` and the own
+    /// delay of the crawl that sent it.
+    pub kept: Duration,
 }
 
 impl OtherCrawlsGap {
     /// The gap of a host that got no request.
     pub const NONE: OtherCrawlsGap = OtherCrawlsGap {
         since: Tick::ZERO,
-        length: Duration::ZERO,
-        is_demanded: false,
+        demanded: Duration::ZERO,
+        is_wait: false,
+        kept: Duration::ZERO,
     };
 
-    /// Returns when the gap ends.
+    /// Returns the gap that a crawl with this delay must respect.
     #[must_use]
-    pub fn ends_at(&self) -> Tick {
-        self.since + self.length
+    pub fn for_delay(&self, delay: Duration) -> Duration {
+        self.demanded.max(delay.min(self.kept))
     }
 }
 
@@ -102,17 +106,21 @@ impl Scheduler {
         Some(self.stored(&self.hosts[id]))
     }
 
-    /// Returns the gap after the last request to a host that the user's other crawls must respect
-    /// too. Quiet hours and pauses after failures are this crawl's own. `None` if the host got no
-    /// request.
+    /// Returns the gap after the last request to a host, for the user's other crawls. Quiet hours
+    /// and pauses after failures are this crawl's own. `None` if the host got no request.
     #[must_use]
     pub fn gap_for_other_crawls(&self, host: &HostKey) -> Option<OtherCrawlsGap> {
         let host = &self.hosts[*self.by_host.get(host)?];
         let since = host.slots.iter().map(|slot| slot.last_end).max()?;
         let gap = since.after(host.gap(self.limits_of(host)).0);
         let slots = host.slots.iter().map(|slot| slot.next_at);
+        let own_ends = slots.fold(gap, Tick::max);
+        let pace = host
+            .pace
+            .as_ref()
+            .map_or(0, |pace| pace.crawl_delay.max(pace.rate));
         let hourly = host.too_soon(since, since).map(|(until, _)| until);
-        let gap_ends = slots.chain(hourly).fold(gap, Tick::max);
+        let pace_ends = since.after(pace).max(hourly.unwrap_or(Tick::ZERO));
         let backoff = host.backoff();
         let is_demanded = matches!(backoff.hold_why, GapReason::RetryAfter | GapReason::Wait);
         let hold = if is_demanded {
@@ -121,10 +129,12 @@ impl Scheduler {
             Tick::ZERO
         };
         let wait_ends = hold.max(backoff.limit.wait_until);
+        let demanded_ends = pace_ends.max(wait_ends);
         Some(OtherCrawlsGap {
             since,
-            length: gap_ends.max(wait_ends).since(since),
-            is_demanded: wait_ends > gap_ends,
+            demanded: demanded_ends.since(since),
+            is_wait: wait_ends > pace_ends,
+            kept: own_ends.max(demanded_ends).since(since),
         })
     }
 

@@ -278,13 +278,23 @@ fn an_unreachable_host_has_no_plan() {
 fn a_crawl_delay_longer_than_a_run_waits_is_named() {
     let (_dir, cmd) = planner("delayed");
     let rules = "User-agent: *\nCrawl-delay: 100000\n";
-    let web = TestWeb::builder().sitemap(false).robots(0, rules).start();
-    let seed = web.url(0, "/");
+    let web = || TestWeb::builder().sitemap(false).robots(0, rules).start();
+    let planned = web();
+    let seed = planned.url(0, "/");
     let reason = "its robots.txt has a Crawl-delay of 100000 s";
     let ran = cmd.run(&plan(&seed, &["--sitemaps", "off"]));
     let words = format!("its pages are not known yet: {reason}");
     assert!(ran.stdout.contains(&words), "{}", ran.stdout);
-    let ran = cmd.run(&["--seed", &seed, "--output", "c", "--sitemaps", "off"]);
+    let crawl = |seed: &str, output: &str| {
+        cmd.run(&["--seed", seed, "--output", output, "--sitemaps", "off"])
+    };
+    // The delay holds after the request of the plan, too.
+    let ran = crawl(&seed, "b");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let words = "another crawl was asked to wait until ";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    let web = web();
+    let ran = crawl(&web.url(0, "/"), "c");
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     for words in [reason, "  next try: from ", "  continue: ", "(from "] {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);

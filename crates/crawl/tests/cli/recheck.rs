@@ -72,7 +72,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     web.script(0, "/robots.txt", robots(&rules));
     // The rules of the second host are unknown while it is unreachable, so none of its pages are
     // excluded.
-    web.script(1, "/robots.txt", HttpAnswer::of(503));
+    web.script(1, "/robots.txt", HttpAnswer::of(500));
 
     let ran = cmd.run(&["recheck", "c", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -23,6 +23,9 @@ use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
+/// The longest delay of another crawl that counts as this crawl's own. A longer one is reported like
+/// a wait, with the other crawl.
+const LONGEST_DELAY: Duration = Duration::from_secs(60 * 60);
 /// How often to remove the files of ended crawls.
 const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 /// How long to wait for a host that another crawl holds.
@@ -60,8 +63,9 @@ struct SharedLockFiles {
 /// Why this crawl may not fetch from a host now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostRefusal {
-    /// Another crawl fetched from the host, and the usual delay after its request has not passed.
-    Gap(OtherCrawlsGap),
+    /// Another crawl fetched from the host. The request ended at this time, and the gap after it
+    /// has this length.
+    Gap(Tick, Duration),
     /// Another crawl holds the host, or the host demanded a wait from it. Try again at this time.
     Wait(Tick),
 }
@@ -125,13 +129,15 @@ impl HostLocks {
     /// Locks a host. Never waits for another crawl. If the system can't lock files, every crawl may
     /// fetch from the host.
     ///
+    /// `delay` is this crawl's own delay for the host.
+    ///
     /// # Errors
     /// Another crawl holds the host, or fetched from it less than a gap ago.
-    pub fn hold(&mut self, host: &HostKey, now: Tick) -> Result<(), HostRefusal> {
+    pub fn hold(&mut self, host: &HostKey, delay: Duration, now: Tick) -> Result<(), HostRefusal> {
         let Some(shared) = &mut self.shared else {
             return Ok(());
         };
-        let held = shared.hold(place(host), now).unwrap_or_else(|why| {
+        let held = shared.hold(place(host), delay, now).unwrap_or_else(|why| {
             tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
             Ok(())
         });
@@ -139,16 +145,16 @@ impl HostLocks {
             Ok(()) if self.logged.is_empty() => {}
             Ok(()) => drop(self.logged.remove(host)),
             // The delay after a request is not worth a message.
-            Err(HostRefusal::Gap(_)) => {}
-            Err(HostRefusal::Wait(_)) => self.log_holder(host, now),
+            Err(HostRefusal::Gap(..)) => {}
+            Err(HostRefusal::Wait(_)) => self.log_holder(host, delay, now),
         }
         held
     }
 
     /// Describes the other crawl that keeps this crawl from a host, if known.
-    pub(crate) fn describe_holder(&self, host: &HostKey, now: Tick) -> String {
+    pub(crate) fn describe_holder(&self, host: &HostKey, delay: Duration, now: Tick) -> String {
         let shared = self.shared.as_ref();
-        let holder = shared.and_then(|shared| shared.running.holder(place(host), now));
+        let holder = shared.and_then(|shared| shared.running.holder(place(host), delay, now));
         let (crawl, gap) = holder.map_or((None, None), |holder| (holder.crawl, holder.gap));
         let since = |crawl: RunningCrawlDescription| (crawl.since, crawl.directory);
         match (gap, crawl.map(since)) {
@@ -157,7 +163,8 @@ impl HostLocks {
                 format!("another crawl is fetching from it, since {since}: {directory}")
             }
             (Some(gap), crawl) => {
-                let ends_at = Timestamp::from_micros(gap.ends_at().as_micros()).rfc3339_millis();
+                let ends_at = gap.since + gap.for_delay(delay);
+                let ends_at = Timestamp::from_micros(ends_at.as_micros()).rfc3339_millis();
                 let directory = crawl.map(|(_, directory)| format!(": {directory}"));
                 format!(
                     "another crawl was asked to wait until {ends_at}{}",
@@ -169,10 +176,18 @@ impl HostLocks {
 
     /// Logs that another crawl keeps this crawl from a host: once per host, and only for the first
     /// few hosts.
-    fn log_holder(&mut self, host: &HostKey, now: Tick) {
+    fn log_holder(&mut self, host: &HostKey, delay: Duration, now: Tick) {
         if self.logged.len() < MAX_LOGGED && self.logged.insert(host.clone()) {
-            tracing::warn!("{host} is waited for: {}", self.describe_holder(host, now));
+            tracing::warn!(
+                "{host} is waited for: {}",
+                self.describe_holder(host, delay, now)
+            );
         }
+    }
+
+    /// Returns whether other crawls of the user see this crawl's locks.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.shared.is_some()
     }
 
     /// Notes the gap after the last request to a host that this crawl holds.
@@ -191,7 +206,12 @@ impl HostLocks {
 }
 
 impl SharedLockFiles {
-    fn hold(&mut self, place: u64, now: Tick) -> io::Result<Result<(), HostRefusal>> {
+    fn hold(
+        &mut self,
+        place: u64,
+        delay: Duration,
+        now: Tick,
+    ) -> io::Result<Result<(), HostRefusal>> {
         if self.running.holds(place) {
             return Ok(Ok(()));
         }
@@ -206,11 +226,21 @@ impl SharedLockFiles {
             self.running.remove_ended(now);
             self.cleaned = Some(now);
         }
-        let held = match self.running.holder(place, now).map(|holder| holder.gap) {
+        let held = match self
+            .running
+            .holder(place, delay, now)
+            .map(|holder| holder.gap)
+        {
             None => self.running.hold(place, now).map(Ok),
             Some(None) => Ok(Err(later)),
-            Some(Some(gap)) if gap.is_demanded => Ok(Err(HostRefusal::Wait(gap.ends_at()))),
-            Some(Some(gap)) => Ok(Err(HostRefusal::Gap(gap))),
+            Some(Some(gap)) => {
+                let length = gap.for_delay(delay);
+                let is_wait = gap.is_wait && gap.demanded == length;
+                Ok(Err(match is_wait || length > LONGEST_DELAY {
+                    true => HostRefusal::Wait(gap.since + length),
+                    false => HostRefusal::Gap(gap.since, length),
+                }))
+            }
         };
         file_byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
         held
@@ -244,6 +274,9 @@ mod tests {
     use super::super::fixtures::{at, config};
     use super::*;
 
+    /// The delay of the crawls.
+    const DELAY: Duration = Duration::ZERO;
+
     fn host(name: &str) -> HostKey {
         HostKey::parse(name).unwrap()
     }
@@ -266,7 +299,11 @@ mod tests {
             since: "2026-11-21T23:00:00Z".to_owned(),
         };
         let mut locks = HostLocks::open(&dir.path().join("hosts.lock"), &crawl, at(10)).unwrap();
-        assert!((0..100).all(|n| locks.hold(&host(&format!("{n}.example")), at(10)).is_ok()));
+        assert!((0..100).all(|n| {
+            locks
+                .hold(&host(&format!("{n}.example")), DELAY, at(10))
+                .is_ok()
+        }));
         let running = fs::read_dir(dir.path().join(RUNNING)).unwrap();
         let all = fs::read_dir(dir.path()).unwrap().chain(running);
         let inodes: Vec<String> = all
@@ -290,30 +327,34 @@ mod tests {
         let mut one = HostLocks::open(&path, &crawl("/one"), at(10)).unwrap();
         let mut second = HostLocks::open(&path, &crawl("/other"), at(10)).unwrap();
         assert!(
-            one.hold(&host("a.example"), at(10)).is_ok()
-                && one.hold(&host("a.example"), at(10)).is_ok()
+            one.hold(&host("a.example"), DELAY, at(10)).is_ok()
+                && one.hold(&host("a.example"), DELAY, at(10)).is_ok()
         );
-        assert!(second.hold(&host("a.example"), at(10)).is_err());
+        assert!(second.hold(&host("a.example"), DELAY, at(10)).is_err());
         assert_eq!(
-            second.describe_holder(&host("a.example"), at(10)),
+            second.describe_holder(&host("a.example"), DELAY, at(10)),
             "another crawl is fetching from it, since 2026-11-21T23:00:00Z: /one"
         );
         assert!(
-            second.hold(&host("b.example"), at(10)).is_ok(),
+            second.hold(&host("b.example"), DELAY, at(10)).is_ok(),
             "another host is free"
         );
         one.free(&host("a.example"), at(10));
-        assert!(second.hold(&host("a.example"), at(10)).is_ok());
+        assert!(second.hold(&host("a.example"), DELAY, at(10)).is_ok());
         assert!(
-            one.hold(&host("a.example"), at(10)).is_err()
-                && one.hold(&host("b.example"), at(10)).is_err()
+            one.hold(&host("a.example"), DELAY, at(10)).is_err()
+                && one.hold(&host("b.example"), DELAY, at(10)).is_err()
         );
         drop(second);
         assert!(
-            one.hold(&host("b.example"), at(10)).is_ok(),
+            one.hold(&host("b.example"), DELAY, at(10)).is_ok(),
             "who is gone holds nothing"
         );
-        assert!(HostLocks::none().hold(&host("a.example"), at(10)).is_ok());
+        assert!(
+            HostLocks::none()
+                .hold(&host("a.example"), DELAY, at(10))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -327,30 +368,48 @@ mod tests {
         let open = |name: &str, now| HostLocks::open(&path, &crawl(name), now).unwrap();
         let gap = |since, seconds| OtherCrawlsGap {
             since: at(since),
-            length: Duration::from_secs(seconds),
-            is_demanded: false,
+            demanded: Duration::from_secs(seconds),
+            is_wait: false,
+            kept: Duration::from_secs(seconds),
         };
+        let refused =
+            |since, seconds| Err(HostRefusal::Gap(at(since), Duration::from_secs(seconds)));
         let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
         let mut one = open("/one", at(10));
         for (host, seconds) in [(&a, 4), (&b, 2), (&c, 0)] {
-            one.hold(host, at(10)).unwrap();
+            one.hold(host, DELAY, at(10)).unwrap();
             one.note_gap(host, gap(10, seconds));
             one.free(host, at(10));
         }
         let mut second = open("/second", at(11));
-        assert_eq!(second.hold(&a, at(11)), Err(HostRefusal::Gap(gap(10, 4))));
+        assert_eq!(second.hold(&a, DELAY, at(11)), refused(10, 4));
         assert_eq!(
-            second.describe_holder(&a, at(11)),
+            second.describe_holder(&a, DELAY, at(11)),
             "another crawl was asked to wait until 1970-01-01T00:00:14.000Z: /one"
         );
-        assert_eq!(second.hold(&c, at(11)), Ok(()), "no gap");
-        assert_eq!(one.hold(&a, at(11)), Ok(()), "a crawl keeps its own gaps");
+        assert_eq!(second.hold(&c, DELAY, at(11)), Ok(()), "no gap");
+        assert_eq!(
+            one.hold(&a, DELAY, at(11)),
+            Ok(()),
+            "a crawl keeps its own gaps"
+        );
         one.free(&a, at(11));
-        assert_eq!(second.hold(&b, at(12)), Ok(()), "the gap has passed");
+        assert_eq!(second.hold(&b, DELAY, at(12)), Ok(()), "the gap has passed");
+        // The delay of the crawl that comes counts, not that of the crawl before.
+        let own = OtherCrawlsGap {
+            demanded: Duration::ZERO,
+            ..gap(12, 9)
+        };
+        one.hold(&c, DELAY, at(12)).unwrap_err();
+        second.note_gap(&c, own);
+        second.free(&c, at(12));
+        assert_eq!(one.hold(&c, Duration::from_secs(2), at(13)), refused(12, 2));
+        assert_eq!(one.hold(&c, DELAY, at(13)), Ok(()));
+        one.free(&c, at(13));
         // A wait that the host demanded is longer than its usual gap.
-        one.hold(&d, at(12)).unwrap();
+        one.hold(&d, DELAY, at(12)).unwrap();
         let wait = OtherCrawlsGap {
-            is_demanded: true,
+            is_wait: true,
             ..gap(12, 3600)
         };
         one.note_gap(&d, wait);
@@ -359,14 +418,17 @@ mod tests {
         drop(one);
         let mut third = open("/third", at(13));
         for locks in [&mut second, &mut third] {
-            assert_eq!(locks.hold(&a, at(13)), Err(HostRefusal::Gap(gap(10, 4))));
-            assert_eq!(locks.hold(&d, at(13)), Err(HostRefusal::Wait(at(3612))));
+            assert_eq!(locks.hold(&a, DELAY, at(13)), refused(10, 4));
+            assert_eq!(
+                locks.hold(&d, DELAY, at(13)),
+                Err(HostRefusal::Wait(at(3612)))
+            );
         }
-        assert_eq!(third.hold(&a, at(14)), Ok(()));
+        assert_eq!(third.hold(&a, DELAY, at(14)), Ok(()));
         // A clock that was ahead stops no crawl.
         third.note_gap(&a, gap(1_000_000, 60));
         third.free(&a, at(14));
-        assert_eq!(second.hold(&a, at(14)), Ok(()));
+        assert_eq!(second.hold(&a, DELAY, at(14)), Ok(()));
         drop((second, third));
         drop(open("/last", at(4000)));
         let left = fs::read_dir(dir.path().join(RUNNING)).unwrap();
@@ -386,22 +448,25 @@ mod tests {
         let mut second = HostLocks::open(&path, &crawl, at(10)).unwrap();
         let hosts = ["a.example", "b.example", "c.example"].map(host);
         for host in &hosts {
-            one.hold(host, at(10)).unwrap();
+            one.hold(host, DELAY, at(10)).unwrap();
             one.note_gap(
                 host,
                 OtherCrawlsGap {
                     since: at(10),
-                    length: Duration::from_secs(1),
-                    is_demanded: false,
+                    kept: Duration::from_secs(1),
+                    ..OtherCrawlsGap::NONE
                 },
             );
             one.free(host, at(10));
         }
         for host in &hosts {
-            one.hold(host, at(20)).unwrap();
+            one.hold(host, DELAY, at(20)).unwrap();
         }
         for host in &hosts {
-            assert_eq!(second.hold(host, at(20)), Err(HostRefusal::Wait(at(30))));
+            assert_eq!(
+                second.hold(host, DELAY, at(20)),
+                Err(HostRefusal::Wait(at(30)))
+            );
         }
     }
 
@@ -414,8 +479,10 @@ mod tests {
         config.host_locks = Some(dir.path().join("hosts.lock"));
         let (mut one, mut second) = (shared(&config).unwrap(), shared(&config).unwrap());
         let host = host("a.example");
-        assert!(one.hold(&host, at(10)).is_ok() && second.hold(&host, at(10)).is_err());
-        let words = second.describe_holder(&host, at(10));
+        assert!(
+            one.hold(&host, DELAY, at(10)).is_ok() && second.hold(&host, DELAY, at(10)).is_err()
+        );
+        let words = second.describe_holder(&host, DELAY, at(10));
         let directory = std::path::absolute(&config.output).unwrap();
         let end = format!("since 1970-01-01T00:00:10.000Z: {}", directory.display());
         assert!(words.ends_with(&end), "{words}");
@@ -433,11 +500,11 @@ mod tests {
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
         for number in 0..MAX_LOGGED + 1 {
             let host = host(&format!("{number}.example"));
-            locks.log_holder(&host, at(10));
-            locks.log_holder(&host, at(10));
+            locks.log_holder(&host, DELAY, at(10));
+            locks.log_holder(&host, DELAY, at(10));
             assert_eq!(locks.logged.len(), MAX_LOGGED.min(number + 1));
         }
-        assert!(locks.hold(&host("0.example"), at(10)).is_ok());
+        assert!(locks.hold(&host("0.example"), DELAY, at(10)).is_ok());
         assert_eq!(locks.logged.len(), MAX_LOGGED - 1);
     }
 
@@ -450,8 +517,8 @@ mod tests {
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
         let lock = File::options().write(true).open(path).unwrap();
         assert!(file_byte_lock::lock(&lock, LOCKED_BYTE).unwrap());
-        assert!(locks.hold(&host("a.example"), at(10)).is_err());
+        assert!(locks.hold(&host("a.example"), DELAY, at(10)).is_err());
         file_byte_lock::unlock(&lock, LOCKED_BYTE).unwrap();
-        assert!(locks.hold(&host("a.example"), at(10)).is_ok());
+        assert!(locks.hold(&host("a.example"), DELAY, at(10)).is_ok());
     }
 }

@@ -400,7 +400,11 @@ mod tests {
             HostLocks::shared(&config, at(10)).unwrap()
         };
         let mut second = locks();
-        assert!(second.hold(&origin().host_key(), at(10)).is_ok());
+        assert!(
+            second
+                .hold(&origin().host_key(), Duration::ZERO, at(10))
+                .is_ok()
+        );
         let mut coordinator = coordinator(shared);
         coordinator.share_hosts(locks());
         coordinator.hosts.set_pending(at(20), &origin(), 1);

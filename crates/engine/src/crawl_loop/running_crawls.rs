@@ -26,12 +26,12 @@ const ALIVE: u64 = 1 << 62;
 /// fit, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
 /// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free;
-/// the end of the last request in microseconds since the epoch; and the gap after it in
-/// microseconds, with the two flags below.
-const ENTRY_BYTES: u64 = 24;
+/// the end of the last request in microseconds since the epoch; the gap that the host demands in
+/// microseconds, with the two flags below; and how long the request matters, in microseconds.
+const ENTRY_BYTES: u64 = 32;
 /// The flag in an entry of a host that its crawl holds.
 const HELD: u64 = 1 << 63;
-/// The flag in an entry whose gap is a wait that the host demanded.
+/// The flag in an entry whose demanded gap is a wait.
 const WAIT: u64 = 1 << 62;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
@@ -145,7 +145,7 @@ impl RunningCrawlFile {
         self.forget_past_gaps(now);
         let recent = self.recent.remove(&host);
         if let Some(recent) = recent {
-            self.gap_ends.remove(&(recent.gap.ends_at(), host));
+            self.gap_ends.remove(&(kept_until(recent.gap), host));
         }
         // This is the length of the list, since each index in the list is either in use or free.
         let end = (self.held.len() + self.recent.len() + self.free.len()) as u64;
@@ -168,11 +168,11 @@ impl RunningCrawlFile {
         let Some(held) = self.held.get_mut(&host) else {
             return;
         };
-        let was_empty = held.gap.length.is_zero();
+        let was_empty = held.gap.kept.is_zero();
         let is_new = std::mem::replace(&mut held.gap, gap) != gap;
         let held = *held;
         // Without delays, hosts are requested too often for a system call each time.
-        if is_new && !(was_empty && gap.length.is_zero()) {
+        if is_new && !(was_empty && gap.kept.is_zero()) {
             let _ = self.write(held, host + 1, true);
         }
     }
@@ -184,10 +184,10 @@ impl RunningCrawlFile {
             return;
         };
         // If a write fails, other crawls see the host as held until this crawl ends.
-        if rest(held.gap, now).is_some() {
+        if matters(held.gap, now) {
             let _ = self.write(held, host + 1, false);
             self.recent.insert(host, held);
-            self.gap_ends.insert((held.gap.ends_at(), host));
+            self.gap_ends.insert((kept_until(held.gap), host));
         } else {
             self.clear(held.index);
         }
@@ -215,13 +215,14 @@ impl RunningCrawlFile {
     }
 
     fn write(&self, listed: ListedHost, number: u64, is_held: bool) -> io::Result<()> {
-        let length = u64::try_from(listed.gap.length.as_micros()).unwrap_or(u64::MAX);
+        let micros = |gap: Duration| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
         let held = if is_held { HELD } else { 0 };
-        let wait = if listed.gap.is_demanded { WAIT } else { 0 };
+        let wait = if listed.gap.is_wait { WAIT } else { 0 };
         let values = [
             number,
             listed.gap.since.as_micros(),
-            length.min(WAIT - 1) | held | wait,
+            micros(listed.gap.demanded).min(WAIT - 1) | held | wait,
+            micros(listed.gap.kept),
         ];
         let entry: Vec<u8> = values
             .iter()
@@ -232,8 +233,8 @@ impl RunningCrawlFile {
     }
 
     /// Returns the crawl that keeps this crawl from a host: the one that holds it, or the one whose
-    /// gap lasts longest.
-    pub(crate) fn holder(&self, host: u64, now: Tick) -> Option<HostHolder> {
+    /// gap lasts longest. `delay` is this crawl's own delay for the host.
+    pub(crate) fn holder(&self, host: u64, delay: Duration, now: Tick) -> Option<HostHolder> {
         let mut longest: Option<(Duration, OtherCrawlsGap, File)> = None;
         for (_, file) in files(&self.folder, Some(&self.path)) {
             let is_alive = file_byte_lock::is_locked(&file, ALIVE);
@@ -247,7 +248,7 @@ impl RunningCrawlFile {
             }
             let rests = of_host
                 .iter()
-                .filter_map(|entry| Some((rest(entry.gap, now)?, entry.gap)));
+                .filter_map(|entry| Some((rest(entry.gap, delay, now)?, entry.gap)));
             let Some((rest, gap)) = rests.max_by_key(|(rest, _)| *rest) else {
                 continue;
             };
@@ -274,13 +275,24 @@ impl RunningCrawlFile {
 
 /// Returns whether all gaps in the list of a crawl that ended have passed.
 fn is_over(file: &File, now: Tick) -> bool {
-    entries(file).all(|entry| entry.number == 0 || rest(entry.gap, now).is_none())
+    entries(file).all(|entry| entry.number == 0 || !matters(entry.gap, now))
 }
 
-/// Returns the rest of a gap. `None` if it has passed, or comes from a clock that was ahead.
-fn rest(gap: OtherCrawlsGap, now: Tick) -> Option<Duration> {
-    let rest = (gap.since.min(now) + gap.length).since(now);
-    (!rest.is_zero() && gap.since.since(now) <= MAX_SKEW).then_some(rest)
+/// Returns when a request no longer matters to other crawls.
+fn kept_until(gap: OtherCrawlsGap) -> Tick {
+    gap.since + gap.kept
+}
+
+/// Returns whether a request still matters to other crawls. False if it comes from a clock that was
+/// ahead.
+fn matters(gap: OtherCrawlsGap, now: Tick) -> bool {
+    kept_until(gap) > now && gap.since.since(now) <= MAX_SKEW
+}
+
+/// Returns the rest of the gap after a request for a crawl with this delay. `None` if it has passed.
+fn rest(gap: OtherCrawlsGap, delay: Duration, now: Tick) -> Option<Duration> {
+    let rest = (gap.since.min(now) + gap.for_delay(delay)).since(now);
+    (!rest.is_zero() && matters(gap, now)).then_some(rest)
 }
 
 /// Iterates over the list of hosts in a file.
@@ -289,18 +301,19 @@ fn entries(mut file: &File) -> impl Iterator<Item = ListEntry> {
     let length = if is_there { MAX_HOSTS * ENTRY_BYTES } else { 0 };
     let mut hosts = BufReader::with_capacity(64 << 10, file.take(length));
     std::iter::from_fn(move || {
-        let mut values = [[0; 8]; 3];
+        let mut values = [[0; 8]; 4];
         for value in &mut values {
             hosts.read_exact(value).ok()?;
         }
-        let [number, since, length] = values.map(u64::from_le_bytes);
+        let [number, since, demanded, kept] = values.map(u64::from_le_bytes);
         Some(ListEntry {
             number,
-            is_held: length & HELD > 0,
+            is_held: demanded & HELD > 0,
             gap: OtherCrawlsGap {
                 since: Tick::from_micros(since),
-                length: Duration::from_micros(length & (WAIT - 1)),
-                is_demanded: length & WAIT > 0,
+                demanded: Duration::from_micros(demanded & (WAIT - 1)),
+                is_wait: demanded & WAIT > 0,
+                kept: Duration::from_micros(kept),
             },
         })
     })
@@ -387,19 +400,26 @@ mod tests {
         let third = RunningCrawlFile::enter(&folder, &crawl("/c"), NOW).unwrap();
         one.hold(7, NOW).unwrap();
         second.hold(8, NOW).unwrap();
-        assert_eq!(third.holder(7, NOW), by(crawl("/a")));
-        assert_eq!(third.holder(8, NOW), by(crawl("/b")));
-        assert_eq!(third.holder(9, NOW), None);
-        assert_eq!(one.holder(7, NOW), None, "itself is no other");
+        assert_eq!(third.holder(7, Duration::ZERO, NOW), by(crawl("/a")));
+        assert_eq!(third.holder(8, Duration::ZERO, NOW), by(crawl("/b")));
+        assert_eq!(third.holder(9, Duration::ZERO, NOW), None);
+        assert_eq!(
+            one.holder(7, Duration::ZERO, NOW),
+            None,
+            "itself is no other"
+        );
         one.free(7, NOW);
-        assert_eq!(third.holder(7, NOW), None);
+        assert_eq!(third.holder(7, Duration::ZERO, NOW), None);
         one.hold(0, NOW).unwrap();
         one.hold(5, NOW).unwrap();
-        let holders = [0, 5, 7].map(|host| third.holder(host, NOW).is_some());
+        let holders = [0, 5, 7].map(|host| third.holder(host, Duration::ZERO, NOW).is_some());
         assert_eq!(holders, [true, true, false], "0 took the place of 7");
         assert_eq!(names(&folder), 3);
         drop(second);
-        assert_eq!((third.holder(8, NOW), names(&folder)), (None, 2));
+        assert_eq!(
+            (third.holder(8, Duration::ZERO, NOW), names(&folder)),
+            (None, 2)
+        );
     }
 
     #[test]
@@ -412,10 +432,14 @@ mod tests {
         assert!(!path.exists());
         let second = RunningCrawlFile::enter(dir.path(), &crawl("/b"), NOW).unwrap();
         one.hold(1, NOW).unwrap();
-        assert_eq!(second.holder(1, NOW), by(crawl("/a")), "who lives stays");
+        assert_eq!(
+            second.holder(1, Duration::ZERO, NOW),
+            by(crawl("/a")),
+            "who lives stays"
+        );
         one.file.write_all_at(b"[", 0).unwrap();
         assert_eq!(
-            second.holder(1, NOW),
+            second.holder(1, Duration::ZERO, NOW),
             Some(HostHolder {
                 crawl: None,
                 gap: None,
@@ -432,9 +456,9 @@ mod tests {
         one.hold(1, NOW).unwrap();
         // A copy without a lock looks like the file of a killed process.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
-        assert_eq!(second.holder(1, NOW), by(crawl("/a")));
+        assert_eq!(second.holder(1, Duration::ZERO, NOW), by(crawl("/a")));
         drop(one);
         assert_eq!(names(dir.path()), 2);
-        assert_eq!(second.holder(1, NOW), None);
+        assert_eq!(second.holder(1, Duration::ZERO, NOW), None);
     }
 }

@@ -202,7 +202,11 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     let mut other_locks = HostLocks::open(&path, &another(), Tick::ZERO).unwrap();
     assert!(
         other_locks
-            .hold(&HostKey::parse(web.authority(0)).unwrap(), Tick::ZERO)
+            .hold(
+                &HostKey::parse(web.authority(0)).unwrap(),
+                Duration::ZERO,
+                Tick::ZERO
+            )
             .is_ok()
     );
     let mut crawl = Crawl::of(&web);
@@ -363,8 +367,8 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         let mut other_locks = HostLocks::open(&path, &another(), Tick::ZERO).unwrap();
         let busy = HostKey::parse(web.authority(1)).unwrap();
         let done = HostKey::parse(web.authority(0)).unwrap();
-        assert!(other_locks.hold(&busy, Tick::ZERO).is_err());
-        while other_locks.hold(&done, Tick::ZERO).is_err() {
+        assert!(other_locks.hold(&busy, Duration::ZERO, Tick::ZERO).is_err());
+        while other_locks.hold(&done, Duration::ZERO, Tick::ZERO).is_err() {
             assert!(!running.is_finished(), "it is free before the crawl ends");
             std::thread::yield_now();
         }

@@ -178,7 +178,8 @@ impl Hosts {
     /// Locks the host of a permit against the user's other crawls. If another crawl holds the host
     /// or fetched from it just now, gives the permit back and makes the host wait.
     pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
-        let Err(refusal) = self.residents.hold(now, permit.host()) else {
+        let delay = self.own_delay(permit.host());
+        let Err(refusal) = self.residents.hold(now, delay, permit.host()) else {
             return Some(permit);
         };
         let host = permit.host().clone();
@@ -188,9 +189,9 @@ impl Hosts {
                 self.scheduler.wait_for_other_crawl(now, &host, again_at);
             }
             // Wait as if this crawl had sent the request, in each of its slots.
-            HostRefusal::Gap(gap) => {
+            HostRefusal::Gap(since, gap) => {
                 for _ in 0..self.config.politeness.per_host.max(1) {
-                    (self.scheduler).note_past_request(now, &host, gap.since, gap.length, None);
+                    (self.scheduler).note_past_request(now, &host, since, gap, None);
                 }
             }
         }
@@ -292,7 +293,9 @@ impl Hosts {
 
     /// Notes the gap after the last request to a host, for the user's other crawls.
     pub(super) fn note_gap(&mut self, host: &HostKey) {
-        if let Some(gap) = self.scheduler.gap_for_other_crawls(host) {
+        if self.residents.are_locks_shared()
+            && let Some(gap) = self.scheduler.gap_for_other_crawls(host)
+        {
             self.residents.note_gap(host, gap);
         }
     }

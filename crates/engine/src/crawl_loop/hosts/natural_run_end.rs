@@ -89,7 +89,11 @@ impl Hosts {
     fn why_paused(&self, now: Tick, rest: &PausedHost, robots: &OriginRobotsTracker) -> String {
         let host = &rest.host;
         let why_of_robots = match rest.why {
-            PauseReason::OtherCrawl => return self.residents.describe_holder(now, host),
+            PauseReason::OtherCrawl => {
+                return self
+                    .residents
+                    .describe_holder(now, self.own_delay(host), host);
+            }
             // At least one robots.txt of the host could be fetched, so an unreachable robots.txt of
             // another origin doesn't explain the wait.
             PauseReason::Failures(_) if has_answered(rest, robots) => None,

@@ -108,8 +108,18 @@ impl ResidentHosts {
     }
 
     /// Locks a host against the user's other crawls, unless another crawl keeps this crawl from it.
-    pub(super) fn hold(&mut self, now: Tick, host: &HostKey) -> Result<(), HostRefusal> {
-        self.locks.hold(host, now)
+    pub(super) fn hold(
+        &mut self,
+        now: Tick,
+        delay: Duration,
+        host: &HostKey,
+    ) -> Result<(), HostRefusal> {
+        self.locks.hold(host, delay, now)
+    }
+
+    /// Returns whether other crawls of the user see this crawl's locks.
+    pub(super) fn are_locks_shared(&self) -> bool {
+        self.locks.are_shared()
     }
 
     /// Notes the gap after the last request to a host, for the user's other crawls.
@@ -118,8 +128,8 @@ impl ResidentHosts {
     }
 
     /// Describes the other crawl that keeps this crawl from a host.
-    pub(super) fn describe_holder(&self, now: Tick, host: &HostKey) -> String {
-        self.locks.describe_holder(host, now)
+    pub(super) fn describe_holder(&self, now: Tick, delay: Duration, host: &HostKey) -> String {
+        self.locks.describe_holder(host, delay, now)
     }
 
     /// Forgets a host that is evicted.
@@ -433,14 +443,20 @@ mod tests {
         ] {
             let (mut coordinator, mut other) = (coordinator(shared), locks());
             coordinator.share_hosts(locks());
-            assert!(coordinator.hosts.residents.hold(at(20), &host).is_ok());
+            assert!(
+                coordinator
+                    .hosts
+                    .residents
+                    .hold(at(20), Duration::ZERO, &host)
+                    .is_ok()
+            );
             coordinator.hosts.set_pending(at(20), &origin, pending);
             (0..leases).for_each(|_| coordinator.hosts.budgets_mut().leased(&host));
             if is_parked {
                 coordinator.hosts.scheduler().park(at(20), &host);
             }
             coordinator.hosts.free_if_idle(at(20), &host);
-            let held = other.hold(&host, at(20));
+            let held = other.hold(&host, Duration::ZERO, at(20));
             assert_eq!(held.is_ok(), is_free, "{pending} {leases} {is_parked}");
         }
     }
