@@ -13,6 +13,15 @@ use crate::shared_limit_gate::GateKey;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 
+/// How long a request matters to the user's other crawls, at least. A crawl with a longer delay than
+/// this crawl counts it from the request for that long.
+const MIN_KEPT: Duration = Duration::from_secs(60);
+/// Maximum time for which the user's other crawls respect the gap after a request.
+/// Beyond the limit: another crawl may fetch from the host.
+const MAX_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
+/// Maximum number of gaps that follow each other because they apply at different hours.
+const MAX_HOURLY_GAPS: usize = 8;
+
 /// Whether a stored snapshot of a host includes all requests that were sent to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotCompleteness {
@@ -63,8 +72,8 @@ pub struct OtherCrawlsGap {
     pub demanded: Duration,
     /// Whether `demanded` is a wait, such as a Retry-After, and not the host's usual pace.
     pub is_wait: bool,
-    /// How long the last request matters to other crawls: the longest of `demanded` and the own
-    /// delay of the crawl that sent it.
+    /// How long the last request matters to other crawls: for `demanded`, for the own delay of the
+    /// crawl that sent it, and for at least a minute, since other crawls may have longer delays.
     pub kept: Duration,
 }
 
@@ -119,8 +128,13 @@ impl Scheduler {
             .pace
             .as_ref()
             .map_or(0, |pace| pace.crawl_delay.max(pace.rate));
-        let hourly = host.too_soon(since, since).map(|(until, _)| until);
-        let pace_ends = since.after(pace).max(hourly.unwrap_or(Tick::ZERO));
+        let mut pace_ends = since.after(pace);
+        for _ in 0..MAX_HOURLY_GAPS {
+            let Some((until, _)) = host.too_soon(since, pace_ends) else {
+                break;
+            };
+            pace_ends = until;
+        }
         let backoff = host.backoff();
         let is_demanded = matches!(backoff.hold_why, GapReason::RetryAfter | GapReason::Wait);
         let hold = if is_demanded {
@@ -132,9 +146,9 @@ impl Scheduler {
         let demanded_ends = pace_ends.max(wait_ends);
         Some(OtherCrawlsGap {
             since,
-            demanded: demanded_ends.since(since),
+            demanded: demanded_ends.since(since).min(MAX_KEPT),
             is_wait: wait_ends > pace_ends,
-            kept: own_ends.max(demanded_ends).since(since),
+            kept: (own_ends.max(demanded_ends).since(since)).clamp(MIN_KEPT, MAX_KEPT),
         })
     }
 

@@ -25,7 +25,7 @@ use crate::config::Config;
 const RUNNING: &str = "running";
 /// The longest delay of another crawl that counts as this crawl's own. A longer one is reported like
 /// a wait, with the other crawl.
-const LONGEST_DELAY: Duration = Duration::from_secs(60 * 60);
+const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often to remove the files of ended crawls.
 const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 /// How long to wait for a host that another crawl holds.
@@ -54,8 +54,9 @@ pub struct HostLocks {
 /// The files that the user's crawls share.
 #[derive(Debug)]
 struct SharedLockFiles {
-    lock: File,
+    /// Dropped before `lock` is closed, so no other crawl reads the list while it is shortened.
     running: RunningCrawlFile,
+    lock: File,
     /// When the files of ended crawls were last removed.
     cleaned: Option<Tick>,
 }
@@ -118,8 +119,8 @@ impl HostLocks {
         }
         Ok(HostLocks {
             shared: Some(SharedLockFiles {
-                lock: file,
                 running: running?,
+                lock: file,
                 cleaned: None,
             }),
             logged: HashSet::new(),
@@ -129,7 +130,7 @@ impl HostLocks {
     /// Locks a host. Never waits for another crawl. If the system can't lock files, every crawl may
     /// fetch from the host.
     ///
-    /// `delay` is this crawl's own delay for the host.
+    /// `delay` is the gap that this crawl keeps between its own requests to the host.
     ///
     /// # Errors
     /// Another crawl holds the host, or fetched from it less than a gap ago.
@@ -244,6 +245,13 @@ impl SharedLockFiles {
         };
         file_byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
         held
+    }
+}
+
+impl Drop for SharedLockFiles {
+    fn drop(&mut self) {
+        // The lock ends when its file is closed. Without it, another crawl may miss a gap.
+        let _ = lock(&self.lock);
     }
 }
 

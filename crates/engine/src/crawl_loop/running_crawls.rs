@@ -36,6 +36,9 @@ const WAIT: u64 = 1 << 62;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
 const MAX_SKEW: Duration = Duration::from_secs(1);
+/// A gap is written only once in this time, unless its length changes. Without delays, hosts are
+/// requested too often for a system call each time.
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
 /// Maximum number of files to search for the crawl that holds a host.
@@ -76,6 +79,8 @@ struct ListedHost {
     /// The index in the list.
     index: u64,
     gap: OtherCrawlsGap,
+    /// The end of the last request that was written to the list.
+    written: Tick,
 }
 
 /// An entry of the list of a crawl.
@@ -153,6 +158,7 @@ impl RunningCrawlFile {
         let listed = ListedHost {
             index: index.or_else(|| self.free.pop()).unwrap_or(end),
             gap: recent.map_or(OtherCrawlsGap::NONE, |recent| recent.gap),
+            written: recent.map_or(Tick::ZERO, |recent| recent.gap.since),
         };
         if let Err(why) = self.write(listed, host + 1, true) {
             self.free.push(listed.index);
@@ -162,17 +168,17 @@ impl RunningCrawlFile {
         Ok(())
     }
 
-    /// Notes the gap after the last request to a host that this crawl holds. It is written at once,
-    /// because it must outlive a crawl that is killed.
+    /// Notes the gap after the last request to a host that this crawl holds. It is written now, and
+    /// not when the host is freed, because it must outlive a crawl that is killed.
     pub(crate) fn note_gap(&mut self, host: u64, gap: OtherCrawlsGap) {
         let Some(held) = self.held.get_mut(&host) else {
             return;
         };
-        let was_empty = held.gap.kept.is_zero();
-        let is_new = std::mem::replace(&mut held.gap, gap) != gap;
-        let held = *held;
-        // Without delays, hosts are requested too often for a system call each time.
-        if is_new && !(was_empty && gap.kept.is_zero()) {
+        let before = std::mem::replace(&mut held.gap, gap);
+        let is_new = (before.demanded, before.kept) != (gap.demanded, gap.kept);
+        if is_new || gap.since.since(held.written) >= WRITE_INTERVAL {
+            held.written = gap.since;
+            let held = *held;
             let _ = self.write(held, host + 1, true);
         }
     }
@@ -209,6 +215,7 @@ impl RunningCrawlFile {
         let empty = ListedHost {
             index,
             gap: OtherCrawlsGap::NONE,
+            written: Tick::ZERO,
         };
         let _ = self.write(empty, 0, false);
         self.free.push(index);
@@ -446,6 +453,36 @@ mod tests {
             }),
             "who that is can't be told"
         );
+    }
+
+    #[test]
+    fn a_gap_is_written_when_it_changes_or_after_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
+        one.hold(1, NOW).unwrap();
+        let minute = Duration::from_secs(60);
+        let gap = |after: u64, demanded| OtherCrawlsGap {
+            since: NOW + Duration::from_millis(after),
+            demanded,
+            is_wait: false,
+            kept: minute,
+        };
+        let zero = Duration::ZERO;
+        for (noted, written) in [
+            (gap(0, zero), gap(0, zero)),
+            (gap(99, zero), gap(0, zero)),
+            (gap(100, zero), gap(100, zero)),
+            (gap(110, minute), gap(110, minute)),
+            (gap(120, zero), gap(120, zero)),
+            (gap(130, zero), gap(120, zero)),
+        ] {
+            one.note_gap(1, noted);
+            let listed: Vec<OtherCrawlsGap> = entries(&one.file).map(|entry| entry.gap).collect();
+            assert_eq!(listed, [written]);
+        }
+        one.free(1, NOW + Duration::from_millis(130));
+        let last = entries(&one.file).next().unwrap();
+        assert_eq!((last.is_held, last.gap), (false, gap(130, zero)));
     }
 
     #[test]

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    EvictedHost, GapReason, OutcomeKind, PauseReason, Politeness, PollOutcome, Scheduler,
-    SnapshotCompleteness, Tick, stored_address,
+    EvictedHost, GapReason, OtherCrawlsGap, OutcomeKind, PaceFromRobots, PauseReason, Politeness,
+    PollOutcome, Scheduler, SnapshotCompleteness, Tick, stored_address,
 };
 use crawl_weburl::Origin;
 use proptest::prelude::*;
 
-use crate::scheduler_harness::{SECOND, Stage, asked_to_wait};
+use crate::robots_pace::{clock, rate, rates};
+use crate::scheduler_harness::{SECOND, Stage, asked_to_wait, origin};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
@@ -236,4 +237,86 @@ fn the_stored_address_of_a_host_is_readable() {
     let (_, bytes) = stage.scheduler.snapshot(&host).unwrap();
     assert_eq!(stored_address(&bytes), Some(address));
     assert_eq!(stored_address(b"torn"), None);
+}
+
+/// Returns the gap for the user's other crawls after an exchange with a host of this pace.
+fn gap_for_others(pace: PaceFromRobots, kind: OutcomeKind) -> OtherCrawlsGap {
+    let mut stage = Stage::new(Politeness::default());
+    let origin = stage.open_with_pace("http://example.org", 10, pace);
+    stage.exchange(kind);
+    let gap = stage.scheduler.gap_for_other_crawls(&origin.host_key());
+    let gap = gap.unwrap();
+    assert_eq!(gap.since, stage.now);
+    gap
+}
+
+#[test]
+fn other_crawls_keep_what_the_host_demands_and_their_own_delay() {
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let crawl_delay = |delay| PaceFromRobots {
+        crawl_delay: Some(delay),
+        ..PaceFromRobots::default()
+    };
+    let days = |days: u64| minutes(days * 24 * 60);
+    for (pace, kind, demanded, is_wait, kept) in [
+        (
+            PaceFromRobots::default(),
+            ANSWERED,
+            minutes(0),
+            false,
+            minutes(1),
+        ),
+        // A pause after failures is the crawl's own.
+        (
+            PaceFromRobots::default(),
+            OutcomeKind::NoConnection,
+            minutes(0),
+            false,
+            minutes(1),
+        ),
+        (
+            crawl_delay(20 * SECOND),
+            ANSWERED,
+            20 * SECOND,
+            false,
+            minutes(1),
+        ),
+        (
+            crawl_delay(minutes(30)),
+            ANSWERED,
+            minutes(30),
+            false,
+            minutes(30),
+        ),
+        (
+            crawl_delay(minutes(1)),
+            asked_to_wait(Some(7200)),
+            minutes(120),
+            true,
+            minutes(120),
+        ),
+        (crawl_delay(days(36_500)), ANSWERED, days(2), false, days(2)),
+    ] {
+        let gap = gap_for_others(pace, kind);
+        assert_eq!(
+            (gap.demanded, gap.is_wait, gap.kept),
+            (demanded, is_wait, kept)
+        );
+        // Another crawl with a longer delay counts it from the request, within `kept`.
+        assert_eq!(gap.for_delay(days(9)), kept);
+    }
+    let stage = Stage::new(Politeness::default());
+    let unknown = origin("http://example.org").host_key();
+    assert_eq!(stage.scheduler.gap_for_other_crawls(&unknown), None);
+}
+
+#[test]
+fn other_crawls_keep_gaps_that_follow_each_other() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 6, 58);
+    let pace = rates(&[rate(1, 600, Some((6, 7))), rate(1, 1800, Some((7, 8)))]);
+    let origin = stage.open_with_pace("http://example.org", 10, pace);
+    stage.exchange(ANSWERED);
+    let gap = stage.scheduler.gap_for_other_crawls(&origin.host_key());
+    assert_eq!(gap.unwrap().demanded, 1800 * SECOND);
 }

@@ -19,7 +19,7 @@ pub(crate) fn clock(stage: &Stage, hour: u64, minute: u64) -> Tick {
     Tick::from_micros(midnight + (hour * 60 + minute) * 60_000_000)
 }
 
-fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RobotsRequestRate {
+pub(crate) fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RobotsRequestRate {
     RobotsRequestRate {
         requests,
         per: Duration::from_secs(seconds),
@@ -27,7 +27,7 @@ fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RobotsReques
     }
 }
 
-fn rates(rates: &[RobotsRequestRate]) -> PaceFromRobots {
+pub(crate) fn rates(rates: &[RobotsRequestRate]) -> PaceFromRobots {
     PaceFromRobots {
         request_rates: rates.to_vec(),
         ..PaceFromRobots::default()

@@ -138,6 +138,12 @@ impl Hosts {
             .and_then(|(_, terms)| terms.delay);
         own.unwrap_or(politeness.delay)
     }
+
+    /// Returns the gap that this crawl keeps between its requests to a host, as far as it is known.
+    pub(super) fn delay_in_force(&self, host: &HostKey) -> Duration {
+        let gap = self.scheduler.longest_gap(host);
+        gap.unwrap_or_else(|| self.own_delay(host))
+    }
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl Hosts {
     /// Locks the host of a permit against the user's other crawls. If another crawl holds the host
     /// or fetched from it just now, gives the permit back and makes the host wait.
     pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
-        let delay = self.own_delay(permit.host());
+        let delay = self.delay_in_force(permit.host());
         let Err(refusal) = self.residents.hold(now, delay, permit.host()) else {
             return Some(permit);
         };
@@ -282,12 +282,9 @@ impl Hosts {
         }
         self.budgets
             .request_ended(host, started, signal.response_time);
-        let (host, kind) = (host.clone(), signal.kind);
+        let host = host.clone();
         let wait = self.scheduler.done(now, spent, signal);
-        // If the host could not be connected to, another crawl may try at once.
-        if kind != OutcomeKind::NoConnection {
-            self.note_gap(&host);
-        }
+        self.note_gap(&host);
         wait
     }
 

@@ -92,7 +92,7 @@ impl Hosts {
             PauseReason::OtherCrawl => {
                 return self
                     .residents
-                    .describe_holder(now, self.own_delay(host), host);
+                    .describe_holder(now, self.delay_in_force(host), host);
             }
             // At least one robots.txt of the host could be fetched, so an unreachable robots.txt of
             // another origin doesn't explain the wait.
