@@ -17,7 +17,7 @@ use crate::tick::{Tick, micros};
 /// this crawl counts it from the request for that long.
 const MIN_KEPT: Duration = Duration::from_secs(60);
 /// Maximum time for which the user's other crawls respect the gap after a request.
-/// Beyond the limit: another crawl may fetch from the host.
+/// Beyond the limit: the gap is over.
 const MAX_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
 /// Maximum number of gaps that follow each other because they apply at different hours.
 const MAX_HOURLY_GAPS: usize = 8;
