@@ -17,6 +17,8 @@ const MAX_LOOKED_THROUGH: usize = 200_000;
 /// Maximum bytes of all candidates of an index.
 /// Beyond the limit: not found by their ends.
 const MAX_BYTES: usize = 8 << 20;
+/// Maximum letters of an ending, as in `Ferienwohnungen`.
+const MAX_ENDING: usize = 4;
 /// Minimum bytes of the first part of a compound.
 pub(crate) const MIN_COMPOUND_START: usize = 2;
 
@@ -30,11 +32,13 @@ pub(crate) struct CompoundCandidates {
 }
 
 impl CompoundCandidates {
-    /// Returns the longer terms in `fields` that end in any of `stems`, each with its number of
-    /// pages in one segment and field. The term of a stem has the prefix [`STEM`].
+    /// Returns the longer terms in `fields` that end in any of `stems` or in a form of it, each with
+    /// its number of pages in one segment and field. The term of a stem has the prefix [`STEM`].
+    /// `is_form` returns whether a word has a stem.
     pub(crate) fn ending_in(
         &self,
         stems: &[&str],
+        is_form: &dyn Fn(&str, &str) -> bool,
         searcher: &Searcher,
         fields: &[Field],
     ) -> tantivy::Result<Vec<(u64, String)>> {
@@ -45,13 +49,17 @@ impl CompoundCandidates {
                 self.lines.get_or_init(|| lines)
             }
         };
-        Ok(matches(lines, stems))
+        Ok(matches(lines, stems, is_form))
     }
 }
 
-fn matches(lines: &str, stems: &[&str]) -> Vec<(u64, String)> {
+fn matches(
+    lines: &str,
+    stems: &[&str],
+    is_form: &dyn Fn(&str, &str) -> bool,
+) -> Vec<(u64, String)> {
     let ends: Vec<String> = stems.iter().map(|stem| regex::escape(stem)).collect();
-    let Ok(ends) = Regex::new(&format!("(?:{}) ", ends.join("|"))) else {
+    let Ok(ends) = Regex::new(&format!("(?:{})[a-z]{{0,{MAX_ENDING}}} ", ends.join("|"))) else {
         return Vec::new();
     };
     let candidates = ends.find_iter(lines).filter_map(|end| {
@@ -59,8 +67,13 @@ fn matches(lines: &str, stems: &[&str]) -> Vec<(u64, String)> {
         let (term, rest) = lines[start..].split_once(' ')?;
         let (pages, _) = rest.split_once('\n')?;
         let longer = term.trim_start_matches(STEM);
-        let is_second_part =
-            |stem: &&str| longer.len() >= stem.len() + MIN_COMPOUND_START && longer.ends_with(stem);
+        let is_stem = longer.len() < term.len();
+        let is_second_part = |stem: &&str| {
+            longer.rfind(stem).is_some_and(|at| {
+                let end = &longer[at..];
+                at >= MIN_COMPOUND_START && (end == *stem || !is_stem && is_form(end, stem))
+            })
+        };
         let is_compound = stems.iter().any(is_second_part);
         Some((pages.parse().ok()?, term.to_owned())).filter(|_| is_compound)
     });
@@ -120,7 +133,8 @@ mod tests {
     fn candidates_are_found_by_their_ends() {
         let lines = "\u{1}rathausparkplatz 2\nbahnhofsvorplatz 3\nbahnhofsvorplatz 1\nvorplatz 4\n";
         let found = |stems: &[&str]| {
-            let terms = matches(lines, stems);
+            let is_form = |word: &str, stem: &str| word.strip_suffix("en") == Some(stem);
+            let terms = matches(lines, stems, &is_form);
             let terms = terms.iter().map(|(pages, term)| format!("{pages} {term}"));
             terms.collect::<Vec<_>>().join(", ")
         };
@@ -132,6 +146,9 @@ mod tests {
             "3 bahnhofsvorplatz, 1 bahnhofsvorplatz"
         );
         assert_eq!(found(&["vor", "pla"]), "");
+        let lines = "ferienwohnungen 2\nferienwohnungsbau 1\nwohnungen 3\n\u{1}altwohnungen 1\n";
+        let found = matches(lines, &["wohnung"], &|word, _| word == "wohnungen");
+        assert_eq!(found, [(2, "ferienwohnungen".to_owned())]);
     }
 
     #[test]

@@ -173,21 +173,36 @@ impl<'s> Lexicon<'s> {
         Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// Returns the compounds that end in any of the given stems, such as `Krankenversicherung` for
-    /// `Versicherung` in German. Compounds on the most pages come first. Empty if no language of
-    /// the pages writes compounds as one word.
+    /// Returns the compounds that end in a form of a word, such as `Krankenversicherungen` for
+    /// `Versicherung` in German. `stems` are the stems of the word and of its synonyms. Compounds
+    /// on the most pages come first. Empty if no language of the pages writes compounds as one
+    /// word.
     ///
     /// A compound is returned as its stem with the prefix [`STEM`], which matches all its forms. It
     /// is returned as the word itself if it is its own stem, or if its stem doesn't end in a given
     /// stem.
-    pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
+    pub(crate) fn compounds_of(&self, word: &str, stems: &[&str]) -> tantivy::Result<Vec<String>> {
+        // The stem of a word of the minimum length may lack its last letter: `Tort` of `Torte`.
+        let lacks_letter = word.chars().count() >= MIN_COMPOUND_END;
+        let min_letters = MIN_COMPOUND_END - usize::from(lacks_letter);
         let mut stems: Vec<&str> = stems.to_vec();
-        stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
+        stems.retain(|stem| stem.chars().count() >= min_letters);
         if self.compounding.is_empty() || stems.is_empty() {
             return Ok(Vec::new());
         }
-        let mut candidates =
-            (self.compound_candidates).ending_in(&stems, self.searcher, &self.compound_fields())?;
+        let languages = &self.compounding;
+        let is_form = |word: &str, stem: &str| {
+            let mut stems = languages
+                .iter()
+                .map(|language| language.stemmer.stem_of(word));
+            stems.any(|found| found.is_some_and(|found| found == stem))
+        };
+        let mut candidates = self.compound_candidates.ending_in(
+            &stems,
+            &is_form,
+            self.searcher,
+            &self.compound_fields(),
+        )?;
         let compound_stems = candidates.iter().map(|(_, term)| term);
         let compound_stems = compound_stems.filter(|term| term.starts_with(STEM));
         let compound_stems: HashSet<String> = compound_stems.cloned().collect();

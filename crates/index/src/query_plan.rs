@@ -343,7 +343,9 @@ impl QueryPlanner<'_> {
         }
         let mut pages = self.most_pages(&forms)?;
         let stems = forms.iter().filter_map(|(form, _)| form.strip_prefix(STEM));
-        let compounds = self.lexicon.compounds_of(&stems.collect::<Vec<_>>())?;
+        let compounds = self
+            .lexicon
+            .compounds_of(text, &stems.collect::<Vec<_>>())?;
         let compounds: Vec<_> = compounds
             .into_iter()
             .map(|word| (word, WEIGHTS.compound))

@@ -547,6 +547,9 @@ fn compounds_are_found_by_their_parts_and_parts_by_compounds() {
     for (language, text, word) in [
         ("da", "Folkebiblioteket, Universitetshospital", "hospital"),
         ("de", "Auf dem Bahnhofsvorplatz", "Platz"),
+        // The stem of this compound is `ferienwohn`, and that of `Torte` has four letters.
+        ("de", "Zwei Ferienwohnungen", "Wohnung"),
+        ("de", "Eine Sahnetorte", "Torte"),
         ("de", "Ein Haust\u{fc}rschl\u{fc}ssel", "Schl\u{fc}ssel"),
         ("fi", "Rautatieasema, kes\u{e4}loma", "asema"),
         ("is", "H\u{e1}sk\u{f3}lab\u{f3}kasafn", "b\u{f3}kasafn"),
