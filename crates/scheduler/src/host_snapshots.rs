@@ -91,6 +91,21 @@ impl OtherCrawlsGap {
     pub fn for_delay(&self, delay: Duration) -> Duration {
         self.demanded.max(delay.min(self.kept))
     }
+
+    /// Returns the gap if the crawl ended while it sent another request, at `now` or earlier.
+    #[must_use]
+    pub fn after_lost_request(&self, now: Tick) -> OtherCrawlsGap {
+        OtherCrawlsGap {
+            since: now,
+            demanded: match self.is_wait {
+                // The request was sent only after the wait.
+                true => Duration::ZERO,
+                false => self.demanded,
+            },
+            is_wait: false,
+            kept: self.kept.max(MIN_KEPT),
+        }
+    }
 }
 
 impl Scheduler {

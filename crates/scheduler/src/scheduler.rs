@@ -147,6 +147,13 @@ impl Scheduler {
         id.is_none_or(|id| self.hosts[*id].is_idle())
     }
 
+    /// Returns whether a host has permits that were neither spent nor given back.
+    #[must_use]
+    pub fn has_in_flight(&self, host: &HostKey) -> bool {
+        let id = self.by_host.get(host);
+        id.is_some_and(|id| self.hosts[*id].in_flight > 0)
+    }
+
     /// Returns the host of an origin, if it is in memory.
     #[must_use]
     pub fn host_of(&self, origin: &Origin) -> Option<&HostKey> {

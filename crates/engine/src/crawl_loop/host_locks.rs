@@ -127,8 +127,8 @@ impl HostLocks {
         })
     }
 
-    /// Locks a host. Never waits for another crawl. If the system can't lock files, every crawl may
-    /// fetch from the host.
+    /// Locks a host before each request to it. Never waits for another crawl. If the system can't
+    /// lock files, every crawl may fetch from the host.
     ///
     /// `delay` is the gap that this crawl keeps between its own requests to the host.
     ///
@@ -191,10 +191,18 @@ impl HostLocks {
         self.shared.is_some()
     }
 
-    /// Notes the gap after the last request to a host that this crawl holds.
-    pub fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap) {
+    /// Notes the gap after the last request to a host that this crawl holds, and whether another
+    /// request is in flight.
+    pub fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap, is_in_flight: bool) {
         if let Some(shared) = &mut self.shared {
-            shared.running.note_gap(place(host), gap);
+            shared.running.note_gap(place(host), gap, is_in_flight);
+        }
+    }
+
+    /// Unlocks all hosts to which no request is in flight.
+    pub fn free_all(&mut self, now: Tick) {
+        if let Some(shared) = &mut self.shared {
+            shared.running.free_all(now);
         }
     }
 
@@ -214,6 +222,7 @@ impl SharedLockFiles {
         now: Tick,
     ) -> io::Result<Result<(), HostRefusal>> {
         if self.running.holds(place) {
+            self.running.note_start(place, now);
             return Ok(Ok(()));
         }
         let later = HostRefusal::Wait(now + HELD_WAIT);
@@ -386,7 +395,7 @@ mod tests {
         let mut one = open("/one", at(10));
         for (host, seconds) in [(&a, 4), (&b, 2), (&c, 0)] {
             one.hold(host, DELAY, at(10)).unwrap();
-            one.note_gap(host, gap(10, seconds));
+            one.note_gap(host, gap(10, seconds), false);
             one.free(host, at(10));
         }
         let mut second = open("/second", at(11));
@@ -409,7 +418,7 @@ mod tests {
             ..gap(12, 9)
         };
         one.hold(&c, DELAY, at(12)).unwrap_err();
-        second.note_gap(&c, own);
+        second.note_gap(&c, own, false);
         second.free(&c, at(12));
         assert_eq!(one.hold(&c, Duration::from_secs(2), at(13)), refused(12, 2));
         assert_eq!(one.hold(&c, DELAY, at(13)), Ok(()));
@@ -420,7 +429,7 @@ mod tests {
             is_wait: true,
             ..gap(12, 3600)
         };
-        one.note_gap(&d, wait);
+        one.note_gap(&d, wait, false);
         one.free(&d, at(12));
         // A gap outlives its crawl, and each crawl that starts.
         drop(one);
@@ -434,7 +443,7 @@ mod tests {
         }
         assert_eq!(third.hold(&a, DELAY, at(14)), Ok(()));
         // A clock that was ahead stops no crawl.
-        third.note_gap(&a, gap(1_000_000, 60));
+        third.note_gap(&a, gap(1_000_000, 60), false);
         third.free(&a, at(14));
         assert_eq!(second.hold(&a, DELAY, at(14)), Ok(()));
         drop((second, third));
@@ -464,6 +473,7 @@ mod tests {
                     kept: Duration::from_secs(1),
                     ..OtherCrawlsGap::NONE
                 },
+                false,
             );
             one.free(host, at(10));
         }

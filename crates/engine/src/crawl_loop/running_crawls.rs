@@ -4,7 +4,8 @@
 //! time, followed by a list of hosts, by number: those that the crawl holds, and those that it no
 //! longer holds but whose gap has not passed. While a crawl runs, it keeps one byte of its file
 //! locked. If the byte is not locked, the crawl has ended and holds nothing, but the gaps in its
-//! list still apply. Once they have passed, another crawl removes the file.
+//! list still apply. If it was killed during a request, the gap after this request counts from when
+//! another crawl notices. Once all gaps have passed, another crawl removes the file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -26,18 +27,21 @@ const ALIVE: u64 = 1 << 62;
 /// fit, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
 /// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free;
-/// the end of the last request in microseconds since the epoch; the gap that the host demands in
-/// microseconds, with the two flags below; and how long the request matters, in microseconds.
+/// the end of the last request in microseconds since the epoch, or the start of the one in flight;
+/// the gap that the host demands in microseconds, with the three flags below; and how long the
+/// request matters, in microseconds.
 const ENTRY_BYTES: u64 = 32;
 /// The flag in an entry of a host that its crawl holds.
 const HELD: u64 = 1 << 63;
 /// The flag in an entry whose demanded gap is a wait.
 const WAIT: u64 = 1 << 62;
+/// The flag in an entry of a host to which a request is in flight.
+const IN_FLIGHT: u64 = 1 << 61;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
 const MAX_SKEW: Duration = Duration::from_secs(1);
-/// A gap is written only once in this time, unless its length changes. Without delays, hosts are
-/// requested too often for a system call each time.
+/// An entry is written only once in this time, unless the length of its gap changes. Without delays,
+/// hosts are requested too often for a system call each time.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
@@ -78,8 +82,11 @@ pub(crate) struct RunningCrawlFile {
 struct ListedHost {
     /// The index in the list.
     index: u64,
+    /// The gap after the last request that ended.
     gap: OtherCrawlsGap,
-    /// The end of the last request that was written to the list.
+    /// The start of the last request, if it has not ended.
+    started: Option<Tick>,
+    /// The time in the entry of the list.
     written: Tick,
 }
 
@@ -89,6 +96,7 @@ struct ListEntry {
     /// The number of the host plus one. Zero if the entry is free.
     number: u64,
     is_held: bool,
+    is_in_flight: bool,
     gap: OtherCrawlsGap,
 }
 
@@ -145,7 +153,7 @@ impl RunningCrawlFile {
         self.held.contains_key(&host)
     }
 
-    /// Adds a host to the list of this crawl.
+    /// Adds a host to the list of this crawl, which is about to send a request to it.
     pub(crate) fn hold(&mut self, host: u64, now: Tick) -> io::Result<()> {
         self.forget_past_gaps(now);
         let recent = self.recent.remove(&host);
@@ -158,7 +166,8 @@ impl RunningCrawlFile {
         let listed = ListedHost {
             index: index.or_else(|| self.free.pop()).unwrap_or(end),
             gap: recent.map_or(OtherCrawlsGap::NONE, |recent| recent.gap),
-            written: recent.map_or(Tick::ZERO, |recent| recent.gap.since),
+            started: Some(now),
+            written: now,
         };
         if let Err(why) = self.write(listed, host + 1, true) {
             self.free.push(listed.index);
@@ -168,16 +177,36 @@ impl RunningCrawlFile {
         Ok(())
     }
 
-    /// Notes the gap after the last request to a host that this crawl holds. It is written now, and
-    /// not when the host is freed, because it must outlive a crawl that is killed.
-    pub(crate) fn note_gap(&mut self, host: u64, gap: OtherCrawlsGap) {
+    /// Notes that this crawl is about to send a request to a host that it holds.
+    pub(crate) fn note_start(&mut self, host: u64, now: Tick) {
+        if let Some(held) = self.held.get_mut(&host) {
+            held.started = Some(now);
+            self.write_after_while(host, now);
+        }
+    }
+
+    /// Notes the gap after the last request to a host that this crawl holds, and whether another
+    /// request is in flight. Written now, and not when the host is freed, because it must outlive a
+    /// crawl that is killed.
+    pub(crate) fn note_gap(&mut self, host: u64, gap: OtherCrawlsGap, is_in_flight: bool) {
         let Some(held) = self.held.get_mut(&host) else {
             return;
         };
+        held.started = held.started.filter(|_| is_in_flight);
         let before = std::mem::replace(&mut held.gap, gap);
-        let is_new = (before.demanded, before.kept) != (gap.demanded, gap.kept);
-        if is_new || gap.since.since(held.written) >= WRITE_INTERVAL {
-            held.written = gap.since;
+        if (before.demanded, before.kept) != (gap.demanded, gap.kept) {
+            held.written = Tick::ZERO;
+        }
+        let time = held.started.unwrap_or(gap.since);
+        self.write_after_while(host, time);
+    }
+
+    /// Writes the entry of a host that this crawl holds, unless it was written just before `time`.
+    fn write_after_while(&mut self, host: u64, time: Tick) {
+        if let Some(held) = self.held.get_mut(&host)
+            && time.since(held.written) >= WRITE_INTERVAL
+        {
+            held.written = time;
             let held = *held;
             let _ = self.write(held, host + 1, true);
         }
@@ -199,6 +228,15 @@ impl RunningCrawlFile {
         }
     }
 
+    /// Stops holding all hosts to which no request is in flight.
+    pub(crate) fn free_all(&mut self, now: Tick) {
+        let held = self.held.iter().filter(|(_, held)| held.started.is_none());
+        let held: Vec<u64> = held.map(|(host, _)| *host).collect();
+        for host in held {
+            self.free(host, now);
+        }
+    }
+
     fn forget_past_gaps(&mut self, now: Tick) {
         self.now = now;
         while let Some((ends_at, host)) = self.gap_ends.first().copied()
@@ -215,6 +253,7 @@ impl RunningCrawlFile {
         let empty = ListedHost {
             index,
             gap: OtherCrawlsGap::NONE,
+            started: None,
             written: Tick::ZERO,
         };
         let _ = self.write(empty, 0, false);
@@ -222,21 +261,14 @@ impl RunningCrawlFile {
     }
 
     fn write(&self, listed: ListedHost, number: u64, is_held: bool) -> io::Result<()> {
-        let micros = |gap: Duration| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
-        let held = if is_held { HELD } else { 0 };
-        let wait = if listed.gap.is_wait { WAIT } else { 0 };
-        let values = [
+        let started = listed.started.filter(|_| is_held);
+        let entry = ListEntry {
             number,
-            listed.gap.since.as_micros(),
-            micros(listed.gap.demanded).min(WAIT - 1) | held | wait,
-            micros(listed.gap.kept),
-        ];
-        let entry: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
-        self.file
-            .write_all_at(&entry, HOSTS_AT + listed.index * ENTRY_BYTES)
+            is_held,
+            is_in_flight: started.is_some(),
+            gap: started.map_or(listed.gap, |at| listed.gap.after_lost_request(at)),
+        };
+        entry.write(&self.file, listed.index)
     }
 
     /// Returns the crawl that keeps this crawl from a host: the one that holds it, or the one whose
@@ -245,9 +277,17 @@ impl RunningCrawlFile {
         let mut longest: Option<(Duration, OtherCrawlsGap, File)> = None;
         for (_, file) in files(&self.folder, Some(&self.path)) {
             let is_alive = file_byte_lock::is_locked(&file, ALIVE);
-            let of_host = entries(&file).filter(|entry| entry.number == host + 1);
-            let of_host: Vec<ListEntry> = of_host.collect();
-            if is_alive && of_host.iter().any(|entry| entry.is_held) {
+            let of_host = (0..).zip(entries(&file));
+            let of_host = of_host.filter(|(_, entry)| entry.number == host + 1);
+            let mut of_host: Vec<(u64, ListEntry)> = of_host.collect();
+            for (index, entry) in &mut of_host {
+                if !is_alive && entry.is_in_flight && matters(entry.gap, now) {
+                    entry.end_lost_request(now);
+                    // If this fails, the request counts from the next time.
+                    let _ = entry.write(&file, *index);
+                }
+            }
+            if is_alive && of_host.iter().any(|(_, entry)| entry.is_held) {
                 return Some(HostHolder {
                     crawl: described(&file),
                     gap: None,
@@ -255,7 +295,7 @@ impl RunningCrawlFile {
             }
             let rests = of_host
                 .iter()
-                .filter_map(|entry| Some((rest(entry.gap, delay, now)?, entry.gap)));
+                .filter_map(|(_, entry)| Some((rest(entry.gap, delay, now)?, entry.gap)));
             let Some((rest, gap)) = rests.max_by_key(|(rest, _)| *rest) else {
                 continue;
             };
@@ -277,6 +317,33 @@ impl RunningCrawlFile {
                 let _ = fs::remove_file(path);
             }
         }
+    }
+}
+
+impl ListEntry {
+    fn write(&self, file: &File, index: u64) -> io::Result<()> {
+        let micros = |gap: Duration| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
+        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+        let flags = flag(self.is_held, HELD)
+            | flag(self.is_in_flight, IN_FLIGHT)
+            | flag(self.gap.is_wait, WAIT);
+        let values = [
+            self.number,
+            self.gap.since.as_micros(),
+            micros(self.gap.demanded).min(IN_FLIGHT - 1) | flags,
+            micros(self.gap.kept),
+        ];
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        file.write_all_at(&bytes, HOSTS_AT + index * ENTRY_BYTES)
+    }
+
+    /// Notes that the request in flight ended now, because the crawl that sent it was killed.
+    fn end_lost_request(&mut self, now: Tick) {
+        self.is_in_flight = false;
+        self.gap = self.gap.after_lost_request(now);
     }
 }
 
@@ -316,9 +383,10 @@ fn entries(mut file: &File) -> impl Iterator<Item = ListEntry> {
         Some(ListEntry {
             number,
             is_held: demanded & HELD > 0,
+            is_in_flight: demanded & IN_FLIGHT > 0,
             gap: OtherCrawlsGap {
                 since: Tick::from_micros(since),
-                demanded: Duration::from_micros(demanded & (WAIT - 1)),
+                demanded: Duration::from_micros(demanded & (IN_FLIGHT - 1)),
                 is_wait: demanded & WAIT > 0,
                 kept: Duration::from_micros(kept),
             },
@@ -337,21 +405,20 @@ fn described(mut file: &File) -> Option<RunningCrawlDescription> {
 
 impl Drop for RunningCrawlFile {
     fn drop(&mut self) {
-        let held: Vec<u64> = self.held.keys().copied().collect();
-        for host in held {
-            self.free(host, self.now);
-        }
-        if self.recent.is_empty() {
+        self.free_all(self.now);
+        if self.recent.is_empty() && self.held.is_empty() {
             // If this removal fails, another crawl removes the file.
             let _ = fs::remove_file(&self.path);
             return;
         }
         // Shorten the list, because other crawls read it as long as a gap lasts.
-        let recent: Vec<_> = self.recent.drain().collect();
-        for (index, (host, listed)) in (0..).zip(&recent) {
-            let _ = self.write(ListedHost { index, ..*listed }, host + 1, false);
+        let held = self.held.drain().map(|listed| (listed, true));
+        let recent = self.recent.drain().map(|listed| (listed, false));
+        let remaining: Vec<_> = held.chain(recent).collect();
+        for (index, ((host, listed), is_held)) in (0..).zip(&remaining) {
+            let _ = self.write(ListedHost { index, ..*listed }, host + 1, *is_held);
         }
-        let length = HOSTS_AT + recent.len() as u64 * ENTRY_BYTES;
+        let length = HOSTS_AT + remaining.len() as u64 * ENTRY_BYTES;
         let _ = self.file.set_len(length);
     }
 }
@@ -422,6 +489,7 @@ mod tests {
         let holders = [0, 5, 7].map(|host| third.holder(host, Duration::ZERO, NOW).is_some());
         assert_eq!(holders, [true, true, false], "0 took the place of 7");
         assert_eq!(names(&folder), 3);
+        second.note_gap(8, OtherCrawlsGap::NONE, false);
         drop(second);
         assert_eq!(
             (third.holder(8, Duration::ZERO, NOW), names(&folder)),
@@ -476,7 +544,7 @@ mod tests {
             (gap(120, zero), gap(120, zero)),
             (gap(130, zero), gap(120, zero)),
         ] {
-            one.note_gap(1, noted);
+            one.note_gap(1, noted, false);
             let listed: Vec<OtherCrawlsGap> = entries(&one.file).map(|entry| entry.gap).collect();
             assert_eq!(listed, [written]);
         }
@@ -494,8 +562,57 @@ mod tests {
         // A copy without a lock looks like the file of a killed process.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
         assert_eq!(second.holder(1, Duration::ZERO, NOW), by(crawl("/a")));
+        one.note_gap(1, OtherCrawlsGap::NONE, false);
         drop(one);
         assert_eq!(names(dir.path()), 2);
         assert_eq!(second.holder(1, Duration::ZERO, NOW), None);
+    }
+
+    #[test]
+    fn the_gap_after_a_lost_request_counts_from_when_it_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let second = |after: u64| NOW + Duration::from_secs(after);
+        let delay = Duration::from_secs(5);
+        let kept = Duration::from_secs(60);
+        let gap = |demanded: u64, is_wait| OtherCrawlsGap {
+            since: NOW,
+            demanded: Duration::from_secs(demanded),
+            is_wait,
+            kept,
+        };
+        for (before, demanded) in [
+            (None, 0),
+            (Some(gap(7, false)), 7),
+            // The request was sent after the wait.
+            (Some(gap(9, true)), 0),
+        ] {
+            let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
+            let other = RunningCrawlFile::enter(dir.path(), &crawl("/b"), NOW).unwrap();
+            one.hold(1, NOW).unwrap();
+            if let Some(before) = before {
+                one.note_gap(1, before, false);
+                one.note_start(1, second(10));
+            }
+            // Dropped with a request in flight, which looks like a kill.
+            drop(one);
+            let gap = OtherCrawlsGap {
+                since: second(20),
+                ..gap(demanded, false)
+            };
+            let expected = HostHolder {
+                crawl: Some(crawl("/a")),
+                gap: Some(gap),
+            };
+            for after in [20, 22] {
+                let holder = other.holder(1, delay, second(after));
+                assert_eq!(holder.as_ref(), Some(&expected));
+            }
+            let over = 20 + demanded.max(5);
+            assert_eq!(other.holder(1, delay, second(over)), None);
+            other.remove_ended(second(70));
+            assert_eq!(names(dir.path()), 2);
+            other.remove_ended(second(80));
+            assert_eq!(names(dir.path()), 1);
+        }
     }
 }

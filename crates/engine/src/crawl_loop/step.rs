@@ -52,6 +52,9 @@ impl Coordinator {
             self.hosts.give_found_back(now);
         }
         self.evict_idle(now);
+        if is_paused && self.is_drained() {
+            self.hosts.free_all(now);
+        }
         // A run that is paused or waits for disk space is not over.
         let is_held = self.logins.are_credentials_awaited()
             || is_paused

@@ -293,8 +293,14 @@ impl Hosts {
         if self.residents.are_locks_shared()
             && let Some(gap) = self.scheduler.gap_for_other_crawls(host)
         {
-            self.residents.note_gap(host, gap);
+            let is_in_flight = self.scheduler.has_in_flight(host);
+            self.residents.note_gap(host, gap, is_in_flight);
         }
+    }
+
+    /// Unlocks all hosts for the user's other crawls, for a run that is paused.
+    pub(super) fn free_all(&mut self, now: Tick) {
+        self.residents.free_all(now);
     }
 
     /// Returns the requests in flight, look-ups included.

@@ -123,8 +123,13 @@ impl ResidentHosts {
     }
 
     /// Notes the gap after the last request to a host, for the user's other crawls.
-    pub(super) fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap) {
-        self.locks.note_gap(host, gap);
+    pub(super) fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap, is_in_flight: bool) {
+        self.locks.note_gap(host, gap, is_in_flight);
+    }
+
+    /// Unlocks all hosts to which no request is in flight.
+    pub(super) fn free_all(&mut self, now: Tick) {
+        self.locks.free_all(now);
     }
 
     /// Describes the other crawl that keeps this crawl from a host.
@@ -323,12 +328,13 @@ impl Hosts {
     }
 
     /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
-    /// and none of its URLs is leased.
+    /// and none of its URLs is leased and no request is in flight.
     pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
         // The pace in a robots.txt is known only after its request has ended.
         self.note_gap(host);
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
-        if is_free && self.budgets.leases(host) == 0 {
+        let is_busy = self.budgets.leases(host) > 0 || self.scheduler.has_in_flight(host);
+        if is_free && !is_busy {
             self.residents.locks.free(host, now);
         }
     }
