@@ -179,6 +179,7 @@ impl RunningCrawlFile {
 
     /// Notes that this crawl is about to send a request to a host that it holds.
     pub(crate) fn note_start(&mut self, host: u64, now: Tick) {
+        self.now = self.now.max(now);
         if let Some(held) = self.held.get_mut(&host) {
             held.started = Some(now);
             self.write_after_while(host, now);
@@ -189,6 +190,7 @@ impl RunningCrawlFile {
     /// request is in flight. Written now, and not when the host is freed, because it must outlive a
     /// crawl that is killed.
     pub(crate) fn note_gap(&mut self, host: u64, gap: OtherCrawlsGap, is_in_flight: bool) {
+        self.now = self.now.max(gap.since);
         let Some(held) = self.held.get_mut(&host) else {
             return;
         };
@@ -566,6 +568,24 @@ mod tests {
         drop(one);
         assert_eq!(names(dir.path()), 2);
         assert_eq!(second.holder(1, Duration::ZERO, NOW), None);
+    }
+
+    #[test]
+    fn a_crawl_that_ends_leaves_the_gap_after_a_slow_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
+        let second = RunningCrawlFile::enter(dir.path(), &crawl("/b"), NOW).unwrap();
+        one.hold(1, NOW).unwrap();
+        let answered = NOW + 2 * MAX_SKEW;
+        let gap = OtherCrawlsGap {
+            since: answered,
+            kept: Duration::from_secs(60),
+            ..OtherCrawlsGap::NONE
+        };
+        one.note_gap(1, gap, false);
+        drop(one);
+        let holder = second.holder(1, Duration::from_secs(1), answered);
+        assert_eq!(holder.and_then(|holder| holder.gap), Some(gap));
     }
 
     #[test]
