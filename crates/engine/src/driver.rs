@@ -459,6 +459,7 @@ impl Driver {
     ) -> Result<RunSummary, EngineError> {
         // Drop all requests in flight, and their connections.
         self.fetches = JoinSet::new();
+        self.coordinator.end_host_locks(self.clock.now());
         match self.shared_frontier.take() {
             Some(connection) => connection.end_with(|| self.end_alone(looped, started)),
             None => self.end_alone(looped, started),

@@ -16,6 +16,9 @@ use crate::tick::{Tick, micros};
 /// How long a request matters to the user's other crawls, at least. A crawl with a longer delay than
 /// this crawl counts it from the request for that long.
 const MIN_KEPT: Duration = Duration::from_secs(60);
+/// How long a request may have been in flight when its crawl was killed. If it began earlier, it
+/// doesn't matter to other crawls.
+const MAX_LOST_REQUEST: Duration = Duration::from_secs(10 * 60);
 /// Maximum time for which the user's other crawls respect the gap after a request.
 /// Beyond the limit: the gap is over.
 const MAX_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
@@ -67,13 +70,14 @@ pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
 pub struct OtherCrawlsGap {
     /// The end of the last request.
     pub since: Tick,
-    /// The gap after it that the host demands from every crawl: by its robots.txt, a Retry-After or
-    /// a rate limit. The other crawl's own delay applies too.
-    pub demanded: Duration,
-    /// Whether `demanded` is a wait, such as a Retry-After, and not the host's usual pace.
-    pub is_wait: bool,
-    /// How long the last request matters to other crawls: for `demanded`, for the own delay of the
-    /// crawl that sent it, and for at least a minute, since other crawls may have longer delays.
+    /// The gap after it that the host's robots.txt demands from every crawl. The other crawl's own
+    /// delay applies too.
+    pub pace: Duration,
+    /// The wait after it that the host demanded, by a Retry-After or a rate limit.
+    pub wait: Duration,
+    /// How long the last request matters to other crawls: for `pace` and `wait`, for the own delay
+    /// of the crawl that sent it, and for at least a minute, since other crawls may have longer
+    /// delays.
     pub kept: Duration,
 }
 
@@ -81,29 +85,25 @@ impl OtherCrawlsGap {
     /// The gap of a host that got no request.
     pub const NONE: OtherCrawlsGap = OtherCrawlsGap {
         since: Tick::ZERO,
-        demanded: Duration::ZERO,
-        is_wait: false,
+        pace: Duration::ZERO,
+        wait: Duration::ZERO,
         kept: Duration::ZERO,
     };
 
     /// Returns the gap that a crawl with this delay must respect.
     #[must_use]
     pub fn for_delay(&self, delay: Duration) -> Duration {
-        self.demanded.max(delay.min(self.kept))
+        self.pace.max(self.wait).max(delay.min(self.kept))
     }
 
-    /// Returns the gap if the crawl ended while it sent another request, at `now` or earlier.
+    /// Returns the gap after another request whose end is unknown, if it counts from `at`.
     #[must_use]
-    pub fn after_lost_request(&self, now: Tick) -> OtherCrawlsGap {
+    pub fn after_lost_request(&self, at: Tick) -> OtherCrawlsGap {
         OtherCrawlsGap {
-            since: now,
-            demanded: match self.is_wait {
-                // The request was sent only after the wait.
-                true => Duration::ZERO,
-                false => self.demanded,
-            },
-            is_wait: false,
-            kept: self.kept.max(MIN_KEPT),
+            since: at,
+            pace: self.pace,
+            wait: (self.since + self.wait).since(at),
+            kept: self.kept.max(MAX_LOST_REQUEST),
         }
     }
 }
@@ -158,12 +158,12 @@ impl Scheduler {
             Tick::ZERO
         };
         let wait_ends = hold.max(backoff.limit.wait_until);
-        let demanded_ends = pace_ends.max(wait_ends);
+        let kept = own_ends.max(pace_ends).max(wait_ends).since(since);
         Some(OtherCrawlsGap {
             since,
-            demanded: demanded_ends.since(since).min(MAX_KEPT),
-            is_wait: wait_ends > pace_ends,
-            kept: (own_ends.max(demanded_ends).since(since)).clamp(MIN_KEPT, MAX_KEPT),
+            pace: pace_ends.since(since).min(MAX_KEPT),
+            wait: wait_ends.since(since).min(MAX_KEPT),
+            kept: kept.clamp(MIN_KEPT, MAX_KEPT),
         })
     }
 

@@ -24,11 +24,11 @@ impl UserFolders {
 }
 
 /// Returns the path of the file in which the crawls of a user lock hosts, so that no two crawls
-/// request the same host at once. The file is in the runtime folder of the session, or else in the
-/// user's cache folder. `None` if there is no such folder.
+/// request the same host at once. The file is in the user's cache folder, because a crawl that cron
+/// starts has no runtime folder. `None` if there is neither.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
-    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let folder = cache.or_else(|| folder("XDG_RUNTIME_DIR"))?;
     Some(folder.join("crawl").join("hosts.lock"))
 }
 

@@ -144,6 +144,11 @@ impl Coordinator {
         }
     }
 
+    /// Lets the user's other crawls fetch from the hosts of this one, after the last request.
+    pub(crate) fn end_host_locks(&mut self, now: Tick) {
+        self.hosts.end_locks(now);
+    }
+
     /// Returns whether the run must end without saving its unfinished work.
     #[must_use]
     pub(crate) fn stopped_at_once(&self) -> bool {

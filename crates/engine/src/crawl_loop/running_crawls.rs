@@ -28,20 +28,19 @@ const ALIVE: u64 = 1 << 62;
 const HOSTS_AT: u64 = 64 << 10;
 /// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free;
 /// the end of the last request in microseconds since the epoch, or the start of the one in flight;
-/// the gap that the host demands in microseconds, with the three flags below; and how long the
-/// request matters, in microseconds.
-const ENTRY_BYTES: u64 = 32;
+/// the pace of the host in microseconds, with the two flags below; the wait that the host demanded;
+/// and how long the request matters, both in microseconds.
+const ENTRY_BYTES: usize = 40;
 /// The flag in an entry of a host that its crawl holds.
 const HELD: u64 = 1 << 63;
-/// The flag in an entry whose demanded gap is a wait.
-const WAIT: u64 = 1 << 62;
 /// The flag in an entry of a host to which a request is in flight.
-const IN_FLIGHT: u64 = 1 << 61;
+const IN_FLIGHT: u64 = 1 << 62;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
 const MAX_SKEW: Duration = Duration::from_secs(1);
-/// An entry is written only once in this time, unless the length of its gap changes. Without delays,
-/// hosts are requested too often for a system call each time.
+/// The end of a request is not written if the entry was written in this time before, unless the
+/// length of its gap changes: without delays, hosts are requested too often for a system call each
+/// time. The entry then still says that the request is in flight.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
@@ -88,6 +87,8 @@ struct ListedHost {
     started: Option<Tick>,
     /// The time in the entry of the list.
     written: Tick,
+    /// Whether a request is in flight according to the entry.
+    is_in_flight_written: bool,
 }
 
 /// An entry of the list of a crawl.
@@ -168,6 +169,7 @@ impl RunningCrawlFile {
             gap: recent.map_or(OtherCrawlsGap::NONE, |recent| recent.gap),
             started: Some(now),
             written: now,
+            is_in_flight_written: true,
         };
         if let Err(why) = self.write(listed, host + 1, true) {
             self.free.push(listed.index);
@@ -182,21 +184,26 @@ impl RunningCrawlFile {
         self.now = self.now.max(now);
         if let Some(held) = self.held.get_mut(&host) {
             held.started = Some(now);
+            if !held.is_in_flight_written {
+                held.written = Tick::ZERO;
+            }
             self.write_after_while(host, now);
         }
     }
 
     /// Notes the gap after the last request to a host that this crawl holds, and whether another
-    /// request is in flight. Written now, and not when the host is freed, because it must outlive a
-    /// crawl that is killed.
-    pub(crate) fn note_gap(&mut self, host: u64, gap: OtherCrawlsGap, is_in_flight: bool) {
-        self.now = self.now.max(gap.since);
+    /// request is in flight. `gap` is `None` if no request has ended. Written now, and not when the
+    /// host is freed, because it must outlive a crawl that is killed.
+    pub(crate) fn note_gap(&mut self, host: u64, gap: Option<OtherCrawlsGap>, is_in_flight: bool) {
         let Some(held) = self.held.get_mut(&host) else {
             return;
         };
+        let gap = gap.unwrap_or(held.gap);
+        self.now = self.now.max(gap.since);
         held.started = held.started.filter(|_| is_in_flight);
         let before = std::mem::replace(&mut held.gap, gap);
-        if (before.demanded, before.kept) != (gap.demanded, gap.kept) {
+        let lengths = |gap: &OtherCrawlsGap| (gap.pace, gap.wait, gap.kept);
+        if lengths(&before) != lengths(&gap) {
             held.written = Tick::ZERO;
         }
         let time = held.started.unwrap_or(gap.since);
@@ -209,6 +216,7 @@ impl RunningCrawlFile {
             && time.since(held.written) >= WRITE_INTERVAL
         {
             held.written = time;
+            held.is_in_flight_written = held.started.is_some();
             let held = *held;
             let _ = self.write(held, host + 1, true);
         }
@@ -239,6 +247,16 @@ impl RunningCrawlFile {
         }
     }
 
+    /// Stops holding all hosts. Requests in flight count as ended now.
+    pub(crate) fn end(&mut self, now: Tick) {
+        for held in self.held.values_mut() {
+            if held.started.take().is_some() {
+                held.gap = held.gap.after_lost_request(now);
+            }
+        }
+        self.free_all(now);
+    }
+
     fn forget_past_gaps(&mut self, now: Tick) {
         self.now = now;
         while let Some((ends_at, host)) = self.gap_ends.first().copied()
@@ -257,6 +275,7 @@ impl RunningCrawlFile {
             gap: OtherCrawlsGap::NONE,
             started: None,
             written: Tick::ZERO,
+            is_in_flight_written: false,
         };
         let _ = self.write(empty, 0, false);
         self.free.push(index);
@@ -326,20 +345,19 @@ impl ListEntry {
     fn write(&self, file: &File, index: u64) -> io::Result<()> {
         let micros = |gap: Duration| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX);
         let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
-        let flags = flag(self.is_held, HELD)
-            | flag(self.is_in_flight, IN_FLIGHT)
-            | flag(self.gap.is_wait, WAIT);
+        let flags = flag(self.is_held, HELD) | flag(self.is_in_flight, IN_FLIGHT);
         let values = [
             self.number,
             self.gap.since.as_micros(),
-            micros(self.gap.demanded).min(IN_FLIGHT - 1) | flags,
+            micros(self.gap.pace).min(IN_FLIGHT - 1) | flags,
+            micros(self.gap.wait),
             micros(self.gap.kept),
         ];
         let bytes: Vec<u8> = values
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect();
-        file.write_all_at(&bytes, HOSTS_AT + index * ENTRY_BYTES)
+        file.write_all_at(&bytes, HOSTS_AT + index * ENTRY_BYTES as u64)
     }
 
     /// Notes that the request in flight ended now, because the crawl that sent it was killed.
@@ -374,22 +392,26 @@ fn rest(gap: OtherCrawlsGap, delay: Duration, now: Tick) -> Option<Duration> {
 /// Iterates over the list of hosts in a file.
 fn entries(mut file: &File) -> impl Iterator<Item = ListEntry> {
     let is_there = file.seek(SeekFrom::Start(HOSTS_AT)).is_ok();
-    let length = if is_there { MAX_HOSTS * ENTRY_BYTES } else { 0 };
-    let mut hosts = BufReader::with_capacity(64 << 10, file.take(length));
+    let max_bytes = if is_there {
+        MAX_HOSTS * ENTRY_BYTES as u64
+    } else {
+        0
+    };
+    let mut hosts = BufReader::with_capacity(64 << 10, file.take(max_bytes));
     std::iter::from_fn(move || {
-        let mut values = [[0; 8]; 4];
-        for value in &mut values {
-            hosts.read_exact(value).ok()?;
-        }
-        let [number, since, demanded, kept] = values.map(u64::from_le_bytes);
+        let mut bytes = [0; ENTRY_BYTES];
+        hosts.read_exact(&mut bytes).ok()?;
+        let (values, _) = bytes.as_chunks();
+        let value = |index: usize| u64::from_le_bytes(values[index]);
+        let [pace, wait, kept] = [value(2) & (IN_FLIGHT - 1), value(3), value(4)];
         Some(ListEntry {
-            number,
-            is_held: demanded & HELD > 0,
-            is_in_flight: demanded & IN_FLIGHT > 0,
+            number: value(0),
+            is_held: value(2) & HELD > 0,
+            is_in_flight: value(2) & IN_FLIGHT > 0,
             gap: OtherCrawlsGap {
-                since: Tick::from_micros(since),
-                demanded: Duration::from_micros(demanded & (IN_FLIGHT - 1)),
-                is_wait: demanded & WAIT > 0,
+                since: Tick::from_micros(value(1)),
+                pace: Duration::from_micros(pace),
+                wait: Duration::from_micros(wait),
                 kept: Duration::from_micros(kept),
             },
         })
@@ -407,20 +429,18 @@ fn described(mut file: &File) -> Option<RunningCrawlDescription> {
 
 impl Drop for RunningCrawlFile {
     fn drop(&mut self) {
-        self.free_all(self.now);
-        if self.recent.is_empty() && self.held.is_empty() {
+        self.end(self.now);
+        if self.recent.is_empty() {
             // If this removal fails, another crawl removes the file.
             let _ = fs::remove_file(&self.path);
             return;
         }
         // Shorten the list, because other crawls read it as long as a gap lasts.
-        let held = self.held.drain().map(|listed| (listed, true));
-        let recent = self.recent.drain().map(|listed| (listed, false));
-        let remaining: Vec<_> = held.chain(recent).collect();
-        for (index, ((host, listed), is_held)) in (0..).zip(&remaining) {
-            let _ = self.write(ListedHost { index, ..*listed }, host + 1, *is_held);
+        let recent: Vec<_> = self.recent.drain().collect();
+        for (index, (host, listed)) in (0..).zip(&recent) {
+            let _ = self.write(ListedHost { index, ..*listed }, host + 1, false);
         }
-        let length = HOSTS_AT + remaining.len() as u64 * ENTRY_BYTES;
+        let length = HOSTS_AT + (recent.len() * ENTRY_BYTES) as u64;
         let _ = self.file.set_len(length);
     }
 }
@@ -448,6 +468,8 @@ mod tests {
     use super::*;
 
     const NOW: Tick = Tick::from_micros(1_000_000);
+    /// How long the gap after a lost request is kept.
+    const MAX_LOST: Duration = Duration::from_secs(600);
 
     fn crawl(directory: &str) -> RunningCrawlDescription {
         RunningCrawlDescription {
@@ -491,7 +513,7 @@ mod tests {
         let holders = [0, 5, 7].map(|host| third.holder(host, Duration::ZERO, NOW).is_some());
         assert_eq!(holders, [true, true, false], "0 took the place of 7");
         assert_eq!(names(&folder), 3);
-        second.note_gap(8, OtherCrawlsGap::NONE, false);
+        second.note_gap(8, Some(OtherCrawlsGap::NONE), false);
         drop(second);
         assert_eq!(
             (third.holder(8, Duration::ZERO, NOW), names(&folder)),
@@ -531,10 +553,10 @@ mod tests {
         let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
         one.hold(1, NOW).unwrap();
         let minute = Duration::from_secs(60);
-        let gap = |after: u64, demanded| OtherCrawlsGap {
+        let gap = |after: u64, pace| OtherCrawlsGap {
             since: NOW + Duration::from_millis(after),
-            demanded,
-            is_wait: false,
+            pace,
+            wait: Duration::ZERO,
             kept: minute,
         };
         let zero = Duration::ZERO;
@@ -546,7 +568,7 @@ mod tests {
             (gap(120, zero), gap(120, zero)),
             (gap(130, zero), gap(120, zero)),
         ] {
-            one.note_gap(1, noted, false);
+            one.note_gap(1, Some(noted), false);
             let listed: Vec<OtherCrawlsGap> = entries(&one.file).map(|entry| entry.gap).collect();
             assert_eq!(listed, [written]);
         }
@@ -564,7 +586,7 @@ mod tests {
         // A copy without a lock looks like the file of a killed process.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
         assert_eq!(second.holder(1, Duration::ZERO, NOW), by(crawl("/a")));
-        one.note_gap(1, OtherCrawlsGap::NONE, false);
+        one.note_gap(1, Some(OtherCrawlsGap::NONE), false);
         drop(one);
         assert_eq!(names(dir.path()), 2);
         assert_eq!(second.holder(1, Duration::ZERO, NOW), None);
@@ -582,7 +604,7 @@ mod tests {
             kept: Duration::from_secs(60),
             ..OtherCrawlsGap::NONE
         };
-        one.note_gap(1, gap, false);
+        one.note_gap(1, Some(gap), false);
         drop(one);
         let holder = second.holder(1, Duration::from_secs(1), answered);
         assert_eq!(holder.and_then(|holder| holder.gap), Some(gap));
@@ -590,49 +612,79 @@ mod tests {
 
     #[test]
     fn the_gap_after_a_lost_request_counts_from_when_it_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
         let second = |after: u64| NOW + Duration::from_secs(after);
-        let delay = Duration::from_secs(5);
-        let kept = Duration::from_secs(60);
-        let gap = |demanded: u64, is_wait| OtherCrawlsGap {
+        let seconds = Duration::from_secs;
+        let gap = |pace, wait| OtherCrawlsGap {
             since: NOW,
-            demanded: Duration::from_secs(demanded),
-            is_wait,
-            kept,
+            pace: seconds(pace),
+            wait: seconds(wait),
+            kept: seconds(60),
         };
-        for (before, demanded) in [
-            (None, 0),
-            (Some(gap(7, false)), 7),
-            // The request was sent after the wait.
-            (Some(gap(9, true)), 0),
+        for (before, pace, wait_at_20) in [
+            (None, 0, 0),
+            (Some(gap(7, 0)), 7, 0),
+            (Some(gap(7, 9)), 7, 0),
+            // Another request to the host was in flight when this wait was demanded.
+            (Some(gap(7, 50)), 7, 30),
         ] {
+            let dir = tempfile::tempdir().unwrap();
             let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
             let other = RunningCrawlFile::enter(dir.path(), &crawl("/b"), NOW).unwrap();
             one.hold(1, NOW).unwrap();
-            if let Some(before) = before {
-                one.note_gap(1, before, false);
-                one.note_start(1, second(10));
-            }
-            // Dropped with a request in flight, which looks like a kill.
+            one.note_gap(1, before, false);
+            one.note_start(1, second(10));
+            // A copy without a lock looks like the file of a killed process.
+            fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
+            one.note_gap(1, Some(OtherCrawlsGap::NONE), false);
             drop(one);
-            let gap = OtherCrawlsGap {
+            let expected = OtherCrawlsGap {
                 since: second(20),
-                ..gap(demanded, false)
-            };
-            let expected = HostHolder {
-                crawl: Some(crawl("/a")),
-                gap: Some(gap),
+                pace: seconds(pace),
+                wait: seconds(wait_at_20),
+                kept: MAX_LOST,
             };
             for after in [20, 22] {
-                let holder = other.holder(1, delay, second(after));
-                assert_eq!(holder.as_ref(), Some(&expected));
+                let holder = other.holder(1, seconds(5), second(after)).unwrap();
+                assert_eq!(
+                    (holder.crawl, holder.gap),
+                    (Some(crawl("/a")), Some(expected))
+                );
             }
-            let over = 20 + demanded.max(5);
-            assert_eq!(other.holder(1, delay, second(over)), None);
-            other.remove_ended(second(70));
+            let over = 20 + pace.max(wait_at_20).max(5);
+            assert_eq!(other.holder(1, seconds(5), second(over)), None);
+            other.remove_ended(second(19) + MAX_LOST);
             assert_eq!(names(dir.path()), 2);
-            other.remove_ended(second(80));
+            other.remove_ended(second(20) + MAX_LOST);
             assert_eq!(names(dir.path()), 1);
         }
+    }
+
+    #[test]
+    fn requests_in_flight_when_a_crawl_ends_count_as_ended_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
+        let second = RunningCrawlFile::enter(dir.path(), &crawl("/b"), NOW).unwrap();
+        one.hold(1, NOW).unwrap();
+        let ended = NOW + Duration::from_secs(30);
+        one.end(ended);
+        let holder = second.holder(1, Duration::from_secs(5), ended).unwrap();
+        assert_eq!(holder.gap.map(|gap| gap.since), Some(ended));
+        drop(one);
+        let holder = second.holder(1, Duration::from_secs(5), ended).unwrap();
+        assert_eq!(holder.gap.map(|gap| gap.since), Some(ended));
+    }
+
+    /// A host is held before the look-up of its address, which may fail.
+    #[test]
+    fn a_host_is_freed_if_its_only_request_was_not_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a"), NOW).unwrap();
+        let second = RunningCrawlFile::enter(dir.path(), &crawl("/b"), NOW).unwrap();
+        one.hold(1, NOW).unwrap();
+        one.free_all(NOW);
+        assert!(one.holds(1));
+        one.note_gap(1, None, false);
+        one.free_all(NOW);
+        assert_eq!(second.holder(1, Duration::from_secs(5), NOW), None);
     }
 }

@@ -52,7 +52,7 @@ impl Coordinator {
             self.hosts.give_found_back(now);
         }
         self.evict_idle(now);
-        if is_paused && self.is_drained() {
+        if (is_paused || self.backlog.disk().is_low()) && self.is_drained() {
             self.hosts.free_all(now);
         }
         // A run that is paused or waits for disk space is not over.

@@ -258,12 +258,12 @@ fn other_crawls_keep_what_the_host_demands_and_their_own_delay() {
         ..PaceFromRobots::default()
     };
     let days = |days: u64| minutes(days * 24 * 60);
-    for (pace, kind, demanded, is_wait, kept) in [
+    for (robots, kind, pace, wait, kept) in [
         (
             PaceFromRobots::default(),
             ANSWERED,
             minutes(0),
-            false,
+            minutes(0),
             minutes(1),
         ),
         // A pause after failures is the crawl's own.
@@ -271,37 +271,40 @@ fn other_crawls_keep_what_the_host_demands_and_their_own_delay() {
             PaceFromRobots::default(),
             OutcomeKind::NoConnection,
             minutes(0),
-            false,
+            minutes(0),
             minutes(1),
         ),
         (
             crawl_delay(20 * SECOND),
             ANSWERED,
             20 * SECOND,
-            false,
+            minutes(0),
             minutes(1),
         ),
         (
             crawl_delay(minutes(30)),
             ANSWERED,
             minutes(30),
-            false,
+            minutes(0),
             minutes(30),
         ),
         (
             crawl_delay(minutes(1)),
             asked_to_wait(Some(7200)),
+            minutes(1),
             minutes(120),
-            true,
             minutes(120),
         ),
-        (crawl_delay(days(36_500)), ANSWERED, days(2), false, days(2)),
+        (
+            crawl_delay(days(36_500)),
+            ANSWERED,
+            days(2),
+            minutes(0),
+            days(2),
+        ),
     ] {
-        let gap = gap_for_others(pace, kind);
-        assert_eq!(
-            (gap.demanded, gap.is_wait, gap.kept),
-            (demanded, is_wait, kept)
-        );
+        let gap = gap_for_others(robots, kind);
+        assert_eq!((gap.pace, gap.wait, gap.kept), (pace, wait, kept));
         // Another crawl with a longer delay counts it from the request, within `kept`.
         assert_eq!(gap.for_delay(days(9)), kept);
     }
@@ -318,5 +321,5 @@ fn other_crawls_keep_gaps_that_follow_each_other() {
     let origin = stage.open_with_pace("http://example.org", 10, pace);
     stage.exchange(ANSWERED);
     let gap = stage.scheduler.gap_for_other_crawls(&origin.host_key());
-    assert_eq!(gap.unwrap().demanded, 1800 * SECOND);
+    assert_eq!(gap.unwrap().pace, 1800 * SECOND);
 }

@@ -226,9 +226,13 @@ impl Hosts {
     /// is the time at which there is room, if known.
     pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
         let (permit, address) = self.requests.next_found().ok_or(None)?;
+        let host = permit.host().clone();
         match self.scheduler.admit(now, permit, address) {
             PermitAdmissionResult::Send(permit) => Ok(Some(permit)),
-            PermitAdmissionResult::GivenBack => Ok(None),
+            PermitAdmissionResult::GivenBack => {
+                self.free_if_idle(now, &host);
+                Ok(None)
+            }
             PermitAdmissionResult::Wait(permit, until) => {
                 self.requests.put_back(permit, address);
                 Err(until)
@@ -244,7 +248,9 @@ impl Hosts {
     }
 
     pub(super) fn give_back(&mut self, now: Tick, permit: Permit) {
+        let host = permit.host().clone();
         self.scheduler.give_back(now, permit);
+        self.free_if_idle(now, &host);
     }
 
     /// Gives back a permit whose origin has nothing to request.
@@ -290,12 +296,16 @@ impl Hosts {
 
     /// Notes the gap after the last request to a host, for the user's other crawls.
     pub(super) fn note_gap(&mut self, host: &HostKey) {
-        if self.residents.are_locks_shared()
-            && let Some(gap) = self.scheduler.gap_for_other_crawls(host)
-        {
+        if self.residents.are_locks_shared() {
+            let gap = self.scheduler.gap_for_other_crawls(host);
             let is_in_flight = self.scheduler.has_in_flight(host);
             self.residents.note_gap(host, gap, is_in_flight);
         }
+    }
+
+    /// Unlocks all hosts for the user's other crawls, because this run sends no more requests.
+    pub(super) fn end_locks(&mut self, now: Tick) {
+        self.residents.end_locks(now);
     }
 
     /// Unlocks all hosts for the user's other crawls, for a run that is paused.

@@ -123,8 +123,18 @@ impl ResidentHosts {
     }
 
     /// Notes the gap after the last request to a host, for the user's other crawls.
-    pub(super) fn note_gap(&mut self, host: &HostKey, gap: OtherCrawlsGap, is_in_flight: bool) {
+    pub(super) fn note_gap(
+        &mut self,
+        host: &HostKey,
+        gap: Option<OtherCrawlsGap>,
+        is_in_flight: bool,
+    ) {
         self.locks.note_gap(host, gap, is_in_flight);
+    }
+
+    /// Unlocks all hosts, because no request is sent any more.
+    pub(super) fn end_locks(&mut self, now: Tick) {
+        self.locks.end(now);
     }
 
     /// Unlocks all hosts to which no request is in flight.
