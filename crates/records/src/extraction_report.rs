@@ -62,10 +62,14 @@ pub struct ExtractedFieldCounts {
     pub field: String,
     /// Number of pages with a value.
     pub filled: u64,
+    /// Number of pages on which some elements have a value, and others have none, or one that
+    /// doesn't fit the type.
+    #[serde(default)]
+    pub partial: u64,
     /// Number of pages without the field.
     pub missing: u64,
-    /// Number of pages on which the text doesn't fit the field's type, or a required field is
-    /// missing.
+    /// Number of pages without a value on which the text doesn't fit the field's type, or a required
+    /// field is missing.
     pub failed: u64,
     /// The first values, with their pages, at most three.
     pub values: Vec<FieldExample>,
@@ -237,7 +241,7 @@ fn name_fields(fields: &FieldConfigList, prefix: &str, names: &mut Vec<Extracted
 impl ExtractedFieldCounts {
     /// Returns whether the rule read pages, but never found a value for this field.
     pub(crate) fn is_never_found(&self) -> bool {
-        self.filled == 0 && self.missing + self.failed > 0
+        self.filled + self.partial == 0 && self.missing + self.failed > 0
     }
 
     /// Returns a failure of a text that doesn't fit the field's type, if there is one: the selector
@@ -274,26 +278,31 @@ impl ExtractedFieldCounts {
     }
 
     fn add(&mut self, row: &ExtractRow) {
-        if let Some(reason) = row.failed.get(&self.field) {
-            self.failed += 1;
+        let mut path = self.field.split('.');
+        let first = path.next().and_then(|name| row.fields.get(name));
+        let value = first.and_then(|value| value_at(value, path));
+        let value = value.filter(|value| !value.is_null() && value.as_array() != Some(&Vec::new()));
+        let failure = row.failed.get(&self.field);
+        let is_missing = row.missing.contains(&self.field) || self.is_in_missing_group(row);
+        let is_found = value.is_some() || (failure.is_none() && !is_missing);
+        let pages = match failure {
+            None if !is_missing => &mut self.filled,
+            _ if is_found => &mut self.partial,
+            Some(_) => &mut self.failed,
+            None => &mut self.missing,
+        };
+        *pages += 1;
+        if let Some(reason) = failure {
             if reason != REQUIRED_BUT_MISSING && self.type_failure().is_none() {
                 self.failures.clear();
             }
             note(&mut self.failures, &row.url, reason);
-        } else if row.missing.contains(&self.field) || self.is_in_missing_group(row) {
-            self.missing += 1;
-            if self.missing_on.len() < MAX_EXAMPLES {
-                self.missing_on.push(row.url.clone());
-            }
-        } else {
-            self.filled += 1;
-            if self.values.len() < MAX_EXAMPLES {
-                let mut path = self.field.split('.');
-                let first = path.next().and_then(|name| row.fields.get(name));
-                let value = first.and_then(|value| value_at(value, path));
-                let text = value.map(ToString::to_string).unwrap_or_default();
-                note(&mut self.values, &row.url, &text);
-            }
+        } else if is_missing && self.missing_on.len() < MAX_EXAMPLES {
+            self.missing_on.push(row.url.clone());
+        }
+        if is_found {
+            let text = value.map(ToString::to_string).unwrap_or_default();
+            note(&mut self.values, &row.url, &text);
         }
     }
 
@@ -364,10 +373,11 @@ impl Display for ExtractionReport {
                 let [filled, missing, failed] =
                     [field.filled, field.missing, field.failed].map(grouped);
                 let name = safe_line(&field.field);
-                writeln!(
-                    f,
-                    "  {name}: {filled} filled, {missing} missing, {failed} failed"
-                )?;
+                write!(f, "  {name}: {filled} filled, ")?;
+                if field.partial > 0 {
+                    write!(f, "{} in part, ", grouped(field.partial))?;
+                }
+                writeln!(f, "{missing} missing, {failed} failed")?;
                 let values = field.values.iter().take(1);
                 for (what, example) in values.map(|value| ("such as", value)).chain(
                     field

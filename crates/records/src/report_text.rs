@@ -274,7 +274,7 @@ pub(crate) fn gaps(host: &HostReport) -> String {
 pub(crate) fn waits(host: &HostReport) -> String {
     let waits = &host.waits;
     format!(
-        "{} required, the longest {} ms, {} ms in total; {} ms waited; {}",
+        "{} requested, the longest {} ms, {} ms in total; {} ms waited; {}",
         grouped(waits.count),
         grouped(waits.longest_asked_ms),
         grouped(waits.asked_ms),

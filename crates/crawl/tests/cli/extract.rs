@@ -95,6 +95,41 @@ fn a_crawl_writes_a_row_for_each_page_and_rule() {
     assert!(html.contains("<h2>Fields</h2>"));
 }
 
+/// A rule that finds a value in some elements of each page is not wrong.
+#[test]
+fn a_field_of_some_elements_of_a_group_is_found_in_part() {
+    let (dir, cmd) = setup("extract-partial");
+    let web = TestWeb::builder()
+        .hosts(1)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .start();
+    let prices = "<p><b>10</b></p><p><b>free</b></p><p></p>";
+    web.script(0, "/", HttpAnswer::html(prices));
+    dir.write(
+        "rules.toml",
+        r#"
+        [[extract]]
+        name = "shop"
+        path = "/"
+        [extract.fields]
+        all = { select = "b", all = true, type = "number" }
+        items = { select = "p", all = true, fields = { price = { select = "b", type = "number" }, name = { select = "b" } } }
+        "#,
+    );
+    let url = web.url(0, "/");
+    let args = ["--seed", &url, "--output", "c", "--config", "rules.toml"];
+    let ran = cmd.run(&[&args[..], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let report = cmd.run(&["report", "c"]).ok();
+    for field in ["all", "items.price", "items.name"] {
+        let counts = format!("  {field}: 0 filled, 1 in part, 0 missing, 0 failed\n");
+        assert!(report.contains(&counts), "{report}");
+    }
+    assert!(report.contains("    such as 10 on"), "{report}");
+}
+
 #[test]
 fn a_crawl_ends_with_warnings_about_rules_and_fields_that_matched_nothing() {
     let (dir, cmd) = setup("extract-warnings");

@@ -420,7 +420,7 @@ fn unreadable_pages_are_counted() {
             500  http://seed.example/
                  on http://e.example/to-seed
 
-            1 page is not in the archive and may contain more links
+            1 page can't be read from the archive and may contain more links
         "#]],
     );
 }

@@ -80,8 +80,11 @@ impl BrokenLinkReport {
             )?;
         }
         if self.unread > 0 {
-            let pages = counted(self.unread, "page is", "pages are");
-            writeln!(f, "\n{pages} not in the archive and may contain more links")?;
+            let pages = counted(self.unread, "page", "pages");
+            writeln!(
+                f,
+                "\n{pages} can't be read from the archive and may contain more links"
+            )?;
         }
         Ok(())
     }

@@ -258,7 +258,7 @@ fn crawl_in_words() {
               e.example: 3 pages, 110 B, 4 requests, 1 excluded
                 coverage: complete (excluded: robots: 1)
                 gaps: shortest 1,000 ms (1,000 ms required), all respected
-                waits: 1 required, the longest 60,000 ms, 60,000 ms in total; 28,900 ms waited; 1 cut short
+                waits: 1 requested, the longest 60,000 ms, 60,000 ms in total; 28,900 ms waited; 1 cut short
                 http://e.example/robots.txt: rules (200)
               other.example: 1 page, 0 B, 0 requests, 0 excluded
                 coverage: empty: errors 1 (no answer: 1)

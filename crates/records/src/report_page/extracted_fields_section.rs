@@ -7,9 +7,10 @@ use crate::extraction_report::{ExtractRuleCounts, ExtractedFieldCounts, Extracti
 use crate::number_format::counted;
 use crate::self_contained_page::{HtmlTable, TableCell, link};
 
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; 7] = [
     "field",
     "filled",
+    "in part",
     "missing",
     "failed",
     "such as",
@@ -60,6 +61,7 @@ fn row(field: &ExtractedFieldCounts) -> Vec<TableCell> {
     vec![
         TableCell::text(&field.field),
         TableCell::count(field.filled),
+        TableCell::count(field.partial),
         TableCell::count(field.missing),
         TableCell::count(field.failed),
         TableCell::text(value),

@@ -56,8 +56,11 @@ impl Display for SiteFaultReport {
             writeln!(f, "\n{urls} not visited, so there may be more faults")?;
         }
         if self.unread > 0 {
-            let pages = counted(self.unread, "page is", "pages are");
-            writeln!(f, "\n{pages} not in the archive and may have more faults")?;
+            let pages = counted(self.unread, "page", "pages");
+            writeln!(
+                f,
+                "\n{pages} can't be read from the archive and may have more faults"
+            )?;
         }
         if self.incomplete > 0 {
             let pages = counted(self.incomplete, "page was", "pages were");
@@ -222,7 +225,7 @@ impl SiteFaultReport {
                 p { "No archive was kept: only links to broken pages are known, and nothing is graded." }
             }
             @if self.unread > 0 {
-                p { (counted(self.unread, "page is", "pages are")) " not in the archive and may have more faults." }
+                p { (counted(self.unread, "page", "pages")) " can't be read from the archive and may have more faults." }
             }
             @if self.incomplete > 0 {
                 p { (counted(self.incomplete, "page was", "pages were")) " not read to the end and may have more faults." }

@@ -20,7 +20,7 @@ impl SiteReport {
         let body = html! {
             p.sums {
                 (ReportedCrawlSummary::visited_words(self.crawl.visited, self.pages))
-                @if self.unread > 0 { "; " (grouped(self.unread)) " of them not in the archive, so their texts and links are unknown" }
+                @if self.unread > 0 { "; " (grouped(self.unread)) " of them can't be read from the archive, so their texts and links are unknown" }
             }
             (self.crawl.note())
             h2 { "What to fix" }

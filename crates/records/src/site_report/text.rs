@@ -15,10 +15,10 @@ impl Display for SiteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", counted(self.pages, "page", "pages"))?;
         if self.unread > 0 {
-            let pages = counted(self.unread, "page is", "pages are");
+            let pages = counted(self.unread, "page", "pages");
             writeln!(
                 f,
-                "{pages} not in the archive: their titles and links are unknown"
+                "{pages} can't be read from the archive: titles and links are unknown"
             )?;
         }
         for (title, lines) in self.lists() {

@@ -49,7 +49,7 @@ fn omissions(report: &MirrorReport) -> Vec<String> {
         (report.without_body, "the archive has no body"),
         (
             report.unreadable,
-            "the archive is damaged (`crawl verify` finds the place)",
+            "the body can't be decoded, or the archive is damaged (`crawl verify` finds the place)",
         ),
     ];
     let mut messages: Vec<String> = left_out

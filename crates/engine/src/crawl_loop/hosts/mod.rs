@@ -6,7 +6,7 @@ mod natural_run_end;
 mod operator_commands;
 mod residency;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -416,7 +416,8 @@ impl Hosts {
 
     /// Returns how long the slowest host needs at its gap, among the hosts with the most pending
     /// URLs. `None` if the crawl has too many hosts to search. Also `None` if hosts have budgets,
-    /// since some URLs may then never be fetched.
+    /// since some URLs may then never be fetched. A pause that this run doesn't wait for doesn't
+    /// count.
     pub(super) fn slowest(&self, now: Tick) -> Option<Duration> {
         let hosts = self.scheduler.known_hosts().count();
         if self.budgets.limit_hosts() || hosts > MAX_HOSTS_SEARCHED {
@@ -424,7 +425,13 @@ impl Hosts {
         }
         let slots = self.config.politeness.per_host.max(1);
         let busiest = self.busiest(now, MAX_HOSTS_COMPARED);
-        let active = busiest.iter().filter(|host| !host.is_parked);
+        let latest = now + self.config.wait_unreachable;
+        let paused = self.scheduler.host_summary(now).paused.into_iter();
+        let paused = paused.filter(|rest| rest.until > latest);
+        let ignored: HashSet<HostKey> = paused.map(|rest| rest.host).collect();
+        let active = busiest
+            .iter()
+            .filter(|host| !host.is_parked && !ignored.contains(&host.host));
         let times = active.map(|host| {
             let first = host.next_at.map_or(Duration::ZERO, |at| at.since(now));
             let gaps = u32::try_from(host.waiting.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -461,9 +468,10 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use crawl_frontier::{Frontier, MemoryFrontier};
-    use crawl_scheduler::{Permit, PollOutcome, RequestPurpose};
+    use crawl_scheduler::{Permit, PollOutcome, RequestPurpose, RobotsState};
     use crawl_weburl::Origin;
 
     use super::super::fixtures::{at, config, open_to_all};
@@ -485,6 +493,21 @@ mod tests {
         match hosts.poll(at(20)) {
             PollOutcome::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_pause_that_the_run_does_not_wait_for_is_not_estimated() {
+        for (wait, slowest) in [(60, None), (300, Some(300))] {
+            let mut hosts = hosts(|config| config.wait_unreachable = Duration::from_secs(wait));
+            let state = RobotsState::Unreachable { retry_at: at(320) };
+            hosts.scheduler().set_robots(at(20), &origin(), state);
+            hosts.set_pending(at(20), &origin(), 1);
+            assert_eq!(
+                hosts.slowest(at(20)),
+                slowest.map(Duration::from_secs),
+                "{wait}"
+            );
         }
     }
 
