@@ -38,6 +38,15 @@ impl MonotonicClock {
         MonotonicClock { utc, since }
     }
 
+    /// Returns the time at which the monotonic clock was zero. On Linux, this is when the machine
+    /// was started. It differs between two processes if the system clock was set between their
+    /// starts.
+    #[must_use]
+    pub fn zero(&self) -> Tick {
+        let micros = self.utc.saturating_sub(self.since).as_micros();
+        Tick::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
     /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Tick {

@@ -8,7 +8,8 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -18,9 +19,13 @@ use crawl_scheduler::{OtherCrawlsGap, Tick};
 use crawl_weburl::HostKey;
 
 use super::file_byte_lock;
-use super::running_crawls::{RunningCrawlDescription, RunningCrawlFile};
+use super::running_crawls::{HostHolder, RunningCrawlDescription, RunningCrawlFile};
 use crate::config::Config;
 
+/// The file with an identifier that changes at each start of the machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// Maximum bytes of the shared file, which is shorter than that.
+const MAX_BYTES: u64 = 1000;
 /// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
 /// The longest delay of another crawl that counts as this crawl's own. A longer one is reported like
@@ -57,8 +62,17 @@ struct SharedLockFiles {
     /// Dropped before `lock` is closed, so no other crawl reads the list while it is shortened.
     running: RunningCrawlFile,
     lock: File,
+    clock: SharedClock,
     /// When the files of ended crawls were last removed.
     cleaned: Option<Tick>,
+}
+
+/// Converts between this crawl's time and the time in the shared files. They differ if the system
+/// clock was set after the start of the crawl that first locked hosts since the machine was started.
+#[derive(Clone, Copy, Debug, Default)]
+struct SharedClock {
+    /// The shared time minus this crawl's time, in microseconds.
+    ahead: i64,
 }
 
 /// Why this crawl may not fetch from a host now.
@@ -78,9 +92,10 @@ impl HostLocks {
         HostLocks::default()
     }
 
-    /// Opens the locks that this crawl shares with the user's other crawls. `None` if the settings
-    /// name no file to share, or the file can't be opened.
-    pub(crate) fn shared(config: &Config, now: Tick) -> Option<HostLocks> {
+    /// Opens the locks that this crawl shares with the user's other crawls. `zero` is when the
+    /// monotonic clock was zero, in this crawl's time. `None` if the settings name no file to share,
+    /// or the file can't be opened.
+    pub(crate) fn shared(config: &Config, zero: Option<Tick>, now: Tick) -> Option<HostLocks> {
         let path = config.host_locks.as_ref()?;
         let directory = std::path::absolute(&config.output);
         let this = RunningCrawlDescription {
@@ -90,7 +105,7 @@ impl HostLocks {
                 .to_string(),
             since: Timestamp::from_micros(now.as_micros()).rfc3339_millis(),
         };
-        let opened = HostLocks::open(path, &this, now);
+        let opened = HostLocks::open_at(path, &this, zero, now);
         opened
             .inspect_err(|why| {
                 tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
@@ -104,6 +119,15 @@ impl HostLocks {
     /// # Errors
     /// The file can't be opened for writing.
     pub fn open(path: &Path, crawl: &RunningCrawlDescription, now: Tick) -> io::Result<HostLocks> {
+        HostLocks::open_at(path, crawl, None, now)
+    }
+
+    fn open_at(
+        path: &Path,
+        crawl: &RunningCrawlDescription,
+        zero: Option<Tick>,
+        now: Tick,
+    ) -> io::Result<HostLocks> {
         let folder = path.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder)?;
         let file = File::options()
@@ -113,7 +137,11 @@ impl HostLocks {
             .truncate(false)
             .open(path)?;
         let is_locked = lock(&file)?;
-        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl, now);
+        let clock = match zero {
+            Some(zero) if is_locked => SharedClock::of(&file, zero)?,
+            _ => SharedClock::default(),
+        };
+        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl, clock.shared(now));
         if is_locked {
             file_byte_lock::unlock(&file, LOCKED_BYTE)?;
         }
@@ -121,6 +149,7 @@ impl HostLocks {
             shared: Some(SharedLockFiles {
                 running: running?,
                 lock: file,
+                clock,
                 cleaned: None,
             }),
             logged: HashSet::new(),
@@ -155,7 +184,7 @@ impl HostLocks {
     /// Describes the other crawl that keeps this crawl from a host, if known.
     pub(crate) fn describe_holder(&self, host: &HostKey, delay: Duration, now: Tick) -> String {
         let shared = self.shared.as_ref();
-        let holder = shared.and_then(|shared| shared.running.holder(place(host), delay, now));
+        let holder = shared.and_then(|shared| shared.holder(place(host), delay, now));
         let (crawl, gap) = holder.map_or((None, None), |holder| (holder.crawl, holder.gap));
         let since = |crawl: RunningCrawlDescription| (crawl.since, crawl.directory);
         match (gap, crawl.map(since)) {
@@ -196,6 +225,10 @@ impl HostLocks {
     /// `gap` is `None` if no request has ended.
     pub fn note_gap(&mut self, host: &HostKey, gap: Option<OtherCrawlsGap>, is_in_flight: bool) {
         if let Some(shared) = &mut self.shared {
+            let gap = gap.map(|gap| OtherCrawlsGap {
+                since: shared.clock.shared(gap.since),
+                ..gap
+            });
             shared.running.note_gap(place(host), gap, is_in_flight);
         }
     }
@@ -203,26 +236,70 @@ impl HostLocks {
     /// Unlocks all hosts to which no request is in flight.
     pub fn free_all(&mut self, now: Tick) {
         if let Some(shared) = &mut self.shared {
-            shared.running.free_all(now);
+            shared.running.free_all(shared.clock.shared(now));
         }
     }
 
     /// Unlocks all hosts, because no request is sent any more. Requests in flight count as ended now.
     pub fn end(&mut self, now: Tick) {
         if let Some(shared) = &mut self.shared {
-            shared.running.end(now);
+            shared.running.end(shared.clock.shared(now));
         }
     }
 
     /// Unlocks a host. Other crawls still wait for the end of its gap.
     pub fn free(&mut self, host: &HostKey, now: Tick) {
         if let Some(shared) = &mut self.shared {
-            shared.running.free(place(host), now);
+            shared.running.free(place(host), shared.clock.shared(now));
         }
     }
 }
 
+impl SharedClock {
+    /// Returns the clock of all crawls since the machine was started, which the first of them noted
+    /// in the shared file. `zero` is when the monotonic clock was zero, in this crawl's time. Call
+    /// this while the file is locked.
+    fn of(file: &File, zero: Tick) -> io::Result<SharedClock> {
+        // Other systems than Linux have no such file. There, each crawl uses its own time.
+        let Ok(boot) = fs::read_to_string(BOOT_ID) else {
+            return Ok(SharedClock::default());
+        };
+        let mut noted = String::new();
+        // Ignore errors: a damaged file is written again.
+        let _ = file.take(MAX_BYTES).read_to_string(&mut noted);
+        let noted = noted.split_once(' ').filter(|(id, _)| *id == boot.trim());
+        if let Some((_, shared_zero)) = noted
+            && let Ok(shared_zero) = shared_zero.trim().parse::<u64>()
+        {
+            let ahead = shared_zero.cast_signed() - zero.as_micros().cast_signed();
+            return Ok(SharedClock { ahead });
+        }
+        let line = format!("{} {}\n", boot.trim(), zero.as_micros());
+        file.set_len(0)?;
+        file.write_all_at(line.as_bytes(), 0)?;
+        Ok(SharedClock::default())
+    }
+
+    fn shared(self, own: Tick) -> Tick {
+        Tick::from_micros(own.as_micros().saturating_add_signed(self.ahead))
+    }
+
+    fn own(self, shared: Tick) -> Tick {
+        Tick::from_micros(shared.as_micros().saturating_add_signed(-self.ahead))
+    }
+}
+
 impl SharedLockFiles {
+    /// Returns the other crawl that keeps this crawl from a host.
+    fn holder(&self, place: u64, delay: Duration, now: Tick) -> Option<HostHolder> {
+        let holder = self.running.holder(place, delay, self.clock.shared(now))?;
+        let gap = holder.gap.map(|gap| OtherCrawlsGap {
+            since: self.clock.own(gap.since),
+            ..gap
+        });
+        Some(HostHolder { gap, ..holder })
+    }
+
     fn hold(
         &mut self,
         place: u64,
@@ -230,7 +307,7 @@ impl SharedLockFiles {
         now: Tick,
     ) -> io::Result<Result<(), HostRefusal>> {
         if self.running.holds(place) {
-            self.running.note_start(place, now);
+            self.running.note_start(place, self.clock.shared(now));
             return Ok(Ok(()));
         }
         let later = HostRefusal::Wait(now + HELD_WAIT);
@@ -241,15 +318,11 @@ impl SharedLockFiles {
             .cleaned
             .is_none_or(|cleaned| cleaned + CLEANING_INTERVAL <= now)
         {
-            self.running.remove_ended(now);
+            self.running.remove_ended(self.clock.shared(now));
             self.cleaned = Some(now);
         }
-        let held = match self
-            .running
-            .holder(place, delay, now)
-            .map(|holder| holder.gap)
-        {
-            None => self.running.hold(place, now).map(Ok),
+        let held = match self.holder(place, delay, now).map(|holder| holder.gap) {
+            None => self.running.hold(place, self.clock.shared(now)).map(Ok),
             Some(None) => Ok(Err(later)),
             Some(Some(gap)) => {
                 let length = gap.for_delay(delay);
@@ -462,6 +535,36 @@ mod tests {
         assert_eq!(left.count(), 0);
     }
 
+    /// Each crawl reads the system clock once, and the clock may be set between two crawls.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn crawls_agree_on_gaps_after_the_clock_was_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config();
+        config.host_locks = Some(dir.path().join("hosts.lock"));
+        let host = host("a.example");
+        let delay = Duration::from_secs(5);
+        let gap = |since| OtherCrawlsGap {
+            since,
+            kept: Duration::from_secs(60),
+            ..OtherCrawlsGap::NONE
+        };
+        let mut started: Vec<(HostLocks, Tick)> = Vec::new();
+        // The machine was started at 1,000 s, by the clock of the first crawl.
+        for (zero, last_end) in [(1_000, 1_001), (1_500, 1_511), (400, 421)] {
+            let mut locks = HostLocks::shared(&config, Some(at(zero)), at(last_end)).unwrap();
+            if let Some((before, now)) = started.last_mut() {
+                before.free(&host, *now);
+                // The last request of that crawl ended ten seconds before, by the monotonic clock.
+                let refused = Err(HostRefusal::Gap(at(last_end - 10), delay));
+                assert_eq!(locks.hold(&host, delay, at(last_end - 6)), refused);
+            }
+            assert_eq!(locks.hold(&host, delay, at(last_end)), Ok(()));
+            locks.note_gap(&host, Some(gap(at(last_end))), false);
+            started.push((locks, at(last_end)));
+        }
+    }
+
     /// An entry whose gap has passed must not hide another one of the same host.
     #[test]
     fn a_host_that_comes_back_is_held_again() {
@@ -502,7 +605,7 @@ mod tests {
     fn crawls_that_name_the_same_file_share_its_locks() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config();
-        let shared = |config: &Config| HostLocks::shared(config, at(10));
+        let shared = |config: &Config| HostLocks::shared(config, None, at(10));
         assert!(shared(&config).is_none(), "no file is named");
         config.host_locks = Some(dir.path().join("hosts.lock"));
         let (mut one, mut second) = (shared(&config).unwrap(), shared(&config).unwrap());
@@ -525,7 +628,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config();
         config.host_locks = Some(dir.path().join("hosts.lock"));
-        let mut locks = HostLocks::shared(&config, at(10)).unwrap();
+        let mut locks = HostLocks::shared(&config, None, at(10)).unwrap();
         for number in 0..MAX_LOGGED + 1 {
             let host = host(&format!("{number}.example"));
             locks.log_holder(&host, DELAY, at(10));
@@ -542,7 +645,7 @@ mod tests {
         let mut config = config();
         let path = dir.path().join("hosts.lock");
         config.host_locks = Some(path.clone());
-        let mut locks = HostLocks::shared(&config, at(10)).unwrap();
+        let mut locks = HostLocks::shared(&config, None, at(10)).unwrap();
         let lock = File::options().write(true).open(path).unwrap();
         assert!(file_byte_lock::lock(&lock, LOCKED_BYTE).unwrap());
         assert!(locks.hold(&host("a.example"), DELAY, at(10)).is_err());

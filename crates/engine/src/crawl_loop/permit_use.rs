@@ -397,7 +397,7 @@ mod tests {
         let locks = || {
             let mut config = config();
             shared(&mut config);
-            HostLocks::shared(&config, at(10)).unwrap()
+            HostLocks::shared(&config, None, at(10)).unwrap()
         };
         let mut second = locks();
         assert!(

@@ -92,10 +92,7 @@ impl Driver {
         let traps = directory.frontier.meta(META_TRAPS)?;
         let traps = SharedTrapDetector::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
-        // Measure the free space before the first request.
-        if let Some(free) = free_space.of(&config.output) {
-            coordinator.note_free_space(free);
-        }
+        prepare_requests(&mut coordinator, config, clock, free_space);
         let delays = SettingsAndDelaysLog::open(config, now)?;
         let order = ReplayOrderLog::open(&config.output, began(config, &directory, visits, now)?)?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
@@ -278,6 +275,22 @@ fn watch_disk(
     })
 }
 
+/// Opens the locks that the user's crawls share, and measures the free space, which must be known
+/// before the first request.
+fn prepare_requests(
+    coordinator: &mut Coordinator,
+    config: &Config,
+    clock: MonotonicClock,
+    free_space: &FreeSpaceMeter,
+) {
+    if let Some(locks) = HostLocks::shared(config, Some(clock.zero()), clock.now()) {
+        coordinator.share_hosts(locks);
+    }
+    if let Some(free) = free_space.of(&config.output) {
+        coordinator.note_free_space(free);
+    }
+}
+
 /// Creates the coordinator of a run from the state in the crawl directory.
 pub(crate) fn coordinator(
     config: &Arc<Config>,
@@ -299,9 +312,6 @@ pub(crate) fn coordinator(
     coordinator.read_by(reader_pool::count());
     coordinator.share_traps(traps);
     coordinator.sample(directory.sampling.clone());
-    if let Some(locks) = HostLocks::shared(config, now) {
-        coordinator.share_hosts(locks);
-    }
     coordinator.suspect(directory.journal.deaths());
     coordinator.park_again(now, &parked(&**frontier)?);
     restore_sessions(config, &**frontier, now)?;

@@ -446,7 +446,7 @@ mod tests {
         let locks = || {
             let mut config = config();
             shared(&mut config);
-            HostLocks::shared(&config, at(10)).unwrap()
+            HostLocks::shared(&config, None, at(10)).unwrap()
         };
         let origin = Origin::parse("http://a.example").unwrap();
         let host = origin.host_key();
