@@ -67,8 +67,9 @@ struct SharedLockFiles {
     cleaned: Option<Tick>,
 }
 
-/// Converts between this crawl's time and the time in the shared files. They differ if the system
-/// clock was set after the start of the crawl that first locked hosts since the machine was started.
+/// Converts between this crawl's time and the time in the shared files. The first crawl after the
+/// machine starts sets the shared time. A later crawl's time differs if the system clock was set in
+/// between.
 #[derive(Clone, Copy, Debug, Default)]
 struct SharedClock {
     /// The shared time minus this crawl's time, in microseconds.
@@ -233,7 +234,7 @@ impl HostLocks {
         }
     }
 
-    /// Unlocks all hosts to which no request is in flight.
+    /// Unlocks all hosts that have no request in flight.
     pub fn free_all(&mut self, now: Tick) {
         if let Some(shared) = &mut self.shared {
             shared.running.free_all(shared.clock.shared(now));
@@ -256,8 +257,8 @@ impl HostLocks {
 }
 
 impl SharedClock {
-    /// Returns the clock of all crawls since the machine was started, which the first of them noted
-    /// in the shared file. `zero` is when the monotonic clock was zero, in this crawl's time. Call
+    /// Reads the shared time from the shared file, or sets it if no crawl has done so since the
+    /// machine was started. `zero` is when the monotonic clock was zero, in this crawl's time. Call
     /// this while the file is locked.
     fn of(file: &File, zero: Tick) -> io::Result<SharedClock> {
         // Other systems than Linux have no such file. There, each crawl uses its own time.

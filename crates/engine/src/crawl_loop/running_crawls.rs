@@ -33,14 +33,14 @@ const HOSTS_AT: u64 = 64 << 10;
 const ENTRY_BYTES: usize = 40;
 /// The flag in an entry of a host that its crawl holds.
 const HELD: u64 = 1 << 63;
-/// The flag in an entry of a host to which a request is in flight.
+/// The flag in an entry of a host that has a request in flight.
 const IN_FLIGHT: u64 = 1 << 62;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
 const MAX_SKEW: Duration = Duration::from_secs(1);
-/// The end of a request is not written if the entry was written in this time before, unless the
-/// length of its gap changes: without delays, hosts are requested too often for a system call each
-/// time. The entry then still says that the request is in flight.
+/// The end of a request is not written if the entry was written less than this before, unless the
+/// gap has another length: without delays, requests end too often for a system call each time. The
+/// entry then still marks the request as in flight.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
@@ -238,7 +238,7 @@ impl RunningCrawlFile {
         }
     }
 
-    /// Stops holding all hosts to which no request is in flight.
+    /// Stops holding all hosts that have no request in flight.
     pub(crate) fn free_all(&mut self, now: Tick) {
         let held = self.held.iter().filter(|(_, held)| held.started.is_none());
         let held: Vec<u64> = held.map(|(host, _)| *host).collect();

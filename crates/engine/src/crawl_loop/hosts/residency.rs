@@ -137,7 +137,7 @@ impl ResidentHosts {
         self.locks.end(now);
     }
 
-    /// Unlocks all hosts to which no request is in flight.
+    /// Unlocks all hosts that have no request in flight.
     pub(super) fn free_all(&mut self, now: Tick) {
         self.locks.free_all(now);
     }
