@@ -3,7 +3,7 @@
 
 use crawl_archive::rows::HostTurn;
 use crawl_scheduler::{PollOutcome, RequestPurpose, Tick};
-use crawl_weburl::Origin;
+use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::Coordinator;
 use crate::messages::Effect;
@@ -38,7 +38,11 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> ReplayedTurnResult {
         self.evict_idle(now);
-        let permit = match self.hosts.poll_host(now, &origin.host_key()) {
+        // The log names the origin whose robots.txt is redirected, but the permit comes from the
+        // host of the redirect's target.
+        let target = (self.robots.pending_hop(origin)).filter(|_| turn.purpose == "hop");
+        let host = target.map_or_else(|| origin.host_key(), CanonicalUrl::host_key);
+        let permit = match self.hosts.poll_host(now, &host) {
             PollOutcome::Issue(permit) => permit,
             PollOutcome::SleepUntil(tick) => return ReplayedTurnResult::NotBefore(tick),
             PollOutcome::Idle => return ReplayedTurnResult::Nothing,

@@ -285,8 +285,10 @@ impl Replay {
             return Ok(None);
         };
         while let Some((_, row)) = following.script.next_end(u64::MAX)? {
-            let is_of_turn = |url: &CanonicalUrl| row.start >= turn.at && url.origin() == *origin;
-            if canonicalize(None, &row.url).is_ok_and(|url| is_of_turn(&url)) {
+            // A redirect of a robots.txt may lead to any origin.
+            let is_hop = turn.purpose == "hop" && row.purpose == "hop";
+            let is_of_turn = |url: CanonicalUrl| is_hop || url.origin() == *origin;
+            if row.start >= turn.at && canonicalize(None, &row.url).is_ok_and(is_of_turn) {
                 return Ok(Some(row.url));
             }
         }

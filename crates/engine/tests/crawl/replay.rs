@@ -123,6 +123,37 @@ fn a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
 }
 
 #[test]
+fn redirects_of_robots_txt_to_other_hosts_are_replayed() {
+    let web = TestWeb::builder().seed(5).hosts(5).pages(4).start();
+    let redirect = |target: &str| HttpAnswer::redirect(302, target);
+    web.script(
+        0,
+        "/rules",
+        HttpAnswer::text("User-agent: *\nDisallow: /p/3\n"),
+    );
+    web.script(1, "/robots.txt", redirect(&web.url(0, "/rules")));
+    web.script(2, "/robots.txt", redirect(&web.url(1, "/rules")));
+    web.script(1, "/rules", redirect(&web.url(3, "/rules")));
+    web.script(3, "/rules", HttpAnswer::of(503));
+    web.script(4, "/robots.txt", redirect("http://127.0.0.1:1/rules"));
+    let roots = (0..5).map(|host| format!("<a href={}>x</a>", web.url(host, "/")));
+    web.script(0, "/odd", HttpAnswer::html(&roots.collect::<String>()));
+    let mut crawl = crawl(&web);
+    crawl.config.wait_unreachable = Duration::ZERO;
+    crawl.run().unwrap();
+    let (replay, dir) = replayed(&crawl, "again", ReplayTimingMode::AsRecorded, |_| {});
+    assert_eq!(replay.difference, None);
+    let sent = requests(&crawl.config.output);
+    let summary = |row: &RequestRow| (row.url.clone(), row.purpose.clone(), row.answer());
+    assert_eq!(
+        requests(&dir).iter().map(summary).collect::<Vec<_>>(),
+        sent.iter().map(summary).collect::<Vec<_>>()
+    );
+    let hops: Vec<_> = sent.iter().filter(|row| row.purpose == "hop").collect();
+    assert!(hops.len() >= 4, "{hops:#?}");
+}
+
+#[test]
 fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
     let web = TestWeb::builder()
         .hosts(2)
