@@ -80,6 +80,8 @@ pub enum LinkKind {
     Feed,
     /// The URL of a form that is sent with the method GET.
     Form,
+    /// The URL of a form that is sent with the method POST.
+    PostForm,
     /// Anything else: a hint about a connection, an interface for programs, the source of a
     /// quotation, an unknown `rel`.
     Other,
@@ -125,7 +127,7 @@ pub enum LinkElement {
     Applet,
     /// `<script src>`; in SVG `href` and `xlink:href`.
     Script,
-    /// `<form action>` with the method GET.
+    /// `<form action>`
     Form,
     /// `<input type=image src>`, `<input formaction>`
     Input,

@@ -412,13 +412,18 @@ impl SiteFaultSearch<'_> {
             text: text.map(str::to_owned),
             element: link.filter(|_| text.is_none()).map(element_words),
         };
-        if link.is_some_and(is_loaded) && page.scheme() == "https" && to.scheme() == "http" {
+        if link.is_some_and(is_loaded_or_sent) && page.scheme() == "https" && to.scheme() == "http"
+        {
             let element = link.map(|link| link.element.to_string());
             let element = element.unwrap_or_default();
             self.faults.push(PageFault {
                 element: None,
                 ..fault(FaultKind::Mixed, element)
             });
+        }
+        if link.is_some_and(|link| link.kind == LinkKind::PostForm) {
+            // What the URL answers to GET says nothing about the form.
+            return;
         }
         let replacement = self
             .replacement_rules
@@ -529,9 +534,12 @@ fn redirected_fragment<'s>(
 
 /// Returns whether a browser requests the link's target without a click, or sends the data of a
 /// form to it.
-fn is_loaded(link: &Link) -> bool {
-    matches!(link.kind, LinkKind::Resource | LinkKind::Form)
-        || matches!(link.element, LinkElement::Iframe | LinkElement::Frame)
+fn is_loaded_or_sent(link: &Link) -> bool {
+    let kind_is_loaded = matches!(
+        link.kind,
+        LinkKind::Resource | LinkKind::Form | LinkKind::PostForm
+    );
+    kind_is_loaded || matches!(link.element, LinkElement::Iframe | LinkElement::Frame)
 }
 
 /// Returns whether a reader of the page can follow the link.

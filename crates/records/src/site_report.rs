@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
+use crawl_extractor::{DecodedPage, LinkKind, ReadingLimits, read_text};
 use crawl_weburl::{CanonicalUrl, Site, canonicalize};
 use serde::{Deserialize, Serialize};
 
@@ -379,7 +379,8 @@ impl SiteReportCollector {
             let text = DecodedPage::decode(&answer.body, row.content_type.as_deref());
             let page = read_text(&text, &ReadingLimits::default(), &mut ());
             let base = page.base_url(&url);
-            for link in &page.links {
+            let links = page.links.iter();
+            for link in links.filter(|link| link.kind != LinkKind::PostForm) {
                 if let Ok(to) = canonicalize(Some(&base), &link.href) {
                     self.linked(&row.url, &to);
                 }

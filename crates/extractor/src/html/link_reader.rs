@@ -28,8 +28,39 @@ pub(super) struct LinkReader {
     anchor_text: CollapsedTextBuilder,
     /// Whether the current position is in a ruby reading, which is not link text.
     is_in_reading: bool,
-    /// Whether the open form has the method GET. `None` if no form is open.
-    form: Option<bool>,
+    /// The method of the open form. `None` if no form is open.
+    form: Option<FormMethod>,
+}
+
+/// How a form is sent (HTML Standard, section 4.10.18.6, `method`).
+#[derive(Clone, Copy)]
+enum FormMethod {
+    Get,
+    Post,
+    /// The form closes its dialog and isn't sent.
+    Dialog,
+}
+
+impl FormMethod {
+    /// Parses the value of `method` or `formmethod`. Any other value means GET.
+    fn parse(value: &str) -> FormMethod {
+        if value.eq_ignore_ascii_case("post") {
+            FormMethod::Post
+        } else if value.eq_ignore_ascii_case("dialog") {
+            FormMethod::Dialog
+        } else {
+            FormMethod::Get
+        }
+    }
+
+    /// Returns the kind of a link to the form's action. `None` if the form isn't sent.
+    fn link_kind(self) -> Option<LinkKind> {
+        match self {
+            FormMethod::Get => Some(LinkKind::Form),
+            FormMethod::Post => Some(LinkKind::PostForm),
+            FormMethod::Dialog => None,
+        }
+    }
 }
 
 /// The context of a tag, which all links of the tag share.
@@ -392,29 +423,20 @@ impl LinkReader {
         if self.form.is_some() {
             return;
         }
-        let method = attributes.get("method").unwrap_or_default();
-        let other_methods = ["post", "dialog"];
-        let is_get = !other_methods
-            .iter()
-            .any(|other| method.eq_ignore_ascii_case(other));
-        self.form = Some(is_get);
+        let method = FormMethod::parse(attributes.get("method").unwrap_or_default());
+        self.form = Some(method);
         spot.element = LinkElement::Form;
-        if is_get {
-            self.add_if_there(attributes, "action", LinkKind::Form, spot);
+        if let Some(kind) = method.link_kind() {
+            self.add_if_there(attributes, "action", kind, spot);
         }
     }
 
     /// Processes the `formaction` of a button: the URL to which the button sends the form, instead
     /// of the form's `action`.
     fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut LinkSpot<'_>) {
-        let is_get = match attributes.get("formmethod") {
-            Some(method) => !["post", "dialog"]
-                .iter()
-                .any(|other| method.eq_ignore_ascii_case(other)),
-            None => self.form.unwrap_or(false),
-        };
-        if is_get {
-            self.add_if_there(attributes, "formaction", LinkKind::Form, spot);
+        let method = attributes.get("formmethod").map(FormMethod::parse);
+        if let Some(kind) = method.or(self.form).and_then(FormMethod::link_kind) {
+            self.add_if_there(attributes, "formaction", kind, spot);
         }
     }
 

@@ -77,7 +77,7 @@ fn objects_and_applets() {
 }
 
 #[test]
-fn html_4_10_18_forms_that_are_sent_by_get() {
+fn html_4_10_18_forms_that_are_sent_by_get_and_by_post() {
     check(
         "<form action=1><input formaction=2><button formaction=3 formmethod=post></button><form action=no>
          <input formaction=''></form></form><form method=POST action=no><button formaction=no></button>
@@ -86,6 +86,9 @@ fn html_4_10_18_forms_that_are_sent_by_get() {
         &expect![[r#"
             form action Form 1
             input formaction Form 2
+            button formaction PostForm 3
+            form action PostForm no
+            button formaction PostForm no
             button formaction Form 4
             form action Form 5
         "#]],

@@ -85,14 +85,14 @@ fn filler() -> impl Strategy<Value = String> {
         "<br/>",
         "1 < 2 & 3",
         "<!--><img srcset=', ,'>",
-        "<form method=post action=no></form>",
+        "<form method=dialog action=no></form>",
         "<script>document.write('<img src=no>')</script>",
     ]);
     vec(parts, 0..8).prop_map(|parts| parts.concat())
 }
 
 fn planted() -> impl Strategy<Value = (String, String)> {
-    ("[a-z/?=.:#%0-9-]{1,40}", "[a-z]{0,10}", 0..14_u8).prop_map(|(href, text, form)| {
+    ("[a-z/?=.:#%0-9-]{1,40}", "[a-z]{0,10}", 0..15_u8).prop_map(|(href, text, form)| {
         let markup = match form {
             0 => format!("<a href=\"{href}\">{text}</a>"),
             1 => format!("<A\nclass=x HREF = '{href}' id=y>{text}"),
@@ -104,12 +104,13 @@ fn planted() -> impl Strategy<Value = (String, String)> {
             7 => format!("<style>a{{b:url( /{href}\n)}}/* url(no) */</style>"),
             8 => format!("<p style=\"b:url('/{href}')\">"),
             9 => format!("<form action='/{href}'></form>"),
+            13 => format!("<form method=post action='/{href}'></form>"),
             10 => format!("<svg><use xlink:href='/{href}'/></svg>"),
             11 => format!("<math><mi href='/{href}'>x</mi></math>"),
             12 => format!("<svg><style>@import \"/{href}\";</style></svg>"),
             _ => format!("<svg><a xlink:href='{href}'>{text}</a></svg>"),
         };
-        let slash = if (5..=12).contains(&form) { "/" } else { "" };
+        let slash = if (5..=13).contains(&form) { "/" } else { "" };
         (format!("{slash}{href}"), markup)
     })
 }

@@ -89,7 +89,11 @@ impl ArchivedPageReader {
                 && self.may_be_read(&row)
                 && self
                     .each_link(&row, &mut |page, to, link, text| {
-                        let Ok(to) = to else { return };
+                        // What the URL of a POST form answers to GET says nothing about the form.
+                        let is_post = link.is_some_and(|link| link.kind == LinkKind::PostForm);
+                        let Some(to) = to.ok().filter(|_| !is_post) else {
+                            return;
+                        };
                         let rel = || link.filter(|link| !link.rel.is_empty());
                         let rel = || rel().map(|link| link.rel.to_string());
                         wanted.link(page.as_str(), to, rel, text);

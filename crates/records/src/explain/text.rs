@@ -317,6 +317,7 @@ impl Explanation {
             "resource" => "a resource that a page is displayed with",
             "feed" => "a feed",
             "form" => "the target of a form",
+            "post-form" => "the target of a form that is sent with POST",
             _ => "a link that is not followed",
         };
         match (&named.setting, &named.unwanted) {

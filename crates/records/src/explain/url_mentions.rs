@@ -156,6 +156,7 @@ fn name(kind: LinkKind) -> &'static str {
         LinkKind::Resource => "resource",
         LinkKind::Feed => "feed",
         LinkKind::Form => "form",
+        LinkKind::PostForm => "post-form",
         _ => "other",
     }
 }

@@ -196,6 +196,34 @@ fn a_thousand_planted_faults_are_found_and_none_is_invented() {
 }
 
 #[test]
+fn forms_sent_over_http_are_mixed_but_answers_to_get_say_nothing_about_post() {
+    let mut made = TestCrawlBuilder::new();
+    let html = "<form method=post action=http://e.example/login><input type=password></form>\
+        <form action=http://e.example/find></form><form method=dialog action=http://e.example/x></form>\
+        <form method=post action=/comment><button formaction=http://e.example/preview>x</button></form>";
+    let page = format!("{HOST}/");
+    made.page(&page, "text/html", html);
+    made.row(
+        &format!("{HOST}/comment"),
+        &json!({"status": 405, "via": format!("{HOST}/elsewhere")}),
+    );
+    let dir = made.finish();
+    let mixed = |path: &str| {
+        let to = format!("http://e.example/{path}");
+        (page.clone(), to, FaultKind::Mixed)
+    };
+    let elsewhere = (
+        format!("{HOST}/elsewhere"),
+        format!("{HOST}/comment"),
+        FaultKind::Broken,
+    );
+    let mut expected = BTreeSet::from(["find", "login", "preview"].map(mixed));
+    expected.insert(elsewhere);
+    let found = faults(dir.path(), &FaultKind::ALL).unwrap();
+    assert_eq!(faults_found(&found), expected);
+}
+
+#[test]
 fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
     let mut made = TestCrawlBuilder::new();
     let url = |path: &str| format!("{HOST}{path}");
