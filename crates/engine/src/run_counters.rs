@@ -49,7 +49,7 @@ pub(crate) struct EndedRequest {
 
 /// Statistics of a commit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CommitStatistics {
+pub(crate) struct CommitMeasurement {
     /// Rows added to `pages.jsonl`, by outcome.
     pub(crate) outcomes: HashMap<&'static str, u64>,
     /// Rows added to `excluded.jsonl`, by reason.
@@ -76,7 +76,7 @@ impl RunCounters {
     }
 
     /// Counts what a commit made durable.
-    pub(crate) fn commit(&mut self, made: &CommitStatistics) {
+    pub(crate) fn commit(&mut self, made: &CommitMeasurement) {
         for (outcome, count) in &made.outcomes {
             *self.pages.entry(outcome).or_default() += count;
         }

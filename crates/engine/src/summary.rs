@@ -162,7 +162,7 @@ pub enum ArchivePresence {
 
 /// Whether any server answered during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerReachability {
+pub enum RunConnectivity {
     /// No request was tried.
     Untried,
     /// No request got an HTTP response.
@@ -171,14 +171,14 @@ pub enum ServerReachability {
     Answered,
 }
 
-impl ServerReachability {
+impl RunConnectivity {
     /// Returns whether any server answered, judging by the counters of a run.
-    pub(crate) fn of(counters: &RunCounters) -> ServerReachability {
+    pub(crate) fn of(counters: &RunCounters) -> RunConnectivity {
         let mut classes = counters.requests.keys().map(|(_, class)| *class);
         match classes.any(|class| class != status_class(None)) {
-            true => ServerReachability::Answered,
-            false if counters.requests.is_empty() => ServerReachability::Untried,
-            false => ServerReachability::Unanswered,
+            true => RunConnectivity::Answered,
+            false if counters.requests.is_empty() => RunConnectivity::Untried,
+            false => RunConnectivity::Unanswered,
         }
     }
 }
@@ -230,7 +230,7 @@ pub struct RunSummary {
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
     /// Whether any server answered this run.
-    pub reach: ServerReachability,
+    pub reach: RunConnectivity,
     /// The crawl directory.
     pub output: PathBuf,
     /// The folders that this run created: the crawl directory and missing folders above it, the
@@ -245,7 +245,7 @@ pub struct RunSummary {
 mod tests {
     use std::time::Duration;
 
-    use super::{EndReason, IndexSummary, ServerReachability};
+    use super::{EndReason, IndexSummary, RunConnectivity};
     use crate::run_counters::{EndedRequest, RunCounters};
 
     #[test]
@@ -262,17 +262,17 @@ mod tests {
                     bytes: 0,
                 });
             }
-            ServerReachability::of(&counters)
+            RunConnectivity::of(&counters)
         };
         let (refused, silent) = (
             (None, Some("connect_refused")),
             (None, Some("first_byte_timeout")),
         );
-        assert_eq!(reach(&[]), ServerReachability::Untried);
-        assert_eq!(reach(&[refused, silent]), ServerReachability::Unanswered);
+        assert_eq!(reach(&[]), RunConnectivity::Untried);
+        assert_eq!(reach(&[refused, silent]), RunConnectivity::Unanswered);
         assert_eq!(
             reach(&[refused, silent, (Some(503), None)]),
-            ServerReachability::Answered
+            RunConnectivity::Answered
         );
     }
 

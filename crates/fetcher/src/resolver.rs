@@ -38,7 +38,7 @@ const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The resolver of all connections, which caches answers and refuses addresses that are not
+/// The name resolver that all connections use. Caches answers, and refuses addresses that are not
 /// allowed.
 #[derive(Clone)]
 pub(crate) struct CheckedResolver {

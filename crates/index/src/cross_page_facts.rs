@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::page_versions::{VersionCandidate, VersionInUrl, family, unversioned};
+use crate::product_versions::{VersionCandidate, VersionInUrl, family, unversioned};
 use crate::summing_sorter::{MAX_SORT_BYTES, SortedCounts, SummingSorter, unnamed_file};
 use crawl_index_entry::{IndexedPage, url_key};
 

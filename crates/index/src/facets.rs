@@ -8,7 +8,7 @@ use tantivy::query::{BooleanQuery, Query as Lookup, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, DocSet as _, Searcher, TERMINATED, Term};
 
-use crate::page_versions::{is_versioned_folder, newer_label_first};
+use crate::product_versions::{is_versioned_folder, newer_label_first};
 use crate::query::{folder_of_any_host, site_name};
 use crate::schema::IndexFields;
 use crawl_index_entry::{IndexedPage, url_key};
@@ -126,13 +126,13 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
 /// Identifies a page that has several versions and ranks its version. The lowest byte is the number
 /// of newer versions. The upper bytes are the same for all versions of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PageVersionKey(pub(crate) u64);
+pub(crate) struct ProductVersionKey(pub(crate) u64);
 
-impl PageVersionKey {
-    pub(crate) fn of(page: &IndexedPage) -> Option<PageVersionKey> {
+impl ProductVersionKey {
+    pub(crate) fn of(page: &IndexedPage) -> Option<ProductVersionKey> {
         let newest = page.newest.as_deref()?;
         let newer = u64::from(page.newer_versions.min(0xFF));
-        Some(PageVersionKey(url_key(newest) & !0xFF | newer))
+        Some(ProductVersionKey(url_key(newest) & !0xFF | newer))
     }
 
     /// Returns the bytes that are the same for all versions of a page.

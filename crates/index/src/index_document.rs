@@ -6,7 +6,7 @@ use tantivy::schema::{Document, Field};
 
 use crawl_index_entry::BytesInTransitPermit;
 
-use crate::facets::{PageVersionKey, facet_values};
+use crate::facets::{ProductVersionKey, facet_values};
 use crate::page_prior::worth;
 use crate::page_tokenizer::of_language;
 use crate::schema::{GIVES_WAY, IndexFields, KIND_DUPLICATE, KIND_PAGE, LEAVING};
@@ -71,7 +71,7 @@ pub(crate) fn document(fields: &IndexFields, page: &IndexedPage) -> TantivyDocum
     for value in facet_values(page) {
         document.add_text(fields.facet, value);
     }
-    if let Some(mark) = PageVersionKey::of(page) {
+    if let Some(mark) = ProductVersionKey::of(page) {
         document.add_u64(fields.version_mark, mark.0);
     }
     if let Some(until) = page.until {

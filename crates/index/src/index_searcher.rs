@@ -20,7 +20,7 @@ use crate::facets::FacetFilters;
 use crate::file_check::ChecksumFileFilter;
 use crate::lexicon::Lexicon;
 use crate::page_prior::is_about_changes;
-use crate::page_versions::is_versioned_folder;
+use crate::product_versions::is_versioned_folder;
 use crate::query::Query;
 use crate::query_plan::{MarkedWords, MatchStrictness, PlanningBudget, QueryPlan, QueryPlanner};
 use crate::ranked_retrieval::{FoundPages, RankedRetrieval};

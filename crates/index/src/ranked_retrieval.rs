@@ -11,7 +11,7 @@ use tantivy::{
     DocAddress, DocId, DocSet as _, Score, Searcher, SegmentOrdinal, SegmentReader, Term,
 };
 
-use crate::facets::{FacetCountMap, FacetCounts, FacetFilters, PageVersionKey};
+use crate::facets::{FacetCountMap, FacetCounts, FacetFilters, ProductVersionKey};
 use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::IndexFields;
@@ -168,7 +168,7 @@ impl RankedRetrieval<'_> {
         let marks = self.columns("version_mark")?;
         let mark = |at: &DocAddress| {
             let mark = marks[at.segment_ord as usize].first(at.doc_id);
-            mark.map(PageVersionKey)
+            mark.map(ProductVersionKey)
         };
         let mut newest: HashMap<u64, (u64, Score)> = HashMap::new();
         for (score, at) in pages {

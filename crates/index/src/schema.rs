@@ -50,7 +50,7 @@ pub(crate) struct IndexFields {
     pub(crate) language: Field,
     /// The folders, language, version and type of the page, each with a prefix such as `language:`.
     pub(crate) facet: Field,
-    /// For versioned pages: see [`PageVersionKey`](crate::facets::PageVersionKey).
+    /// For versioned pages: see [`ProductVersionKey`](crate::facets::ProductVersionKey).
     pub(crate) version_mark: Field,
     pub(crate) texts: TextFields,
     /// [`IndexedPage`](crate::IndexedPage) as JSON.

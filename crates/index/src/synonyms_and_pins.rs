@@ -105,7 +105,7 @@ impl SearchRules {
             .collect()
     }
 
-    /// Returns a map from the words of queries to pinned URLs.
+    /// Returns a map from normalized queries to the URLs pinned to them.
     pub(crate) fn all_pins(&self) -> &HashMap<String, String> {
         &self.pins
     }

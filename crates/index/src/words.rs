@@ -328,8 +328,8 @@ impl<'t> WordIterator<'t> {
         }
     }
 
-    /// Adds each character of a run in a script without spaces, and each pair of adjacent
-    /// characters.
+    /// Adds each character of a run of text that is written without spaces, such as Chinese, and
+    /// each pair of adjacent characters.
     fn ideographs(&mut self, run: Option<Range<usize>>) {
         let Some(run) = run else { return };
         self.symbols_before(run.start);

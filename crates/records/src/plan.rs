@@ -86,7 +86,7 @@ pub struct HostPlan {
     pub origins: Vec<OriginRobotsStatements>,
     /// The delay from the end of a request to the start of the next, in milliseconds.
     pub gap_ms: u64,
-    /// The rule that requires the delay: `delay`, `crawl-delay` ..
+    /// The rule that requires the delay, such as `delay` or `crawl-delay`.
     pub gap_by: String,
     /// The mean response time of the host during the planning run, in milliseconds.
     pub answer_ms: f64,

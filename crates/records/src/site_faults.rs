@@ -422,7 +422,7 @@ impl SiteFaultSearch<'_> {
             });
         }
         if link.is_some_and(|link| link.kind == LinkKind::PostForm) {
-            // What the URL answers to GET says nothing about the form.
+            // The answer to a GET request doesn't show whether the form works.
             return;
         }
         let replacement = self

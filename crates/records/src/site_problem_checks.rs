@@ -257,8 +257,8 @@ fn template_note(pages: u64, all: u64) -> Option<String> {
     is_in_template.then(|| format!("{place}: probably in the template"))
 }
 
-/// Renders a list of pages: the first few, and the others folded. If there is a note, all pages are
-/// folded. `all` is the total number of pages, including those that are not in `pages`.
+/// Renders a list of pages: the first few, and the rest collapsed. If there is a note, all pages are
+/// collapsed. `all` is the total number of pages, including those that are not in `pages`.
 fn page_list(pages: Vec<Markup>, all: usize, note: Option<String>) -> Markup {
     let shown = if note.is_some() { 0 } else { MAX_SHOWN_PAGES };
     let (first, others) = pages.split_at(pages.len().min(shown));

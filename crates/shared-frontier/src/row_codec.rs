@@ -59,7 +59,7 @@ pub(crate) struct LinkFromWorkerKey {
 }
 
 /// Links stored in one server group for hosts that another group serves.
-pub(crate) struct LinksToOtherGroups {
+pub(crate) struct LinksToOtherServerGroups {
     /// The number of the server group that serves the hosts.
     pub(crate) home: i32,
     pub(crate) json: String,
@@ -291,8 +291,8 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
     }
 
     /// Reads the columns of links to hosts that another server group serves.
-    pub(crate) fn foreign_links(&mut self) -> Option<LinksToOtherGroups> {
-        Some(LinksToOtherGroups {
+    pub(crate) fn foreign_links(&mut self) -> Option<LinksToOtherServerGroups> {
+        Some(LinksToOtherServerGroups {
             home: self.next()?,
             json: self.next()?,
             b: self.array()?,

@@ -16,7 +16,7 @@ use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::identity::PublishedKeysArgument;
-use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
+use crate::settings::{IndexedDocumentTypes, Layer, ProfileName, default_of};
 
 /// The file that `crawl init` writes unless another one is given.
 pub(crate) const DEFAULT_CONFIG: &str = "crawl.toml";
@@ -660,7 +660,7 @@ pub(crate) struct IndexArgs {
     ///
     /// Defaults to the crawl's settings.
     #[arg(long, value_name = "TYPES")]
-    pub(crate) index_types: Option<IndexTypes>,
+    pub(crate) index_types: Option<IndexedDocumentTypes>,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -23,6 +23,10 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
         _ => {
             let text = error.render().to_string();
             let text = text.replace("For more information, try '--help'.", "");
+            let text = match is_explain_without_url(error) {
+                true => text.replacen("<DIR>...", "<URL>", 1),
+                false => text,
+            };
             let text = cut(text.trim_end());
             let own_hint = hint_of_crawl_dir(error)
                 .or_else(|| hint_of_other_tool(error))
@@ -45,6 +49,19 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
             ExitCode::from(USAGE)
         }
     }
+}
+
+/// Returns whether `crawl explain` has a directory but no URL. clap takes a single word for the
+/// last argument, the URL, and reports that the directory is missing.
+fn is_explain_without_url(error: &clap::Error) -> bool {
+    let missing = error.get(ContextKind::InvalidArg);
+    let is_dir = |missing: &ContextValue| match missing {
+        ContextValue::Strings(names) => *names == ["<DIR>..."],
+        _ => false,
+    };
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && first_argument() == "explain"
+        && missing.is_some_and(is_dir)
 }
 
 /// Removes clap's suggestions, each with the blank line before it.

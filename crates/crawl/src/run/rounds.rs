@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_engine::{
-    Config, ControlChannels, EndReason, EngineError, FreeSpaceMeter, ProgressSnapshot, RunSummary,
-    ServerReachability, StopUrgency, discard_unanswered, last_round,
+    Config, ControlChannels, EndReason, EngineError, FreeSpaceMeter, ProgressSnapshot,
+    RunConnectivity, RunSummary, StopUrgency, discard_unanswered, last_round,
 };
 use crawl_records::{CrawlReport, write_report_and_digests};
 use jiff::Timestamp;
@@ -193,7 +193,7 @@ impl RoundRunner<'_> {
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
         let is_stopped_at_once = *self.stopped.borrow() == StopUrgency::Now;
-        if is_needed || is_stopped_at_once || summary.reach == ServerReachability::Answered {
+        if is_needed || is_stopped_at_once || summary.reach == RunConnectivity::Answered {
             return false;
         }
         // Remove the control socket before its directory.

@@ -38,7 +38,7 @@ pub(super) fn sessions(
     let names: Vec<_> = keeping
         .map(|(site, terms)| (canonical_name(site), terms.access.allows_plain_http()))
         .collect();
-    // Ignore unusable names here, because `sites::by_name` reports them.
+    // If a name is unusable, continue without sessions, because `sites::by_name` reports the name.
     let sessions = SiteSessions::new(
         names
             .iter()

@@ -102,10 +102,10 @@ impl HostGroupSettings {
     }
 }
 
-/// Returns the budgets of the groups, by host.
+/// Checks the groups, and returns their budgets by host.
 ///
 /// # Errors
-/// All problems found.
+/// All problems of all groups.
 pub(super) fn host_groups(
     groups: &HostGroups,
 ) -> Result<HostPatternMap<Arc<HostGroupBudget>>, CommandError> {

@@ -41,7 +41,7 @@ mod toml_output;
 pub(crate) mod typed_seed;
 mod user_folders;
 
-pub(crate) use crate::values::IndexTypes;
+pub(crate) use crate::values::IndexedDocumentTypes;
 pub(crate) use authenticity_marks::{MarkCheckResult, MarkPurpose, sign, verify};
 pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{

@@ -5,14 +5,14 @@ use crawl_engine::DocumentIndexingSettings;
 use super::config_file::key_of;
 use super::toml_output::default_of;
 use crate::values::{
-    ByteSize, DocumentReadingLimits, DurationSetting, IndexTypes, ValueParseError,
+    ByteSize, DocumentReadingLimits, DurationSetting, IndexedDocumentTypes, ValueParseError,
 };
 
 /// Returns which documents to index and how to read them. The document types come from `requested`,
 /// or from `table` (the settings of the crawl) if `requested` is `None`.
 pub(crate) fn document_rules(
     table: &toml::Table,
-    requested: Option<&IndexTypes>,
+    requested: Option<&IndexedDocumentTypes>,
 ) -> Result<DocumentIndexingSettings, ValueParseError> {
     let output = table.get("output");
     let value = |field: &str| {

@@ -24,7 +24,7 @@ use crate::values::RepeatInterval;
 use crate::values::SurtPrefixSetting;
 use crate::values::{
     AddressOverride, ByteSize, CountSetting, DurationSetting, FilePath, FrontierConnectionString,
-    IndexTypes, JsonSchema, ListenAddress, NonNegativeNumber, OptionalLimit, Switch,
+    IndexedDocumentTypes, JsonSchema, ListenAddress, NonNegativeNumber, OptionalLimit, Switch,
 };
 
 /// How a later run treats a key that the directory's crawl.toml sets.
@@ -915,7 +915,7 @@ tables! {
         /// indexed: page sources, licences, logs. PDF and DOCX are read in a separate process, so a
         /// broken file loses only its own text.
         #[arg(value_name = "TYPES")]
-        index_types: IndexTypes = IndexTypes::default(), Kept;
+        index_types: IndexedDocumentTypes = IndexedDocumentTypes::default(), Kept;
         /// Maximum time to read one PDF or DOCX
         #[arg(value_name = "DURATION")]
         document_timeout: DurationSetting = DurationSetting::from_secs(10), GoesOn;

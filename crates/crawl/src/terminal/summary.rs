@@ -391,8 +391,8 @@ mod tests {
     use std::time::Duration;
 
     use crawl_engine::{
-        ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, PageChangeCounts, RunSummary,
-        SeedFailure, ServerReachability, UnreachableHost,
+        ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, PageChangeCounts,
+        RunConnectivity, RunSummary, SeedFailure, UnreachableHost,
     };
     use crawl_records::{CrawlReport, HostCoverage, PendingCounts};
     use crawl_scheduler::Tick;
@@ -423,7 +423,7 @@ mod tests {
             rules: Vec::new(),
             parked: Vec::new(),
             elapsed: Duration::from_secs(1_301),
-            reach: ServerReachability::Answered,
+            reach: RunConnectivity::Answered,
             output: "crawl-e.example".into(),
             created: Vec::new(),
             resumed: false,

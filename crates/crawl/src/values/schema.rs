@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     AddressOverride, ByteSize, CountSetting, DayHours, DurationSetting, FilePath,
-    FrontierConnectionString, HostListEntry, IndexTypes, LanguagePattern, ListenAddress,
+    FrontierConnectionString, HostListEntry, IndexedDocumentTypes, LanguagePattern, ListenAddress,
     MediaTypePattern, NameServerAddress, NonNegativeNumber, OptionalLimit, RepeatInterval,
     SurtPrefixSetting, Switch,
 };
@@ -152,7 +152,7 @@ impl JsonSchema for AddressOverride {
     }
 }
 
-impl JsonSchema for IndexTypes {
+impl JsonSchema for IndexedDocumentTypes {
     fn schema() -> Value {
         text(
             r"^\s*(html|text|markdown|docx|pdf|all)(\s*,\s*(html|text|markdown|docx|pdf|all))*\s*$",

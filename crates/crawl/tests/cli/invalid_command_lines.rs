@@ -132,6 +132,31 @@ fn unknown_flags_and_commands_name_the_nearest() {
 }
 
 #[test]
+fn explain_without_a_url_names_the_url_as_missing() {
+    check(
+        &["explain", "DIR"],
+        expect![[r#"
+        2
+        error: the following required arguments were not provided:
+          <URL>
+
+        Usage: crawl explain <DIR>... <URL>
+        hint: `crawl explain --help` lists its flags and arguments"#]],
+    );
+    check(
+        &["explain"],
+        expect![[r#"
+        2
+        error: the following required arguments were not provided:
+          <DIR>...
+          <URL>
+
+        Usage: crawl explain <DIR>... <URL>
+        hint: `crawl explain --help` lists its flags and arguments"#]],
+    );
+}
+
+#[test]
 fn a_mistyped_command_is_not_a_host() {
     check(
         &["serach", "crawl-example.org"],

@@ -80,7 +80,7 @@ impl DocumentLayout {
     }
 }
 
-/// Appends a line to a paragraph or heading. Joins a word that is hyphenated at the line end.
+/// Appends a line to a paragraph or heading. Joins a word that is hyphenated at the end of a line.
 fn join(text: &mut String, line: &str) {
     let mut ending = text.chars().rev();
     let is_hyphenated = ending.next() == Some('-')

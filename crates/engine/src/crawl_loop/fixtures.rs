@@ -20,7 +20,7 @@ use crate::crawl_totals::CrawlTotals;
 use crate::messages::page_pipeline_stages::FactsBeforeFetch;
 use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::{RevisitRules, Round};
-use crate::run_counters::CommitStatistics;
+use crate::run_counters::CommitMeasurement;
 
 pub(super) fn at(second: u64) -> Tick {
     Tick::from_micros(second * 1_000_000)
@@ -75,7 +75,7 @@ pub(super) fn run_report(
     });
     run.committed(
         totals,
-        &CommitStatistics::default(),
+        &CommitMeasurement::default(),
         HashMap::new(),
         Vec::new(),
     );

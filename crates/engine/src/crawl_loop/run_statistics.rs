@@ -8,7 +8,7 @@ use crawl_weburl::CanonicalUrl;
 use crate::control::RecentPage;
 use crate::crawl_totals::CrawlTotals;
 use crate::revisit::visit::{RevisitRules, Round};
-use crate::run_counters::{CommitStatistics, EndedRequest, RunCounters};
+use crate::run_counters::{CommitMeasurement, EndedRequest, RunCounters};
 use crate::summary::SeedFailure;
 
 /// Maximum pages in [`RunStatistics::latest`].
@@ -88,7 +88,7 @@ impl RunStatistics {
     pub(super) fn committed(
         &mut self,
         totals: CrawlTotals,
-        counts: &CommitStatistics,
+        counts: &CommitMeasurement,
         unusable: HashMap<&'static str, u64>,
         seeds_failed: Vec<SeedFailure>,
     ) {
@@ -156,7 +156,7 @@ mod tests {
     use super::super::fixtures::{at, config, pages};
     use super::{MAX_LATEST_PAGES, RunStatistics};
     use crate::revisit::visit::{RevisitRules, Round};
-    use crate::run_counters::CommitStatistics;
+    use crate::run_counters::CommitMeasurement;
     use crate::summary::SeedFailure;
 
     fn url(path: u16) -> CanonicalUrl {
@@ -175,7 +175,7 @@ mod tests {
             let unusable = HashMap::from([("mailto", 2)]);
             report.committed(
                 pages(path.into()),
-                &CommitStatistics::default(),
+                &CommitMeasurement::default(),
                 unusable,
                 failed,
             );
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((report.of_round().pages, report.of_run().pages), (10, 0));
         report.committed(
             pages(150),
-            &CommitStatistics::default(),
+            &CommitMeasurement::default(),
             HashMap::new(),
             Vec::new(),
         );

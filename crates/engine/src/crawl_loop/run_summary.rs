@@ -11,7 +11,7 @@ use super::Coordinator;
 use crate::config::{Config, RunMode};
 use crate::frontier_meta_keys::META_SHARED_SEED;
 use crate::revisit::visit::PreviousVisit;
-use crate::summary::{EndReason, IndexSummary, RunSummary, SeedFailure, ServerReachability};
+use crate::summary::{EndReason, IndexSummary, RunConnectivity, RunSummary, SeedFailure};
 
 /// Maximum number of redirects of a seed to follow to its host.
 const MAX_SEED_REDIRECTS: usize = 10;
@@ -82,7 +82,7 @@ impl Coordinator {
             },
             elapsed,
             parked: self.hosts.parked().cloned().collect(),
-            reach: ServerReachability::of(self.report.counters()),
+            reach: RunConnectivity::of(self.report.counters()),
             output: self.config.output.clone(),
             created: Vec::new(),
             resumed,
@@ -164,7 +164,7 @@ mod tests {
 
     use super::super::fixtures::{at, coordinator, leased, pages, run_report};
     use crate::crawl_totals::CrawlTotals;
-    use crate::run_counters::CommitStatistics;
+    use crate::run_counters::CommitMeasurement;
     use crate::summary::{EndReason, RunSummary, SeedFailure, UnreachableHost};
 
     fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> CrawlTotals {
@@ -351,7 +351,7 @@ mod tests {
                 why: "excluded".to_owned(),
             }];
             let unusable = HashMap::from([("mailto", 4)]);
-            let counts = CommitStatistics::default();
+            let counts = CommitMeasurement::default();
             coordinator
                 .report
                 .committed(now, &counts, unusable, seeds_failed);

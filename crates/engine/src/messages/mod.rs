@@ -37,7 +37,7 @@ use crate::login::SiteLogin;
 use crate::priority::Priority;
 use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::revisit::visit::PreviousVisit;
-use crate::run_counters::CommitStatistics;
+use crate::run_counters::CommitMeasurement;
 use crate::summary::SeedFailure;
 
 /// A request to send once its permit is issued. The variant is the purpose of the request, and
@@ -515,7 +515,7 @@ pub(crate) struct NonPageRequestResult {
 pub(crate) struct GroupCommitResult {
     /// The sum of [`WriterMessage::weight`] over the messages of the group.
     pub(crate) items: u64,
-    pub(crate) counts: CommitStatistics,
+    pub(crate) counts: CommitMeasurement,
     /// Parts of the group's pages that are ready to be freed.
     pub(crate) used: Vec<PageMemoryToFree>,
     /// Rows that were added to `pages.jsonl`. Empty if neither a consumer nor a trace event needs

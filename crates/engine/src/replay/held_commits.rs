@@ -95,7 +95,7 @@ impl HeldCommits {
         is_some
     }
 
-    /// Passes on everything, because the replay no longer follows the records.
+    /// Passes on everything. Called when the replay stops following the records.
     pub(super) fn give_up(&mut self, out: &mut Vec<WriterMessage>) {
         self.levels.clear();
         self.hand_on(out);

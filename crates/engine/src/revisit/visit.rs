@@ -274,7 +274,7 @@ pub(crate) enum ChangedPagePart {
     Text,
     /// The body changed, and there is no comparable digest of the main text.
     Bytes,
-    /// The status or the target of a redirect changed.
+    /// The status changed, or a redirect leads to another target.
     Answer,
 }
 

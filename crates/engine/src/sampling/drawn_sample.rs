@@ -61,7 +61,7 @@ impl DrawnSample {
         !is_asked && self.draw.get().is_none()
     }
 
-    /// Sets the draw. The caller must have stored it durably.
+    /// Takes the result of the draw, which must be on the disk already.
     pub(crate) fn drawn(&self, draw: SampleDrawResult) {
         let _ = self.draw.set(draw);
     }

@@ -9,7 +9,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 
 use super::crawl_directory::{STATE, examine, open_resting};
 use crate::error::EngineError;
-use crate::summary::{EndReason, RunSummary, ServerReachability};
+use crate::summary::{EndReason, RunConnectivity, RunSummary};
 
 /// Removes the crawl directory of an ended run, and the folders above it that the run created, if
 /// the run sent requests and no server answered any. Returns whether the directory is gone.
@@ -26,7 +26,7 @@ use crate::summary::{EndReason, RunSummary, ServerReachability};
 pub fn discard_unanswered(summary: &RunSummary) -> bool {
     let dir = &summary.output;
     let is_over = summary.ended != EndReason::HandedOver;
-    let is_unanswered = summary.reach == ServerReachability::Unanswered;
+    let is_unanswered = summary.reach == RunConnectivity::Unanswered;
     let is_new = !summary.resumed && summary.created.last() == Some(dir);
     // The user chose the parked hosts, so keep the list for later runs.
     if !is_over || !is_unanswered || !is_new || !summary.parked.is_empty() {

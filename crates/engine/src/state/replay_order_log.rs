@@ -19,7 +19,7 @@ pub(crate) const ORDER: &str = "state/order.jsonl";
 pub(crate) struct ReplayOrderLog(Arc<Mutex<OrderFile>>);
 
 /// The file of the log, and rows held in memory. Held rows are written together: before the next
-/// group is committed, or when a request ends that began after the oldest of these rows.
+/// group is committed, or when a request ends that began after the oldest of these rows was added.
 struct OrderFile {
     file: RowLogWriter,
     /// The time of the oldest row in memory, in milliseconds since the Unix epoch.

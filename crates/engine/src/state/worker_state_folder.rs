@@ -37,8 +37,8 @@ const LOCK: &str = "worker.lock";
 struct DirectoryOwner {
     crawl: String,
     worker: String,
-    /// The id of the last process that ran as this worker: a unique name, not a process id of the
-    /// operating system.
+    /// A unique name of the last process that ran as this worker. Unlike a process id, it is never
+    /// reused.
     life: String,
 }
 

@@ -32,7 +32,7 @@ const MIN_PARAGRAPH: u64 = 24;
 /// Counts of the blocks in a region and its nested regions.
 #[derive(Clone, Copy, Default)]
 struct TeaserCounts {
-    /// Number of blocks that are the linked title of another page.
+    /// Number of blocks that consist of the linked title of another page.
     titles: u64,
     /// Number of titles outside of lists. (Titles in a list are usually references.)
     cards: u64,

@@ -118,9 +118,9 @@ impl ForeignElements {
         around
     }
 
-    /// Returns the namespace of an element whose start tag is in a drawing or formula.
+    /// Returns the namespace of an element whose start tag is in SVG or MathML.
     fn space_within(&self, tag: &Tag<'_>) -> Namespace {
-        // An `annotation-xml` in a formula may contain a drawing.
+        // An `annotation-xml` in MathML may contain SVG.
         if tag.name == element_name::SVG {
             return Namespace::Svg;
         }

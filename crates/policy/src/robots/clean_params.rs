@@ -24,7 +24,7 @@ impl AgentRules {
     /// Removes the parameters that the file's `Clean-param` lines name for the path of `url`.
     /// Returns `None` if the URL has no such parameter.
     ///
-    /// As at Yandex, names are case-sensitive, paths match as prefixes, and `*` matches anything.
+    /// As Yandex specifies, names are case-sensitive, paths match as prefixes, and `*` matches anything.
     /// The result cites the first line that removed something.
     #[must_use]
     pub fn clean(&self, url: &Url) -> Option<CleanedUrl> {

@@ -89,7 +89,7 @@ impl ArchivedPageReader {
                 && self.may_be_read(&row)
                 && self
                     .each_link(&row, &mut |page, to, link, text| {
-                        // What the URL of a POST form answers to GET says nothing about the form.
+                        // The answer to a GET request doesn't show whether a POST form works.
                         let is_post = link.is_some_and(|link| link.kind == LinkKind::PostForm);
                         let Some(to) = to.ok().filter(|_| !is_post) else {
                             return;

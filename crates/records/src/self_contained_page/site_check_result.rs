@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use maud::{Markup, html};
 
+use crate::letter_grade::{LetterGrade, percent, rule};
 use crate::number_format::{counted, grouped};
-use crate::problem_grade::{ProblemGrade, percent, rule};
 
 /// How much of a site has a problem.
 pub(crate) struct ProblemShare {
@@ -26,8 +26,8 @@ pub(crate) struct ProblemShare {
 }
 
 impl ProblemShare {
-    fn grade(&self) -> Option<ProblemGrade> {
-        ProblemGrade::of(self.affected, self.items)
+    fn grade(&self) -> Option<LetterGrade> {
+        LetterGrade::of(self.affected, self.items)
     }
 
     fn words(&self) -> String {
@@ -88,10 +88,10 @@ impl SiteCheckResult {
     /// Returns the grade of the share. A check with findings is never graded A, which means that
     /// there is nothing to fix, even if none of the graded items is affected: for example, a broken
     /// link may be in a style sheet.
-    fn grade(&self) -> Option<ProblemGrade> {
+    fn grade(&self) -> Option<LetterGrade> {
         let grade = self.measure.as_ref()?.grade()?;
         Some(match self.findings {
-            Some(_) => grade.max(ProblemGrade::B),
+            Some(_) => grade.max(LetterGrade::B),
             None => grade,
         })
     }
@@ -129,7 +129,7 @@ impl SiteCheckResult {
 }
 
 /// Renders a grade as a letter in a colour. Screen readers get a label such as `grade B`.
-fn chip(grade: Option<ProblemGrade>) -> Markup {
+fn chip(grade: Option<LetterGrade>) -> Markup {
     html! {
         @if let Some(grade) = grade {
             span class=(format!("g g{grade}")) { span.hidden { "grade " } (grade) }
@@ -144,7 +144,7 @@ fn chip(grade: Option<ProblemGrade>) -> Markup {
 pub(crate) fn checks(checks: &[SiteCheckResult]) -> Markup {
     let mut checks: Vec<&SiteCheckResult> = checks.iter().collect();
     checks.sort_by_key(|check| Reverse(check.grade()));
-    let grades: Vec<ProblemGrade> = checks.iter().filter_map(|check| check.grade()).collect();
+    let grades: Vec<LetterGrade> = checks.iter().filter_map(|check| check.grade()).collect();
     html! {
         (overall(&checks, &grades))
         ul.grades aria-label="Grades" { @for check in &checks { (check.line()) } }
@@ -161,7 +161,7 @@ pub(crate) fn checks(checks: &[SiteCheckResult]) -> Markup {
 }
 
 /// Renders the overall grade, and one sentence with the findings of the checks that have a grade.
-fn overall(checks: &[&SiteCheckResult], grades: &[ProblemGrade]) -> Markup {
+fn overall(checks: &[&SiteCheckResult], grades: &[LetterGrade]) -> Markup {
     let is_listed = |check: &&&SiteCheckResult| check.findings.is_some() && check.measure.is_some();
     let summaries: Vec<&str> = checks
         .iter()
@@ -172,7 +172,7 @@ fn overall(checks: &[&SiteCheckResult], grades: &[ProblemGrade]) -> Markup {
     html! {
         @if !summaries.is_empty() || !has_findings || grades.len() > 1 {
             p.overall {
-                @if grades.len() > 1 { (chip(ProblemGrade::average(grades))) " " strong { "Overall." } " " }
+                @if grades.len() > 1 { (chip(LetterGrade::average(grades))) " " strong { "Overall." } " " }
                 @if !has_findings { "Nothing to fix was found." }
                 @else if !summaries.is_empty() { (summaries.join(", ")) "." }
             }

@@ -25,7 +25,8 @@ impl BrokenLinkElements {
         }
     }
 
-    /// Adds the element that contains a link, if the fault of this link has no text.
+    /// Records a description of a link's element, such as `image`, if the link is broken and has no
+    /// text.
     pub(super) fn found(&mut self, page: &str, to: &str, link: Option<&Link>) {
         if let Some(link) = link
             && !self.elements.is_empty()

@@ -196,7 +196,7 @@ fn a_thousand_planted_faults_are_found_and_none_is_invented() {
 }
 
 #[test]
-fn forms_sent_over_http_are_mixed_but_answers_to_get_say_nothing_about_post() {
+fn forms_sent_over_http_are_mixed_whether_or_not_their_url_answers_get() {
     let mut made = TestCrawlBuilder::new();
     let html = "<form method=post action=http://e.example/login><input type=password></form>\
         <form action=http://e.example/find></form><form method=dialog action=http://e.example/x></form>\
@@ -219,8 +219,8 @@ fn forms_sent_over_http_are_mixed_but_answers_to_get_say_nothing_about_post() {
     );
     let mut expected = BTreeSet::from(["find", "login", "preview"].map(mixed));
     expected.insert(elsewhere);
-    let found = faults(dir.path(), &FaultKind::ALL).unwrap();
-    assert_eq!(faults_found(&found), expected);
+    let all = faults(dir.path(), &FaultKind::ALL).unwrap();
+    assert_eq!(faults_found(&all), expected);
 }
 
 #[test]

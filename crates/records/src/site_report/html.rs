@@ -5,8 +5,8 @@ use maud::{Markup, html};
 
 use super::SiteReport;
 use super::page_statistics::{SIZE_BINS, TIME_BINS};
+use crate::letter_grade::percent;
 use crate::number_format::{counted, grouped, size};
-use crate::problem_grade::percent;
 use crate::report_page::svg_plots::{PlotFigure, bars, rows_height};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::self_contained_page::{checks, fold, page};

@@ -19,7 +19,7 @@ use crate::bucket_ownership::BucketOwnership;
 use crate::connection::params;
 use crate::crawl_exporter::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
-use crate::row_codec::{ColumnReader, LinksToOtherGroups, sum};
+use crate::row_codec::{ColumnReader, LinksToOtherServerGroups, sum};
 use crate::sql_statements::SqlStatement;
 use crate::worker_home_groups::{self, FIRST_GROUP, lower_allowed, read_map};
 
@@ -239,7 +239,7 @@ impl WorkerFrontier for SharedFrontier {
                 // reports that group.
                 continue;
             }
-            let LinksToOtherGroups {
+            let LinksToOtherServerGroups {
                 home,
                 json,
                 b,

@@ -148,7 +148,7 @@ impl OpenContainers {
         }
     }
 
-    /// Returns the lists, quotes and table cell around the block that ends here.
+    /// Returns the list items, quotes and table cell around the block that just ended.
     pub(super) fn place(&self) -> EnclosingContainers {
         let around = self.open.iter().filter_map(|open| match *open {
             OpenContainer::Item { id, number } => Some(BlockContainer::Item { id, number }),

@@ -8,7 +8,7 @@ use crate::url_to_admit::UrlToAdmit;
 use crate::worker_frontier::SharedCrawlStatus;
 
 /// The buckets, workers and waiting links of a crawl.
-pub(super) struct CoordinationTables {
+pub(super) struct MemoryCoordinationTables {
     buckets: Vec<OwnedHostBucket>,
     workers: BTreeMap<String, WorkerEntry>,
     /// The links that wait for the owners of their hosts, by link number, each with the bucket of
@@ -46,10 +46,10 @@ fn is_valid(until: Option<Instant>, now: Instant) -> bool {
     until.is_some_and(|until| until > now)
 }
 
-impl CoordinationTables {
-    pub(super) fn new(buckets: u32) -> CoordinationTables {
+impl MemoryCoordinationTables {
+    pub(super) fn new(buckets: u32) -> MemoryCoordinationTables {
         let buckets = buckets.max(1) as usize;
-        CoordinationTables {
+        MemoryCoordinationTables {
             buckets: vec![OwnedHostBucket::default(); buckets],
             workers: BTreeMap::new(),
             links: BTreeMap::new(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashMapExt};
 
-use self::coordination_tables::CoordinationTables;
+use self::coordination_tables::MemoryCoordinationTables;
 use self::transaction::MemoryWorkerTransaction;
 use super::{MemoryFrontier, lock};
 use crate::admit_rule::CurrentState;
@@ -47,7 +47,7 @@ struct SharedWorkerTables {
     /// The URLs of all workers. This frontier's `writer` lock is held while a worker's transaction
     /// is open, and while buckets change owners.
     frontier: MemoryFrontier,
-    tables: Mutex<CoordinationTables>,
+    tables: Mutex<MemoryCoordinationTables>,
     /// The number of buckets.
     buckets: u32,
     /// How long a lease lasts after each heartbeat.
@@ -66,7 +66,7 @@ impl MemoryCrawl {
     ) -> MemoryCrawl {
         MemoryCrawl(Arc::new(SharedWorkerTables {
             frontier: MemoryFrontier::new(),
-            tables: Mutex::new(CoordinationTables::new(buckets)),
+            tables: Mutex::new(MemoryCoordinationTables::new(buckets)),
             buckets: buckets.max(1),
             term,
             clock: Box::new(clock),

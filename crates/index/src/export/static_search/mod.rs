@@ -10,12 +10,12 @@
 //! The same pages always yield the same bytes, regardless of their order.
 
 mod gzip_file;
+mod inverted_index_builder;
 mod page_texts;
 mod postings;
 mod stemmer_scripts;
 #[cfg(test)]
 mod tests;
-mod word_collector;
 mod word_files;
 mod word_weights;
 
@@ -26,8 +26,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use self::inverted_index_builder::{InvertedIndexBuilder, PageRangePrior};
 use self::page_texts::PageTextsWriter;
-use self::word_collector::{PageRangePrior, WordCollector};
 use super::{ExportError, is_shown};
 use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
 use crate::query_plan::WEIGHTS;
@@ -64,7 +64,7 @@ const SCRIPT: [&str; 5] = [
 pub struct StaticSearchWriter {
     folder: AtomicFolder,
     texts: PageTextsWriter,
-    gathered: WordCollector,
+    gathered: InvertedIndexBuilder,
     rules: SearchRules,
     now: i64,
     report: StaticSearchReport,
@@ -128,7 +128,7 @@ impl StaticSearchWriter {
     pub fn create(path: &Path, now: i64) -> Result<StaticSearchWriter, ExportError> {
         let folder = AtomicFolder::create(path, is_bundle)?;
         let texts = PageTextsWriter::create(&folder.beside().join("data/texts"))?;
-        let gathered = WordCollector::new(&folder.beside().join("data"));
+        let gathered = InvertedIndexBuilder::new(&folder.beside().join("data"));
         Ok(StaticSearchWriter {
             folder,
             texts,

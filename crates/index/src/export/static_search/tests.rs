@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use super::word_collector::by_utf16;
+use super::inverted_index_builder::by_utf16;
 use super::{Manifest, StaticSearchReport, StaticSearchWriter};
 use crate::export::sample_pages::{full, odd};
 use crate::index_document::path_words;

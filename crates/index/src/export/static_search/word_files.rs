@@ -43,8 +43,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gzip_file::{self, varint};
+use super::inverted_index_builder::{InvertedIndex, SameStemWords, WordFormPostings, by_utf16};
 use super::postings::{Posting, PostingsFile};
-use super::word_collector::{CollectedWords, SameStemWords, WordFormPostings, by_utf16};
 use super::word_weights::frequency;
 use crate::export::ExportError;
 
@@ -65,7 +65,7 @@ pub(super) struct WrittenWordFiles {
 
 /// Writes the word files into a folder. They are named `0`, `1` and so on.
 pub(super) fn write(
-    words: &CollectedWords,
+    words: &InvertedIndex,
     folder: &Path,
     hash: &mut Xxh3Default,
 ) -> Result<WrittenWordFiles, ExportError> {
@@ -98,7 +98,7 @@ pub(super) fn write(
 
 /// Returns the lower bound of the words in each file. Files are split where words differ early, so
 /// that words with a common beginning or stem are in the same file.
-fn begins(words: &CollectedWords) -> Vec<String> {
+fn begins(words: &InvertedIndex) -> Vec<String> {
     let forms = words.classes.iter().flat_map(forms_with_sizes);
     let mut forms: Vec<(&WordFormPostings, usize)> = forms.collect();
     forms.sort_unstable_by(|(a, _), (b, _)| by_utf16(&a.text, &b.text));

@@ -44,7 +44,7 @@ const END: char = '\u{3}';
 
 /// Collects the words of all pages. Pages are numbered in the order in which they are added.
 #[derive(Debug)]
-pub(super) struct WordCollector {
+pub(super) struct InvertedIndexBuilder {
     /// The folder for temporary files, which are unlinked as soon as they are created.
     folder: PathBuf,
     numbers: HashMap<Box<str>, u32>,
@@ -71,7 +71,7 @@ struct CollectedPage {
 
 /// All words of the pages, with the final weight of each word on each page.
 #[derive(Debug)]
-pub(super) struct CollectedWords {
+pub(super) struct InvertedIndex {
     /// The classes of words with the same stem, ordered by their first words.
     pub(super) classes: Vec<SameStemWords>,
     pub(super) postings: PostingsFile,
@@ -108,10 +108,10 @@ pub(super) struct WordFormPostings {
     pub(super) postings: PostingsLocation,
 }
 
-impl WordCollector {
+impl InvertedIndexBuilder {
     /// Creates an empty collection. `folder` is the folder for its temporary files.
-    pub(super) fn new(folder: &Path) -> WordCollector {
-        WordCollector {
+    pub(super) fn new(folder: &Path) -> InvertedIndexBuilder {
+        InvertedIndexBuilder {
             folder: folder.to_path_buf(),
             numbers: HashMap::new(),
             stems: Vec::new(),
@@ -210,7 +210,7 @@ impl WordCollector {
     }
 
     /// Returns all words with their final weights. `ranks` are the final numbers of the pages.
-    pub(super) fn finish(self, ranks: &[u32]) -> io::Result<CollectedWords> {
+    pub(super) fn finish(self, ranks: &[u32]) -> io::Result<InvertedIndex> {
         let means = MeanFieldLengths::of(self.pages.iter().map(|page| &page.lengths));
         let mut sorted = self.occurrences.sorted()?;
         let mut writer = PostingsWriter::create(&self.folder)?;
@@ -254,7 +254,7 @@ impl WordCollector {
             .filter_map(|(page, rank)| Some((*rank, page.until?)))
             .collect();
         until.sort_unstable();
-        Ok(CollectedWords {
+        Ok(InvertedIndex {
             classes,
             postings: writer.finish()?,
             until,
@@ -354,7 +354,7 @@ impl SameStemWords {
     }
 }
 
-impl CollectedWords {
+impl InvertedIndex {
     /// Returns the number of words, including hosts and folders.
     pub(super) fn forms(&self) -> usize {
         let forms = self.classes.iter().flat_map(|class| &class.forms);

@@ -22,7 +22,7 @@ const KINDS: [(&str, Option<DocumentKind>); 5] = [
 
 /// The document types to index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IndexTypes {
+pub(crate) struct IndexedDocumentTypes {
     html: bool,
     kinds: BTreeSet<DocumentKind>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct DocumentReadingLimits {
     pub(crate) text: u64,
 }
 
-impl IndexTypes {
+impl IndexedDocumentTypes {
     /// Returns the engine's rules for these types. PDF and DOCX are read by a process of this same
     /// program.
     pub(crate) fn rules(&self, bounds: &DocumentReadingLimits) -> DocumentIndexingSettings {
@@ -55,21 +55,21 @@ impl IndexTypes {
     }
 }
 
-impl Default for IndexTypes {
+impl Default for IndexedDocumentTypes {
     fn default() -> Self {
         let usual = DocumentIndexingSettings::default();
-        IndexTypes {
+        IndexedDocumentTypes {
             html: usual.html,
             kinds: usual.kinds,
         }
     }
 }
 
-impl FromStr for IndexTypes {
+impl FromStr for IndexedDocumentTypes {
     type Err = ValueParseError;
 
-    fn from_str(text: &str) -> Result<IndexTypes, ValueParseError> {
-        let mut types = IndexTypes {
+    fn from_str(text: &str) -> Result<IndexedDocumentTypes, ValueParseError> {
+        let mut types = IndexedDocumentTypes {
             html: false,
             kinds: BTreeSet::new(),
         };
@@ -96,7 +96,7 @@ impl FromStr for IndexTypes {
     }
 }
 
-impl fmt::Display for IndexTypes {
+impl fmt::Display for IndexedDocumentTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has = |kind: &Option<DocumentKind>| match kind {
             Some(kind) => self.kinds.contains(kind),
@@ -110,11 +110,11 @@ impl fmt::Display for IndexTypes {
     }
 }
 
-as_string!(IndexTypes);
+as_string!(IndexedDocumentTypes);
 
 #[cfg(test)]
 mod tests {
-    use super::IndexTypes;
+    use super::IndexedDocumentTypes;
 
     #[test]
     fn types_are_read_and_written() {
@@ -128,11 +128,14 @@ mod tests {
             ("html,", None),
         ] {
             let read = text
-                .parse::<IndexTypes>()
+                .parse::<IndexedDocumentTypes>()
                 .ok()
                 .map(|types| types.to_string());
             assert_eq!(read.as_deref(), written, "{text}");
         }
-        assert_eq!(IndexTypes::default().to_string(), "html,markdown,docx,pdf");
+        assert_eq!(
+            IndexedDocumentTypes::default().to_string(),
+            "html,markdown,docx,pdf"
+        );
     }
 }

@@ -3,16 +3,16 @@
 use std::fmt;
 
 /// The grades from B to E, each with the maximum percentage of items that have the problem.
-const LIMITS: [(ProblemGrade, u64); 4] = [
-    (ProblemGrade::B, 1),
-    (ProblemGrade::C, 5),
-    (ProblemGrade::D, 20),
-    (ProblemGrade::E, 50),
+const LIMITS: [(LetterGrade, u64); 4] = [
+    (LetterGrade::B, 1),
+    (LetterGrade::C, 5),
+    (LetterGrade::D, 20),
+    (LetterGrade::E, 50),
 ];
 
 /// A grade from A (no item has the problem) to F.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ProblemGrade {
+pub(crate) enum LetterGrade {
     A,
     B,
     C,
@@ -21,44 +21,44 @@ pub(crate) enum ProblemGrade {
     F,
 }
 
-impl ProblemGrade {
+impl LetterGrade {
     /// Grades `affected` of `items`. `None` if there are no items, so nothing can be graded.
-    pub(crate) fn of(affected: u64, items: u64) -> Option<ProblemGrade> {
+    pub(crate) fn of(affected: u64, items: u64) -> Option<LetterGrade> {
         if items == 0 {
             return None;
         }
         let (affected, items) = (u128::from(affected), u128::from(items));
         let is_within = |limit: u64| affected * 100 <= u128::from(limit) * items;
         Some(match affected {
-            0 => ProblemGrade::A,
+            0 => LetterGrade::A,
             _ => LIMITS
                 .into_iter()
                 .find(|(_, limit)| is_within(*limit))
-                .map_or(ProblemGrade::F, |(grade, _)| grade),
+                .map_or(LetterGrade::F, |(grade, _)| grade),
         })
     }
 }
 
-impl ProblemGrade {
-    const ALL: [ProblemGrade; 6] = [
-        ProblemGrade::A,
-        ProblemGrade::B,
-        ProblemGrade::C,
-        ProblemGrade::D,
-        ProblemGrade::E,
-        ProblemGrade::F,
+impl LetterGrade {
+    const ALL: [LetterGrade; 6] = [
+        LetterGrade::A,
+        LetterGrade::B,
+        LetterGrade::C,
+        LetterGrade::D,
+        LetterGrade::E,
+        LetterGrade::F,
     ];
 
     /// Returns the average of some grades, rounded to the worse grade. So the average is A only if
     /// all grades are A. `None` without grades.
-    pub(crate) fn average(grades: &[ProblemGrade]) -> Option<ProblemGrade> {
+    pub(crate) fn average(grades: &[LetterGrade]) -> Option<LetterGrade> {
         let sum: usize = grades.iter().map(|grade| *grade as usize).sum();
         let steps = (!grades.is_empty()).then(|| sum.div_ceil(grades.len()))?;
-        ProblemGrade::ALL.get(steps).copied()
+        LetterGrade::ALL.get(steps).copied()
     }
 }
 
-impl fmt::Display for ProblemGrade {
+impl fmt::Display for LetterGrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
@@ -84,36 +84,36 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProblemGrade, percent, rule};
+    use super::{LetterGrade, percent, rule};
 
     #[test]
     fn a_grade_follows_from_the_share_with_the_problem() {
         let grades = [0, 1, 10, 11, 50, 51, 200, 201, 500, 501, 1000, 2000]
-            .map(|affected| ProblemGrade::of(affected, 1000).unwrap().to_string());
+            .map(|affected| LetterGrade::of(affected, 1000).unwrap().to_string());
         assert_eq!(grades.concat(), "ABBCCDDEEFFF");
-        assert_eq!(ProblemGrade::of(u64::MAX, u64::MAX), Some(ProblemGrade::F));
+        assert_eq!(LetterGrade::of(u64::MAX, u64::MAX), Some(LetterGrade::F));
         // A single affected page is a third of this site, so the grade is low.
-        assert_eq!(ProblemGrade::of(1, 3), Some(ProblemGrade::E));
+        assert_eq!(LetterGrade::of(1, 3), Some(LetterGrade::E));
     }
 
     #[test]
     fn without_items_there_is_no_grade() {
-        assert_eq!(ProblemGrade::of(0, 0), None);
-        assert_eq!(ProblemGrade::of(3, 0), None);
-        assert_eq!(ProblemGrade::of(0, 1), Some(ProblemGrade::A));
+        assert_eq!(LetterGrade::of(0, 0), None);
+        assert_eq!(LetterGrade::of(3, 0), None);
+        assert_eq!(LetterGrade::of(0, 1), Some(LetterGrade::A));
     }
 
     #[test]
     fn an_average_is_rounded_to_the_worse_grade() {
-        use ProblemGrade::{A, B, C, F};
+        use LetterGrade::{A, B, C, F};
         let averages = [&[][..], &[A, A], &[A, A, B], &[B, C], &[A, F], &[F, F]];
-        let averages = averages.map(ProblemGrade::average);
+        let averages = averages.map(LetterGrade::average);
         let expected = [
             None,
             Some(A),
             Some(B),
             Some(C),
-            Some(ProblemGrade::D),
+            Some(LetterGrade::D),
             Some(F),
         ];
         assert_eq!(averages, expected);
