@@ -1,4 +1,4 @@
-"""Asks `crawl mcp` by the client of the protocol's Python SDK.
+"""Queries `crawl mcp` with the client of the protocol's Python SDK.
 
 Arguments: the program, the crawl's directory, the origin of its pages.
 """
@@ -39,7 +39,7 @@ async def main(program, directory, origin):
         assert not error and data["state"] == "fetched" and "Secret" not in text + str(data), data
         error, text, data = await ask("report")
         assert not error and data["pages"]["total"] >= 4, data
-        for name, arguments, said in [
+        for name, arguments, message in [
             ("page", {"url": f"{origin}/refused"}, "ai-input"),
             ("sections", {"url": f"{origin}/refused"}, "ai-input"),
             ("page", {"url": f"{origin}/silent"}, "nosnippet"),
@@ -49,7 +49,7 @@ async def main(program, directory, origin):
             ("page", {}, "missing field `url`"),
         ]:
             error, text, data = await ask(name, **arguments)
-            assert error and said in text and data is None, (name, arguments, text)
+            assert error and message in text and data is None, (name, arguments, text)
     print(len(tools))
 
 

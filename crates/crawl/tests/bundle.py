@@ -1,8 +1,8 @@
-"""Holds a bundle against the validators of the formats that it is in.
+"""Checks a bundle with the validators of its formats.
 
 Arguments: the bundle, a published copy of the JSON-LD context of RO-Crate 1.2, and a folder for a
 cache. Nothing is fetched: the bundle's own copy of the context is put into the validator's cache.
-Prints a line for each validator that found nothing wrong.
+Prints a line for each validator that accepts the bundle.
 """
 
 import io
@@ -57,8 +57,8 @@ if context.read_bytes() != published.read_bytes():
 if json.loads((data / "ro-crate-metadata.json").read_text())["@context"] != CONTEXT:
     sys.exit("ro-crate-metadata.json refers to another context")
 fill_cache()
-# The profile of runs was written for RO-Crate 1.1, and its validator asks for that version below it:
-# so it is held to its own rules alone. What is recommended (ORCID, ROR, a license) nobody told us.
+# The profile of runs was written for RO-Crate 1.1, and would require that version, so check only its
+# own rules. Recommended entries (ORCID, ROR, a license) are missing, because the test has none.
 for profile, more in [("ro-crate-1.2", []), ("process-run-crate-0.5", ["--disable-profile-inheritance"])]:
     check(
         profile, "rocrate-validator", "-y", "validate", "--offline", "--cache-path", cache,

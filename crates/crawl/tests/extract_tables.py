@@ -1,5 +1,5 @@
-"""Reads the Parquet tables of the rules of a crawl by pyarrow, and holds each value and type
-against extracts.jsonl.
+"""Reads the Parquet tables of a crawl's extraction rules with pyarrow, and compares each value and type
+with extracts.jsonl.
 
 usage: extract_tables.py CRAWL TABLES
 
@@ -32,7 +32,7 @@ def converted(kind, value):
 
 
 def split(fields, prefix=()):
-    """The columns of a table, with their types, and the lists of groups within."""
+    """Returns the columns of a table with their types, and the lists of groups in it."""
     columns, lists = {}, {}
     for name, field in fields.items():
         field = field if isinstance(field, dict) else {}

@@ -1,7 +1,7 @@
-"""Asks pywb for captures: lines of "timestamp URL" come in, lines of "status digest" go out.
+"""Requests captures from pywb. Reads lines of "timestamp URL", and prints lines of "status digest".
 
-Arguments: the index and the folder of the archive, both absolute. With a third argument, `serve`,
-pywb serves the captures to browsers instead: its port goes out, and the end of the input ends it.
+Arguments: the absolute paths of the index and of the archive's folder. With a third argument, `serve`,
+pywb serves the captures to browsers instead: prints its port, and stops at the end of the input.
 """
 
 from gevent.monkey import patch_all
@@ -19,7 +19,7 @@ from gevent.pywsgi import WSGIServer
 from pywb.apps.frontendapp import FrontEndApp
 from werkzeug.test import Client
 
-# pywb itself prints that there is no config.yaml.
+# Keep pywb's message about a missing config.yaml out of our output.
 answers, sys.stdout = sys.stdout, sys.stderr
 logging.disable(logging.CRITICAL)
 index, folder = sys.argv[1:3]
@@ -29,13 +29,13 @@ if sys.argv[3:] == ["serve"]:
     server = WSGIServer(("127.0.0.1", 0), app, log=None)
     server.start()
     print(server.server_port, file=answers, flush=True)
-    # Python's own reading would stop the server.
+    # A plain read would block the server.
     FileObjectThread(sys.stdin.buffer, "rb").read()
     sys.exit()
 client = Client(app)
 for line in sys.stdin.read().splitlines():
     timestamp, url = line.split(" ", 1)
-    # "id_" asks for what was archived, without pywb's changes to links.
+    # `id_` requests the archived bytes, without pywb's changes to links.
     answer = client.get(f"/crawl/{timestamp}id_/{url}")
     body = answer.get_data()
     if answer.headers.get("Content-Encoding") == "gzip":

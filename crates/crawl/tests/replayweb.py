@@ -1,9 +1,9 @@
-"""Opens captures in ReplayWeb.page, in Chromium, and fails where one does not show its page.
+"""Opens captures in ReplayWeb.page in Chromium. Fails if a capture doesn't show its page.
 
-A line of JSON comes in: the folder of ReplayWeb.page, the folder of the archive, and captures: the
-file of the archive that is opened, a timestamp, a URL, and the HTML that was archived. There may
-also be images: a file, a timestamp, a URL, and the SHA-256 of the bytes. And where pywb serves the
-archive, which then has to show all captures too.
+Reads a line of JSON with the folder of ReplayWeb.page, the folder of the archive, and captures. A
+capture consists of the file to open, a timestamp, a URL, and the archived HTML. `images`, if given,
+has files, timestamps, URLs, and the SHA-256 of the bytes. `pywb`, if given, is the address where pywb
+serves the archive, which must then show all captures too.
 """
 
 import functools
@@ -18,13 +18,13 @@ import urllib.parse
 
 from playwright.sync_api import Error, sync_playwright
 
-# The longest wait for anything; a wait ends as soon as what it waits for is there.
-PATIENCE_MS = 60_000
+# The maximum time of any wait, which ends as soon as its condition holds.
+TIMEOUT_MS = 60_000
 POLL_MS = 20
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
-    """Serves the two folders. Captures of an index are read by ranges."""
+    """Serves the two folders. Answers range requests, which read the captures of an index."""
 
     protocol_version = "HTTP/1.1"
 
@@ -40,13 +40,13 @@ class Files(http.server.SimpleHTTPRequestHandler):
         return os.path.join(self.folders.get(folder, os.devnull), name)
 
     def do_GET(self):
-        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        range_header = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         path = self.translate_path(self.path)
-        if not asked or not os.path.isfile(path):
+        if not range_header or not os.path.isfile(path):
             return super().do_GET()
         size = os.path.getsize(path)
-        first = int(asked[1])
-        last = min(int(asked[2] or size), size - 1)
+        first = int(range_header[1])
+        last = min(int(range_header[2] or size), size - 1)
         self.send_response(206)
         self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
         self.send_header("Content-Length", str(last - first + 1))
@@ -56,12 +56,12 @@ class Files(http.server.SimpleHTTPRequestHandler):
             self.wfile.write(file.read(last - first + 1))
 
 
-def shown(page, timestamp, url, expected):
-    """Waits for the frame that shows a capture with this text; scripts may still write it. Returns
-    the frame, and the time of the record it came from."""
+def wait_for_capture(page, timestamp, url, expected):
+    """Waits until a frame shows a capture with this text, which scripts may still be writing. Returns
+    the frame, and the time of the record that it shows."""
     end = f"/{timestamp}mp_/{url}"
     text = None
-    for _ in range(PATIENCE_MS // POLL_MS):
+    for _ in range(TIMEOUT_MS // POLL_MS):
         for frame in page.frames:
             try:
                 if frame.url.endswith(end) and frame.evaluate("document.readyState") == "complete":
@@ -70,14 +70,14 @@ def shown(page, timestamp, url, expected):
                     if text == expected:
                         return frame, of
             except Error:
-                pass  # The frame has just gone on to another page.
+                pass  # The frame has just navigated to another page.
         page.wait_for_timeout(POLL_MS)
     frames = [frame.url for frame in page.frames]
     raise AssertionError(f"{url} of {timestamp} shows {text!r}, not {expected!r}: {frames}")
 
 
 def image_digest(page, prefix, timestamp, url):
-    """The SHA-256 of the bytes that the viewer has for an image."""
+    """Returns the SHA-256 of an image as the viewer serves it."""
     script = """async (address) => {
         const answer = await fetch(address);
         const bytes = await answer.arrayBuffer();
@@ -89,8 +89,8 @@ def image_digest(page, prefix, timestamp, url):
 
 
 def main():
-    told = json.loads(sys.stdin.readline())
-    folders = {"viewer": told["viewer"], "archive": told["archive"]}
+    task = json.loads(sys.stdin.readline())
+    folders = {"viewer": task["viewer"], "archive": task["archive"]}
     files = functools.partial(Files, folders=folders)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), files)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -103,10 +103,10 @@ def main():
     elsewhere, opened = [], None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=os.environ["CRAWL_CHROMIUM"], env=environment, timeout=PATIENCE_MS * 3
+            executable_path=os.environ["CRAWL_CHROMIUM"], env=environment, timeout=TIMEOUT_MS * 3
         )
         plain = browser.new_page()
-        for source, timestamp, url, html in told["captures"]:
+        for source, timestamp, url, html in task["captures"]:
             view = urllib.parse.urlencode({"view": "resources", "url": url, "ts": timestamp})
             if source != opened:
                 opened = source
@@ -116,26 +116,25 @@ def main():
             else:
                 page.evaluate("view => { location.hash = view }", view)
             plain.set_content(html)
-            frame, of = shown(page, timestamp, url, plain.inner_text("body"))
-            # A file of records is read as a whole; there and in a WACZ file a revisit is told as
-            # what it refers to.
+            frame, of = wait_for_capture(page, timestamp, url, plain.inner_text("body"))
+            # In WARC and WACZ files, a revisit is shown with the time of the record it refers to.
             is_index = source.endswith(".cdxj")
             assert not is_index or of == timestamp, f"{source}: {url} of {timestamp} is shown as of {of}"
             prefix = frame.url.removesuffix(f"/{timestamp}mp_/{url}")
-            for of_source, image_timestamp, image, digest in told.get("images", []):
+            for of_source, image_timestamp, image, digest in task.get("images", []):
                 if of_source == source:
                     assert image_digest(page, prefix, image_timestamp, image) == digest, (source, image)
-        pywb = told.get("pywb")
-        for _, timestamp, url, html in told["captures"] if pywb else []:
+        pywb = task.get("pywb")
+        for _, timestamp, url, html in task["captures"] if pywb else []:
             page = browser.new_context().new_page()
             page.on("request", lambda request: elsewhere.append(request.url))
             page.goto(f"{pywb}/crawl/{timestamp}/{url}")
             plain.set_content(html)
-            shown(page, timestamp, url, plain.inner_text("body"))
+            wait_for_capture(page, timestamp, url, plain.inner_text("body"))
         browser.close()
     ours = tuple(filter(None, (origin, pywb, "blob:", "data:")))
     elsewhere = [url for url in elsewhere if not url.startswith(ours)]
-    assert not elsewhere, f"asked elsewhere: {elsewhere}"
+    assert not elsewhere, f"requests to other servers: {elsewhere}"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Gives what `crawl export` wrote to the clients of OpenSearch and Meilisearch.
+"""Passes the files that `crawl export` wrote to the clients of OpenSearch and Meilisearch.
 
-Arguments: OpenSearch's lines and mapping, Meilisearch's lines and settings, and the number of pages.
-The clients speak to a server on loopback that keeps what it gets: no engine can be had from a package
-registry. So this says that the lines are what the client itself makes of the same documents, and
-that it sends them on as they are; it does not say what an engine makes of them.
+Arguments: the lines and the mapping for OpenSearch, the lines and the settings for Meilisearch, and
+the number of pages. The clients connect to a server on loopback that records what it receives,
+because no package registry has the search engines themselves. So this checks that the client creates
+the same lines from the same documents, and sends ours unchanged. It doesn't check how an engine
+indexes them.
 """
 
 import http.server
@@ -15,20 +16,20 @@ import threading
 import meilisearch
 from opensearchpy import OpenSearch, helpers
 
-# An `_id` of OpenSearch has at most so many bytes.
+# Maximum bytes of an `_id` in OpenSearch.
 MAX_ID_BYTES = 512
 # Meilisearch's rule for a document's primary key.
 DOCUMENT_ID = re.compile(r"[A-Za-z0-9_-]{1,511}")
 TASK = {"taskUid": 1, "indexUid": "pages", "status": "enqueued", "type": "t", "enqueuedAt": "2026-01-01T00:00:00.000Z"}
 
 
-class Keeper(http.server.BaseHTTPRequestHandler):
-    kept = []
+class RecordingHandler(http.server.BaseHTTPRequestHandler):
+    received = []
 
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.split("?")[0]
-        self.kept.append((self.command, path, self.headers.get("Content-Type"), body))
+        self.received.append((self.command, path, self.headers.get("Content-Type"), body))
         if path.endswith("_bulk"):
             actions = [json.loads(line) for line in body.splitlines()[::2]]
             done = [{"index": {"_id": action["index"]["_id"], "status": 201}} for action in actions]
@@ -57,7 +58,7 @@ def lines(body):
 def opensearch(origin, written, mapping):
     client = OpenSearch([origin])
     client.indices.create(index="pages", body=mapping)
-    assert json.loads(Keeper.kept.pop()[3]) == mapping
+    assert json.loads(RecordingHandler.received.pop()[3]) == mapping
     rows = lines(written)
     pairs = list(zip(rows[::2], rows[1::2]))
     known = set(mapping["mappings"]["properties"])
@@ -65,16 +66,16 @@ def opensearch(origin, written, mapping):
         assert set(action) == {"index"} and set(action["index"]) == {"_id"}, action
         assert 0 < len(action["index"]["_id"].encode()) <= MAX_ID_BYTES, action
         assert set(document) <= known, set(document) - known
-    # What the client makes of the same documents.
+    # The client creates the same lines from the same documents.
     actions = [{"_op_type": "index", "_id": action["index"]["_id"], "_source": document} for action, document in pairs]
     assert helpers.bulk(client, actions, index="pages") == (len(pairs), [])
-    made = lines(Keeper.kept.pop()[3])
+    made = lines(RecordingHandler.received.pop()[3])
     for row in made[::2]:
         row["index"].pop("_index", None)
     assert made == rows, (made, rows)
-    # And that it takes ours as they are.
+    # The client sends our lines unchanged.
     client.bulk(body=written.decode(), index="pages")
-    command, path, _, sent = Keeper.kept.pop()
+    command, path, _, sent = RecordingHandler.received.pop()
     assert (command, path, sent) == ("POST", "/pages/_bulk", written), (command, path)
     assert sent.endswith(b"\n")
     return len(pairs)
@@ -83,16 +84,16 @@ def opensearch(origin, written, mapping):
 def meili(origin, written, settings):
     index = meilisearch.Client(origin).index("pages")
     index.update_settings(settings)
-    command, path, _, sent = Keeper.kept.pop()
+    command, path, _, sent = RecordingHandler.received.pop()
     assert (command, path) == ("PATCH", "/indexes/pages/settings"), (command, path)
     assert json.loads(sent) == settings
     index.add_documents_ndjson(written, primary_key="id")
-    command, path, kind, sent = Keeper.kept.pop()
+    command, path, kind, sent = RecordingHandler.received.pop()
     assert (command, path, sent) == ("POST", "/indexes/pages/documents", written), (command, path)
     assert kind.startswith("application/x-ndjson"), kind
     rows = lines(written)
     assert all(DOCUMENT_ID.fullmatch(row["id"]) for row in rows), rows
-    assert len({row["id"] for row in rows}) == len(rows), "an id stands there twice"
+    assert len({row["id"] for row in rows}) == len(rows), "two documents have the same id"
     return len({row[settings["distinctAttribute"]] for row in rows})
 
 
@@ -102,12 +103,12 @@ def main():
         with open(name, "rb") as file:
             texts.append(file.read())
     pages = int(sys.argv[5])
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keeper)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), RecordingHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     origin = f"http://127.0.0.1:{server.server_address[1]}"
     assert opensearch(origin, texts[0], json.loads(texts[1])) == pages
     assert meili(origin, texts[2], json.loads(texts[3])) == pages
-    assert not Keeper.kept, Keeper.kept
+    assert not RecordingHandler.received, RecordingHandler.received
 
 
 if __name__ == "__main__":

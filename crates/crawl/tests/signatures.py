@@ -1,7 +1,7 @@
 """Verifies the signed requests of a WARC file with PyPI's http-message-signatures.
 
 Arguments: the WARC file, and a JSON Web Key Set with the public keys. Prints the number of requests
-whose signature holds, and fails on the first one whose signature doesn't.
+with a valid signature, and fails on the first invalid one.
 """
 
 import base64

@@ -1,10 +1,10 @@
-"""Reads the tables of a crawl by DuckDB, pyarrow and polars, and holds them against its report; then
-its link graph by networkx, held against the tables.
+"""Reads the tables of a crawl with DuckDB, pyarrow and polars, and compares them with its report. Then
+reads its link graph with networkx, and compares it with the tables.
 
 usage: tables.py REPORT PARQUET CSV GRAPH
 
 REPORT is the crawl's report.json, the others are folders that `crawl export` wrote. The
-crawl's directory is named CC-MAIN-2018-05, after which Common Crawl's example queries ask.
+crawl's directory is named CC-MAIN-2018-05, as in the example queries of Common Crawl.
 """
 
 import csv
@@ -19,7 +19,7 @@ import networkx
 import polars
 import pyarrow.parquet
 
-# What count-by-tld-page-host-domain.sql of Common Crawl's repository cc-index-table asks.
+# The query in count-by-tld-page-host-domain.sql of Common Crawl's repository cc-index-table.
 BY_TLD = """
 SELECT COUNT(*) AS n_pages, url_host_tld AS tld, COUNT(DISTINCT url_host_name) AS n_hosts,
        COUNT(DISTINCT url_host_registered_domain) AS n_domains
@@ -27,7 +27,7 @@ FROM "ccindex"."ccindex"
 WHERE crawl = 'CC-MAIN-2018-05' AND subset = 'warc'
 GROUP BY url_host_tld ORDER BY n_pages DESC;
 """
-# And count-fetch-status.sql.
+# The query in count-fetch-status.sql of the same repository.
 BY_STATUS = """
 SELECT COUNT(*) AS count, fetch_status FROM "ccindex"."ccindex"
 WHERE crawl = 'CC-MAIN-2018-05' AND subset = 'crawldiagnostics'
@@ -43,7 +43,7 @@ def equal(found, expected, what):
 
 
 def as_text(cell):
-    """A cell as CSV has it; csv.reader does not tell an empty text from none."""
+    """Returns a cell as in CSV. csv.reader doesn't distinguish an empty text from a missing value."""
     if cell is None:
         return ""
     if isinstance(cell, datetime):
@@ -53,8 +53,8 @@ def as_text(cell):
     return str(cell)
 
 
-def by_duckdb(folder, report):
-    """The sums that the report has."""
+def check_with_duckdb(folder, report):
+    """Compares sums over the tables with those in the report."""
     base = duckdb.connect()
     for table in TABLES:
         base.execute(f"CREATE VIEW {table} AS SELECT * FROM '{folder}/{table}.parquet'")
@@ -76,17 +76,17 @@ def by_duckdb(folder, report):
     for column in ["pages", "bytes", "excluded", "requests", "failed"]:
         expected = {host["host"]: host[column] for host in report["hosts"]}
         equal(counts(f"SELECT host, {column} FROM hosts"), expected, f"{column} by host")
-    told = {host["host"]: host["coverage"] for host in report["hosts"]}
-    equal(counts("SELECT host, coverage FROM hosts"), told, "coverage by host")
+    expected = {host["host"]: host["coverage"] for host in report["hosts"]}
+    equal(counts("SELECT host, coverage FROM hosts"), expected, "coverage by host")
     missing = {host["host"]: sum(of["urls"] for of in host["missing"]) for host in report["hosts"]}
     equal(counts("SELECT host, coalesce(missing, 0) FROM hosts"), missing, "missing by host")
     reasons = counts("SELECT host, missing_by FROM hosts WHERE coverage IS NOT NULL")
     reasons = {host: json.loads(missing) for host, missing in reasons.items()}
-    told = {host["host"]: host["missing"] for host in report["hosts"] if host["coverage"]}
-    equal(reasons, told, "reasons of what is missing by host")
-    asked = counts("SELECT host, count(*) FROM requests GROUP BY 1")
-    told = {host["host"]: host["requests"] for host in report["hosts"] if host["requests"]}
-    equal(asked, told, "requests by host")
+    expected = {host["host"]: host["missing"] for host in report["hosts"] if host["coverage"]}
+    equal(reasons, expected, "reasons of what is missing by host")
+    requests = counts("SELECT host, count(*) FROM requests GROUP BY 1")
+    expected = {host["host"]: host["requests"] for host in report["hosts"] if host["requests"]}
+    equal(requests, expected, "requests by host")
     robots = counts("SELECT origin, state FROM robots")
     origins = [origin for host in report["hosts"] for origin in host["robots"].items()]
     equal(robots, {origin: last["state"] for origin, last in origins}, "robots by origin")
@@ -98,7 +98,7 @@ def by_duckdb(folder, report):
     base.execute("CREATE VIEW ccindex.ccindex AS SELECT * FROM pages")
     [(n_pages, tld, n_hosts, n_domains)] = base.sql(BY_TLD).fetchall()
     equal((n_pages, tld), (pages["by_status"]["200"], "org"), "Common Crawl's query by TLD")
-    equal((n_hosts, n_domains), (len(told), 1), "hosts and domains of that query")
+    equal((n_hosts, n_domains), (len(expected), 1), "hosts and domains of that query")
     others = {str(status): n for n, status in base.sql(BY_STATUS).fetchall()}
     expected = {status: n for status, n in pages["by_status"].items() if status != "200"}
     equal(others, expected, "Common Crawl's query by status")
@@ -108,8 +108,8 @@ def without_nulls(cells):
     return {name: cell for name, cell in cells.items() if cell is not None}
 
 
-def by_networkx(folder, parquet):
-    """Nodes, edges and what they say are those of the tables."""
+def check_with_networkx(folder, parquet):
+    """Compares nodes, edges and their attributes with the tables."""
     pages = pyarrow.parquet.read_table(f"{parquet}/pages.parquet").to_pylist()
     links = pyarrow.parquet.read_table(f"{parquet}/links.parquet").to_pylist()
     graph = networkx.read_graphml(f"{folder}/pages.graphml", force_multigraph=True)
@@ -126,8 +126,8 @@ def by_networkx(folder, parquet):
         (link["from_url"], link["to_url"], link["rel"], link["text"]) for link in links
     )
     found = Counter(
-        (source, target, said.get("rel"), said.get("text"))
-        for source, target, said in graph.edges(data=True)
+        (source, target, attributes.get("rel"), attributes.get("text"))
+        for source, target, attributes in graph.edges(data=True)
     )
     equal(found, edges, "edges")
     weights = Counter((link["from_host"], link["to_host"]) for link in links)
@@ -142,7 +142,7 @@ def by_networkx(folder, parquet):
 
 def main(report, parquet, as_csv, graph):
     report = json.loads(Path(report).read_text())
-    by_duckdb(parquet, report)
+    check_with_duckdb(parquet, report)
     for table in TABLES:
         path = f"{parquet}/{table}.parquet"
         arrow = pyarrow.parquet.read_table(path)
@@ -152,19 +152,19 @@ def main(report, parquet, as_csv, graph):
         equal(header, arrow.column_names, f"the header of {table}.csv")
         equal(sorted(in_csv), sorted(rows), f"the rows of {table}.csv")
         frame = polars.read_parquet(path)
-        equal(frame.columns, arrow.column_names, f"columns of {table} by polars")
+        equal(frame.columns, arrow.column_names, f"columns of {table} with polars")
         in_polars = [[as_text(cell) for cell in row] for row in frame.iter_rows()]
-        equal(in_polars, rows, f"rows of {table} by polars")
+        equal(in_polars, rows, f"rows of {table} with polars")
         print(table, len(rows))
     pages = polars.read_parquet(f"{parquet}/pages.parquet")
     by_outcome = Counter(pages["outcome"].to_list())
-    equal(dict(by_outcome), report["pages"]["by_outcome"], "pages by outcome, by polars")
+    equal(dict(by_outcome), report["pages"]["by_outcome"], "pages by outcome, with polars")
     bytes_of = defaultdict(int)
     for row in pyarrow.parquet.read_table(f"{parquet}/pages.parquet").to_pylist():
         bytes_of[row["host"]] += row["bytes"]
-    told = {host["host"]: host["bytes"] for host in report["hosts"] if host["pages"]}
-    equal(dict(bytes_of), told, "bytes by host, by pyarrow")
-    by_networkx(graph, parquet)
+    expected = {host["host"]: host["bytes"] for host in report["hosts"] if host["pages"]}
+    equal(dict(bytes_of), expected, "bytes by host, with pyarrow")
+    check_with_networkx(graph, parquet)
 
 
 main(*sys.argv[1:])

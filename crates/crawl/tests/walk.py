@@ -3,20 +3,20 @@
 
 usage: walk.py ROOT [--start PATH] [--html]
 
-Prints one line, "STATUS PATH", for each URL path that a crawl from PATH (default /) asks for, in
-order of their bytes; --html prints only HTML that answers 200. It shares no code and no library
-with the crawler: it is what the crawler is held against.
+Prints one line, "STATUS PATH", for each URL path that a crawl from PATH (default /) requests, sorted
+bytewise. --html prints only HTML pages with status 200. Shares no code or library with the crawler,
+so that tests can compare the crawler with it.
 
-A path maps to a file as nginx maps it with `root ROOT; index index.html;` and nothing else:
-  - a file answers 200; a directory with a slash at its end answers with its index.html,
-    200, or 403 if it has none;
-  - a directory without the slash answers 301, to the same path with the slash;
-  - anything else answers 404, a file with a slash at its end too.
-HTML is what nginx's mime.types calls text/html: .html, .htm and .shtml.
+Paths map to files as in nginx with `root ROOT; index index.html;`:
+  - a file: 200
+  - a directory with a trailing slash: 200 with its index.html, or 403 without one
+  - a directory without a trailing slash: 301 to the path with the slash
+  - anything else, also a file with a trailing slash: 404
+HTML files are those that nginx's mime.types calls text/html: .html, .htm and .shtml.
 
-It follows a, area, frame, iframe and meta refresh, and link where its rel names another page, all
-within the same host, read against the first base; no link of a page with META ROBOTS nofollow and
-none with rel=nofollow, ugc or sponsored.
+Follows a, area, frame, iframe, meta refresh, and link if its rel names another page, within the same
+host. Links are resolved against the first base. Ignores links with rel=nofollow, ugc or sponsored,
+and all links of a page with META ROBOTS nofollow.
 """
 
 import argparse
@@ -74,9 +74,9 @@ class Reader(html.parser.HTMLParser):
 
 
 def canonical(base, href):
-    """The URL that a link leads to, without its fragment; None if it is not an http one.
+    """Returns the URL that a link leads to, without its fragment. None if it isn't an http URL.
 
-    It does by hand what the URL standard says, since urljoin drops empty segments.
+    Implements the URL standard by hand, because urljoin drops empty segments.
     """
     href = re.sub(r"[\t\n\r]", "", href.strip("".join(map(chr, range(33))))).replace("\\", "/")
     try:
@@ -113,7 +113,7 @@ def without_dots(path):
 
 
 def serve(root, path):
-    """What nginx answers: the status, and the file's name or the redirect's target."""
+    """Returns nginx's answer: the status, and the name of the file or the target of the redirect."""
     plain, _, query = path.partition("?")
     name = re.sub("/+", "/", urllib.parse.unquote_to_bytes(plain).decode("utf-8", "replace"))
     file = os.path.join(root, name.lstrip("/"))
@@ -144,7 +144,7 @@ def read(file):
 
 
 def visit(root, path):
-    """What nginx answers to a path, whether that is HTML, and the paths that it leads to."""
+    """Returns the status of a path, whether it is an HTML page, and the paths that it links to."""
     status, where = serve(root, path)
     if status == 301:
         return status, False, {where}
@@ -162,7 +162,7 @@ def visit(root, path):
 
 
 def walk(root, start):
-    """The status of each path that is asked for, and the paths that are HTML."""
+    """Returns the status of each requested path, and the paths of HTML pages."""
     found, pages, wave = {}, set(), {start}
     with concurrent.futures.ProcessPoolExecutor() as workers:
         while wave:
@@ -178,18 +178,18 @@ def walk(root, start):
 
 
 def main():
-    words = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
-    words.add_argument("root")
-    words.add_argument("--start", default="/")
-    words.add_argument("--html", action="store_true")
-    asked = words.parse_args()
-    if not os.path.isdir(asked.root):
-        sys.exit(f"error: no such directory: {asked.root}")
-    found, pages = walk(asked.root, asked.start)
-    lines = sorted(pages if asked.html else found, key=str.encode)
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
+    parser.add_argument("root")
+    parser.add_argument("--start", default="/")
+    parser.add_argument("--html", action="store_true")
+    args = parser.parse_args()
+    if not os.path.isdir(args.root):
+        sys.exit(f"error: no such directory: {args.root}")
+    found, pages = walk(args.root, args.start)
+    lines = sorted(pages if args.html else found, key=str.encode)
     for path in lines:
         print(found[path], path)
-    print(f"{len(found)} paths, {len(pages)} of them HTML that answers 200", file=sys.stderr)
+    print(f"{len(found)} paths, {len(pages)} of them HTML pages", file=sys.stderr)
 
 
 if __name__ == "__main__":

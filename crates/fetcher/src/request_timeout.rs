@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answers_time_begins_when_the_connection_stands() {
+    async fn the_response_time_begins_once_the_connection_is_established() {
         check((true, true), (LATE, LATE), Ok(())).await;
         check((true, false), (SOON, LATE), Err(TimeoutPhase::FirstByte)).await;
         check((true, false), (LATE, SOON), Err(TimeoutPhase::Head)).await;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_read_without_a_locale_if_only_one_is_meant() {
+    fn an_unambiguous_day_is_parsed_without_a_locale() {
         check(
             "",
             &[

@@ -186,7 +186,7 @@ fn a_regex_takes_its_first_group_or_its_match() {
 }
 
 #[test]
-fn missing_required_and_failed_fields_are_told_apart() {
+fn missing_required_and_failed_fields_are_distinguished() {
     check(
         r#"
         [fields]

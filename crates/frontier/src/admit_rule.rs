@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn retries_come_last_in_the_order_of_the_retries() {
+    fn retries_are_queued_last_in_order() {
         let near = PendingUrlFields {
             retried: true,
             priority: 0,

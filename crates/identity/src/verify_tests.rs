@@ -282,7 +282,7 @@ fn webbotauth_a_nonce_is_used_once_per_key() {
 }
 
 #[test]
-fn a_signature_for_another_host_is_told_from_one_that_is_wrong() {
+fn a_signature_for_another_host_differs_from_an_invalid_one() {
     let verdict = |message: &SignableMessage| {
         let mut verdict = verify(message, &directories(), &at(5000)).remove(0);
         verdict.reject_host("example.com");

@@ -53,7 +53,7 @@ fn allows(file: &[u8], agent: &str, url: &str, profile: RobotsProfile) -> bool {
 }
 
 #[test]
-fn every_case_comes_out() {
+fn every_case_has_the_expected_outcome() {
     let mut wrong = Vec::new();
     for case in cases() {
         let profile: RobotsProfile = case.profile.parse().unwrap();

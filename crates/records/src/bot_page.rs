@@ -252,7 +252,7 @@ mod tests {
     use super::CrawlerDescription;
 
     #[test]
-    fn the_page_has_what_the_crawler_best_practices_draft_names() {
+    fn the_page_has_the_items_of_the_crawler_best_practices_draft() {
         let page = CrawlerDescription {
             agent: "tea-bot".to_owned(),
             user_agent: "tea-bot/1 (+https://bot.example/bot.html)".to_owned(),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_claims_only_what_the_settings_say() {
+    fn the_page_claims_only_configured_behaviour() {
         let plain = CrawlerDescription::default();
         let silent = CrawlerDescription {
             archives: true,

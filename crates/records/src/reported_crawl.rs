@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_is_incomplete_while_urls_wait_or_the_run_goes_on() {
+    fn a_crawl_is_incomplete_while_urls_are_pending_or_it_runs() {
         let row = [("http://e.example/", "2026-11-20T23:59:59.123Z")];
         assert!(!read(&row, &[]).has_ended);
         let waits = [

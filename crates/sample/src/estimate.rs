@@ -510,7 +510,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_share_lies_in_its_interval_and_that_in_zero_to_one(
+        fn a_share_is_within_its_interval_and_the_interval_within_zero_to_one(
             pages in prop::collection::vec((0_u8..3, any::<bool>(), any::<bool>()), 1..60),
             more in 0_u64..100,
         ) {

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_with_fewer_elements_than_it_says_is_refused() {
+    fn an_array_with_fewer_elements_than_declared_is_refused() {
         let array = |claimed: i32| {
             let numbers = [1, 0, 23, claimed, 1, 4, 7];
             numbers.map(i32::to_be_bytes).concat()

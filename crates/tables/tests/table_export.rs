@@ -220,7 +220,7 @@ fn page_cells(dir: &Path, url: &str) -> Value {
 }
 
 #[test]
-fn common_crawls_columns_come_first_with_its_names_and_types() {
+fn the_first_columns_have_common_crawls_names_and_types() {
     let dir = crawl();
     let (out, _) = exported(dir.path(), TableFormat::Parquet);
     let reader = reader(&out, "pages");

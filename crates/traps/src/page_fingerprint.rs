@@ -529,7 +529,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_are_hashed_as_one_at_a_time(
+        fn words_hash_equally_in_bulk_and_one_at_a_time(
             text in "([a-zA-Z0-9é]{0,18}|May|monday|OCTOBER|19[0-9]{2}|lantern|[ .,\n-]{1,3}| ){0,60}",
         ) {
             let gist = gist_at(&text, "http://a.example/lantern?x");

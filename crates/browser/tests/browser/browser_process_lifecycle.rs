@@ -108,7 +108,7 @@ async fn a_dead_browser_is_started_again() {
 }
 
 #[tokio::test]
-async fn a_page_beside_one_that_ends_the_browser_is_rendered_again() {
+async fn a_page_is_rendered_again_if_another_one_ended_the_browser() {
     let folder = tempfile::tempdir().unwrap();
     let browser = Browser::launch(config(folder.path())).await.unwrap();
     let (patient, seen) = LateScriptSite::new();

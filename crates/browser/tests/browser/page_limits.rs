@@ -60,7 +60,7 @@ const GREEDY: &str = "<script>const held = []; setInterval(() => {\
     for (let i = 0; i < 10; i++) held.push(new Uint8Array(1 << 20).fill(i + 1)); }, 1)</script>";
 
 #[tokio::test]
-async fn a_page_beside_a_greedy_one_is_rendered_again() {
+async fn a_page_rendered_next_to_a_greedy_one_is_rendered_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.memory_bytes = 400 << 20;

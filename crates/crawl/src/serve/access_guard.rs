@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_nobody_has_control() {
+    fn control_needs_a_token() {
         let host = ("host", "127.0.0.1:8787");
         let rows: [&[_]; 4] = [
             &[host],

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_s_own_table_goes_before_its_group_s_key_by_key() {
+    fn keys_of_a_host_table_override_those_of_its_group() {
         let text = "[group.a]\nhosts = [\"example.org\", \"b.example\"]\ndelay = \"5s\"\n\
                     per-host = 2\n[site.\"www.example.org\"]\ndelay = \"10s\"\n\
                     [site.\"example\"]\nper-host = 3\nquiet-hours = [\"07:00-19:00\"]\n";

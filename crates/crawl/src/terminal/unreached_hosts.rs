@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_of_an_unreachable_host_comes_first() {
+    fn the_cause_of_an_unreachable_host_is_listed_first() {
         check(
             &[
                 "http://e.example/robots.txt: no_such_name",
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_is_not_told_to_repair_what_a_flag_leaves_out() {
+    fn the_report_does_not_blame_the_site_for_exclusions_by_flags() {
         check(
             &["http://e.example/robots.txt answered 301, to a host that --exclude-host leaves out"],
             expect![[r#"

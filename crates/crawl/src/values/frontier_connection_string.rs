@@ -71,7 +71,7 @@ mod tests {
     use super::FrontierConnectionString;
 
     #[test]
-    fn a_password_is_taken_out_wherever_it_stands() {
+    fn a_password_is_redacted_wherever_it_occurs() {
         for (url, without) in [
             ("postgres://db/crawl", "postgres://db/crawl"),
             (

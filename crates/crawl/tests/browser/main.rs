@@ -103,14 +103,14 @@ fn pages_work_in_a_browser() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/tests/browser");
     let ended = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
         .arg(checks.join("run.py"))
-        .env("CRAWL_TOLD", context.to_string())
+        .env("CRAWL_SETUP", context.to_string())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PYTHONPATH", shared)
         .stdin(Stdio::null())
         .status();
     assert!(
         ended.unwrap().success(),
-        "a check failed: its name stands above"
+        "a check failed; its name is above"
     );
     let log = busy.log();
     assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));

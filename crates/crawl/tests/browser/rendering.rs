@@ -192,7 +192,7 @@ fn requests(web: &TestWeb, folder: &TempDir) -> [BTreeMap<String, u32>; 2] {
 }
 
 #[test]
-fn no_request_of_a_page_goes_out_by_itself() {
+fn no_request_of_a_page_bypasses_the_crawl() {
     let web = site(APP).start();
     let folder = render(
         &web,
@@ -302,7 +302,7 @@ fn a_rendered_page_is_read_as_a_visitor_sees_it() {
 }
 
 #[test]
-fn polite_gaps_do_not_change_what_is_read() {
+fn polite_gaps_do_not_change_the_result() {
     // The page aborts its request after 250 ms of the page's own time.
     let impatient = APP.replace(
         "const answer = await fetch(\"/api\" + location.pathname);",
@@ -341,7 +341,7 @@ fn polite_gaps_do_not_change_what_is_read() {
 }
 
 #[test]
-fn a_crawl_without_rendering_names_what_it_missed_and_a_later_round_renders_it() {
+fn a_crawl_without_rendering_counts_app_pages_and_a_later_round_renders_them() {
     let web = site(APP).start();
     web.script(0, "/", HttpAnswer::html(SHELL).header("etag", "\"1\""));
     let folder = tempfile::tempdir().unwrap();

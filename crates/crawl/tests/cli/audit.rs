@@ -176,7 +176,7 @@ fn a_crawl_respects_the_pace_set_by_robots_txt() {
 }
 
 #[test]
-fn waits_and_files_beside_robots_txt() {
+fn waits_and_files_next_to_robots_txt() {
     let (_dir, cmd) = setup("audit-waits");
     let busy = HttpAnswer::of(503).header("retry-after", "1");
     let web = TestWeb::builder()

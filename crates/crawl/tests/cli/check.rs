@@ -467,7 +467,7 @@ fn only_new_faults_fail_a_check_with_a_baseline() {
 }
 
 #[test]
-fn each_format_goes_to_stdout_for_another_program() {
+fn each_format_is_written_to_stdout() {
     let (dir, cmd) = setup("formats");
     let web = small_site();
     let [page, none] = ["/", "/none"].map(|path| web.url(SITE, path));

@@ -304,7 +304,7 @@ fn a_replay_parks_the_hosts_that_were_parked_between_two_runs() {
 }
 
 #[test]
-fn bodies_that_a_filter_dropped_are_told_from_those_of_forbidding_sites() {
+fn bodies_dropped_by_a_filter_are_counted_apart_from_withheld_ones() {
     let (_dir, cmd) = setup("unwanted-replay");
     let web = TestWeb::builder()
         .hosts(1)

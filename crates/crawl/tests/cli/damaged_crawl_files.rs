@@ -232,7 +232,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
 const FULL_AT: usize = 1 << 20;
 
 #[test]
-fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
+fn a_full_disk_ends_the_crawl_and_the_same_command_resumes() {
     // The crawl loop writes `requests.jsonl` without a commit. `links.jsonl` fills the disk during
     // a commit.
     for (file, flags) in [

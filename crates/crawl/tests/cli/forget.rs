@@ -425,7 +425,7 @@ fn found(cmd: &Cmd, words: &str) -> BTreeSet<String> {
 
 /// Without an archive, the index can't be built again.
 #[test]
-fn a_crawl_without_an_archive_forgets_and_goes_on() {
+fn a_crawl_without_an_archive_forgets_and_continues() {
     let (dir, cmd) = setup("unchanged");
     let web = web(1);
     crawled(&cmd, &[&web.url(0, "/")], &["--warc", "off"]);

@@ -344,7 +344,7 @@ fn a_directory_that_a_command_does_not_take_gets_a_hint() {
 }
 
 #[test]
-fn commands_that_are_given_several_directories_read_them_as_one() {
+fn commands_read_several_directories_as_one_crawl() {
     let (dir, cmd) = setup("gather-several");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);

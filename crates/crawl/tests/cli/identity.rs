@@ -203,7 +203,7 @@ fn every_request_of_a_signed_crawl_verifies_and_no_record_has_the_key() {
 }
 
 #[test]
-fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed() {
+fn a_host_that_demands_signatures_gets_them_also_for_robots_txt() {
     let (dir, cmd) = setup("identity-challenged");
     create_key(&dir, &cmd);
     let web = site();
@@ -263,7 +263,7 @@ fn logged(keys: &SigningKeySet, host: &str, created: u64, at: u64, nonce: &str) 
 }
 
 #[test]
-fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
+fn verify_distinguishes_replays_and_signatures_for_others_from_forgeries() {
     let (dir, cmd) = setup("identity-verify");
     create_key(&dir, &cmd);
     let keys = SigningKeySet::parse(&dir.read("bot.key")).unwrap();
@@ -516,7 +516,7 @@ fn a_crawl_with_a_key_that_others_may_read_does_not_start() {
 }
 
 #[test]
-fn the_keys_may_come_from_the_environment() {
+fn the_keys_may_be_in_the_environment() {
     let (dir, mut cmd) = setup("identity-environment");
     create_key(&dir, &cmd);
     let web = site();
@@ -548,7 +548,7 @@ fn the_keys_may_come_from_the_environment() {
 }
 
 #[test]
-fn check_says_that_the_keys_cannot_be_fetched() {
+fn check_reports_keys_that_can_not_be_fetched() {
     let (dir, cmd) = setup("identity-check");
     create_key(&dir, &cmd);
     let agent = ["--signature-agent", "https://127.0.0.1:1/keys.json"];

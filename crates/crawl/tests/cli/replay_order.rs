@@ -117,7 +117,7 @@ fn five_hosts_without_gaps_are_fetched_in_the_same_order() {
 }
 
 #[test]
-fn later_rounds_come_in_the_same_order() {
+fn later_rounds_are_replayed_in_the_same_order() {
     let (dir, cmd) = setup("order-rounds");
     let web = web(6, 25);
     let mut all = crawl(&web);
@@ -130,7 +130,7 @@ fn later_rounds_come_in_the_same_order() {
 }
 
 #[test]
-fn a_crawl_that_was_killed_twice_comes_in_the_same_order() {
+fn a_crawl_that_was_killed_twice_is_replayed_in_the_same_order() {
     let (dir, cmd) = setup("order-killed");
     let web = web(7, 60);
     let all = crawl(&web);

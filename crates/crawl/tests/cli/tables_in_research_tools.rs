@@ -14,7 +14,7 @@ const CRAWL: &str = "CC-MAIN-2018-05";
 /// polars and networkx (pure Python, 2.1 MB to fetch).
 #[test]
 #[ignore = "needs DuckDB, pyarrow, polars and networkx: cargo xtask test sets them up"]
-fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
+fn duckdb_pyarrow_polars_and_networkx_agree_with_report_and_rows() {
     let (dir, cmd) = setup("tables");
     let odd = "<title>a, &quot;b&quot;\n=1+1 é</title><a href=/barred>no</a><a href=/gone>-x</a>";
     let web = TestWeb::builder()

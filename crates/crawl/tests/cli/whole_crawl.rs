@@ -488,7 +488,7 @@ fn directory_that_holds_something_else_is_refused() {
 }
 
 #[test]
-fn interrupt_drains_and_the_same_command_goes_on() {
+fn interrupt_drains_and_the_same_command_resumes() {
     let (dir, cmd) = setup("interrupt");
     let web = TestWeb::builder()
         .seed(5)

@@ -19,7 +19,7 @@ fn quick(seed: String) -> Crawl {
 }
 
 #[tokio::test]
-async fn each_page_comes_once_with_its_body_and_its_text() {
+async fn each_page_is_delivered_once_with_body_and_text() {
     let web = TestWeb::builder().hosts(1).pages(30).gzip(true).start();
     let mut pages = quick(web.url(0, "/")).run();
     let mut urls = BTreeSet::new();

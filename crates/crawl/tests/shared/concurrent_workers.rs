@@ -42,7 +42,7 @@ fn two_workers_fetch_each_page_once_and_share_no_host() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_worker_that_comes_later_gets_its_share_of_the_hosts() {
+fn a_worker_that_joins_later_gets_its_share_of_the_hosts() {
     let crawl = Crawl::of(TestWeb::builder().seed(2).hosts(24).pages(100));
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);

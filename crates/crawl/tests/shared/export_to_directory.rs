@@ -66,7 +66,7 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_crawl_of_two_workers_goes_on_in_one_directory() {
+fn a_crawl_of_two_workers_continues_in_one_directory() {
     let crawl = Crawl::of(web(51));
     crawl.begin_with_two(EVERYWHERE);
     let before = crawl.pages(&["w1", "w2"]);
@@ -115,7 +115,7 @@ fn a_crawl_of_two_workers_goes_on_in_one_directory() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
+fn a_crawl_of_two_groups_continues_in_one_directory_and_again_with_workers() {
     let crawl = Crawl::in_two_groups(web(52));
     crawl.begin_with_two(EVERYWHERE);
     crawl.export(&["w1", "w2"], "back").expect(0);

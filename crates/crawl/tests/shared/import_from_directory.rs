@@ -33,7 +33,7 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
+fn several_workers_continue_a_crawl_of_one() {
     let crawl = small();
     crawl.alone("one", "--max-pages 120").expect(0);
     let before = crawl.urls("one");

@@ -47,7 +47,7 @@ fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_worker_that_is_killed_goes_on_at_once() {
+fn a_killed_worker_resumes_at_once() {
     let crawl = crawl(12);
     let first = crawl.start("w1");
     crawl.wait_for_requests(100);

@@ -170,7 +170,7 @@ fn an_outline_decides_the_headings() {
 }
 
 #[test]
-fn running_lines_are_beside_the_main_text_once() {
+fn running_lines_are_kept_once_outside_the_main_text() {
     let page = |words: &'static str, foot: &'static str| {
         [
             (11, 800, "Tea house handbook"),

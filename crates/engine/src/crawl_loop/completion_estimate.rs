@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_host_counts_where_it_takes_longer_than_the_rate_says() {
+    fn the_slowest_host_decides_the_time_if_it_takes_longer_than_the_rate() {
         let slowest = |seconds, max_pages: Option<u64>, max_time: Option<u64>| {
             let work = WorkDoneAndLeft {
                 slowest_host: Some(Duration::from_secs(seconds)),

@@ -568,7 +568,7 @@ mod tests {
 
     /// An entry whose gap has passed must not hide another one of the same host.
     #[test]
-    fn a_host_that_comes_back_is_held_again() {
+    fn a_host_that_returns_to_memory_is_held_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hosts.lock");
         let crawl = RunningCrawlDescription {

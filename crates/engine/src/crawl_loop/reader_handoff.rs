@@ -69,7 +69,7 @@ mod tests {
     use crate::simulated_crawl_tests::scripted_servers::answer;
 
     #[test]
-    fn a_page_that_comes_back_unread_does_not_count() {
+    fn a_page_returned_unread_does_not_count() {
         let mut coordinator = coordinator(|_| {});
         let url = coordinator.config.seeds[0].clone();
         let lease = leased(&*coordinator.frontier, UrlToAdmit::seed(url.clone()));

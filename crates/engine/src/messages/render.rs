@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_are_told_from_pages() {
+    fn app_shells_are_distinguished_from_pages() {
         let words = "tea and cake ".repeat(40);
         let script = "<script src=\"/a.js\"></script>";
         for (source, is) in [

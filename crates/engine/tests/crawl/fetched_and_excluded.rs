@@ -297,7 +297,7 @@ fn exclude_holds_for_seeds_and_sitemaps_too() {
 }
 
 #[test]
-fn a_sitemap_index_is_read_beside_the_scope_and_to_a_bounded_depth() {
+fn a_sitemap_index_is_read_outside_the_scope_and_to_a_limited_depth() {
     let web = TestWeb::builder()
         .seed(6)
         .pages(5)

@@ -322,7 +322,7 @@ fn a_lower_depth_limit_defers_queued_urls_and_a_higher_one_readmits_them() {
 }
 
 #[test]
-fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
+fn an_idle_host_is_free_for_other_crawls_while_the_crawl_runs() {
     static IS_SEEN: AtomicBool = AtomicBool::new(false);
     // The server's delay, much longer than the rest of the test: the crawl is stopped before the
     // answer arrives.

@@ -140,7 +140,7 @@ fn parked_traps_stay_parked_after_a_restart() {
 }
 
 #[test]
-fn actions_come_last_or_not_at_all() {
+fn action_links_are_fetched_last_or_never() {
     let page = |links: &[&str]| {
         let links: Vec<String> = links
             .iter()

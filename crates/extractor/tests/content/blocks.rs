@@ -304,7 +304,7 @@ fn a_large_table_keeps_its_heading_and_introduction() {
 }
 
 #[test]
-fn text_outside_of_navigation_is_beside_the_main_text() {
+fn text_outside_navigation_and_main_text_is_kept() {
     let text = "Some of the main text of the page, which goes on for a good while. ".repeat(8);
     check(
         &format!(

@@ -269,7 +269,7 @@ fn json_ld_basics() {
 }
 
 #[test]
-fn authors_and_section_come_from_json_ld_metas_and_breadcrumbs() {
+fn authors_and_section_are_read_from_json_ld_metas_and_breadcrumbs() {
     let check = |html: &str, authors: &[&str], section: Option<&str>| {
         let content = read(html);
         assert_eq!(content.authors, authors, "{html}");

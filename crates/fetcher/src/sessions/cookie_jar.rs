@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_cookies_come_back_as_they_were() {
+    fn stored_cookies_are_restored_unchanged() {
         let from = "https://www.example.org/a/b";
         let before = jar(
             from,

@@ -71,7 +71,7 @@ fn cookies_stay_within_their_site_and_are_redacted_in_the_response() {
 }
 
 #[test]
-fn a_session_comes_back_from_its_stored_form() {
+fn a_session_is_restored_from_its_stored_form() {
     let before = sessions(&["a.example"]);
     assert!(before.unsaved().is_empty());
     receive(&before, "https://a.example/", &["sid=1"]);

@@ -186,7 +186,7 @@ async fn rfc9112_7_an_unrequested_transfer_coding() {
 /// A server that sends the coding `identity` of RFC 2616 keeps the connection open after the
 /// announced bytes.
 #[tokio::test]
-async fn a_length_counts_beside_the_coding_identity() {
+async fn a_length_applies_despite_the_transfer_coding_identity() {
     let head = |length: &str| {
         format!(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: {length}\r\n\r\n"

@@ -75,7 +75,7 @@ async fn redirects_are_answers() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_and_no_cookie_comes_back() {
+async fn a_connection_is_kept_and_cookies_are_not_returned() {
     let server = Server::answering(
         "HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 2\r\n\r\nok",
     )

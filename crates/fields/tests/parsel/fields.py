@@ -19,7 +19,7 @@ MONTHS = {
 
 
 def text(nodes):
-    """The text of the first node, with white space normalised. None if it is empty or missing."""
+    """Returns the text of the first node, with white space normalised. None if empty or missing."""
     for node in nodes[:1]:
         found = "".join(node.xpath(".//text()[not(ancestor::script or ancestor::style)]").getall())
         return " ".join(found.split()) or None
@@ -45,7 +45,7 @@ def first(pattern, value):
 
 
 def number(value, decimal="."):
-    """The first number of a text. None if its separators are not those of the locale."""
+    """Returns the first number in a text. None if its separators aren't those of the locale."""
     group = "," if decimal == "." else "."
     found = re.search(r"[-−]?\d[\d.,]*", value or "")
     if not found:
@@ -59,7 +59,7 @@ def number(value, decimal="."):
 
 
 def day(value, language="en"):
-    """A day such as 2026-03-08, 08.03.2026 or 8. März 2026, with or without a time behind it."""
+    """Parses a day such as 2026-03-08, 08.03.2026 or 8. März 2026, which a time may follow."""
     if value is None:
         return None
     if found := re.match(r"\d{4}-\d\d-\d\d", value):

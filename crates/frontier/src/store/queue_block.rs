@@ -279,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_come_back_in_their_order(
+        fn entries_are_returned_in_order(
             puts in prop::collection::vec(some_queued(), 0..20),
             gone in prop::collection::vec(0..MAX_BLOCK_ENTRIES, 0..20),
         ) {

@@ -44,7 +44,7 @@ fn the_static_search_passes_its_browser_checks() {
         "answers": QUERIES.map(|query| answer(&index, query)),
         "leads": LEADS.map(|query| lead(&index, query)),
     });
-    let expectations_file = dir.path().join("told.json");
+    let expectations_file = dir.path().join("setup.json");
     fs::write(&expectations_file, expectations.to_string()).unwrap();
     let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks.py");
     let status = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
@@ -54,7 +54,7 @@ fn the_static_search_passes_its_browser_checks() {
         .status();
     assert!(
         status.unwrap().success(),
-        "a check failed: its name stands above"
+        "a check failed; its name is above"
     );
 }
 

@@ -120,7 +120,7 @@ fn scores_do_not_depend_on_segments_and_deleted_pages() {
 }
 
 #[test]
-fn a_heading_with_all_words_comes_before_headings_with_some() {
+fn a_heading_with_all_words_ranks_above_headings_with_some() {
     let page = |url: &str, title: &str, headings: [&str; 3]| IndexedPage {
         headings: headings.map(|text| heading(2, text, "", 0)).to_vec(),
         ..page(url, title, &format!("{title}.\n{}", headings.join("\n")))
@@ -387,7 +387,7 @@ fn the_last_word_may_be_unfinished() {
 }
 
 #[test]
-fn a_last_word_that_pages_have_comes_before_longer_ones() {
+fn a_known_last_word_ranks_above_its_completions() {
     let (_dir, index) = indexed(&[
         page(
             "http://a.example/longer",
@@ -746,7 +746,7 @@ fn languages_have_their_own_stems() {
 }
 
 #[test]
-fn results_come_by_pages() {
+fn results_are_returned_in_pages() {
     let pages: Vec<_> = (0..30)
         .map(|n| {
             let url = format!("http://a.example/{n}");

@@ -74,7 +74,7 @@ fn header_words_for_all() {
 }
 
 #[test]
-fn the_words_of_a_page_decide_what_it_allows() {
+fn usage_words_of_a_page_apply() {
     for (said, index, follow) in [
         ("", true, true),
         ("noindex", false, true),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_that_say_nothing_about_the_rules_are_unreachable() {
+    fn statuses_without_meaning_for_rules_count_as_unreachable() {
         for status in [0, 100, 199, 304, 305, 306, 309, 399, 429, 600, u16::MAX] {
             assert_eq!(RobotsStatus::of(status), RobotsStatus::Unreachable);
         }

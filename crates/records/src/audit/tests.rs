@@ -732,7 +732,7 @@ fn the_conduct_page_names_the_last_good_copy_of_an_unreachable_robots_txt() {
 }
 
 #[test]
-fn the_conduct_page_says_what_could_not_be_judged() {
+fn the_conduct_page_lists_undecided_checks() {
     let dir = tempfile::tempdir().unwrap();
     write(
         dir.path(),

@@ -163,7 +163,7 @@ mod tests {
     use super::folder;
 
     #[test]
-    fn a_page_stands_in_the_first_folder_of_its_path() {
+    fn a_page_belongs_to_the_first_folder_of_its_path() {
         let check = |url: &str, expected: &str| assert_eq!(folder(url), expected, "{url}");
         check("http://e.example/", "/");
         check("http://e.example/a.html", "/");

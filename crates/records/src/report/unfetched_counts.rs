@@ -136,7 +136,7 @@ mod tests {
     use super::PendingCounts;
 
     #[test]
-    fn pending_urls_are_shown_with_what_holds_them() {
+    fn pending_urls_are_shown_with_the_reason() {
         let pending = |rows: &[(Option<&str>, u64, &str, Option<&str>)]| {
             let mut pending = PendingCounts::default();
             for (origin, urls, reason, detail) in rows {

@@ -118,7 +118,7 @@ mod tests {
     use super::{HtmlTable, TableCell};
 
     #[test]
-    fn each_cell_says_its_column_and_an_empty_one_says_nothing() {
+    fn each_cell_names_its_column_unless_it_is_empty() {
         let rows = (0..25).map(|number| match number {
             0 => vec![TableCell::text("<b>"), TableCell::text("")],
             _ => vec![

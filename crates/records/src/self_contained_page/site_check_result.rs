@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_grades_come_first_and_ungraded_checks_last() {
+    fn the_worst_grades_are_first_and_ungraded_checks_last() {
         let named = |id, check: SiteCheckResult| SiteCheckResult { id, ..check };
         let ungraded = SiteCheckResult {
             measure: None,

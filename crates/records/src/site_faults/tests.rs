@@ -353,7 +353,7 @@ fn linking_page(made: &mut TestCrawlBuilder, targets: &[&str]) {
 }
 
 #[test]
-fn links_that_say_nothing_about_their_target_are_unchecked() {
+fn links_with_an_unknown_target_are_unchecked() {
     let mut made = TestCrawlBuilder::new();
     let urls = ["barred", "unfollowed", "scope", "busy", "login", "gone"]
         .map(|path| format!("https://o.example/{path}"));

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn english_link_texts_that_say_nothing_are_counted() {
+    fn meaningless_english_link_texts_are_counted() {
         let html = "<a href=/>Click here!</a> <a href=/x>click here</a> <a href=/y>More…</a>\
                     <a href=/z>More tea</a>";
         let report = report(&[("/a", html, None), ("/b", html, Some("de"))]);

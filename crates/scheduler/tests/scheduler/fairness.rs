@@ -10,7 +10,7 @@ use crate::scheduler_harness::{ANSWER, SECOND, Stage, origin_of};
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 #[test]
-fn the_host_that_is_ready_longest_comes_first() {
+fn the_host_that_is_ready_longest_is_polled_first() {
     let mut stage = Stage::new(Politeness {
         concurrency: 1,
         ..Politeness::default()

@@ -286,7 +286,7 @@ fn the_doubling_is_forgotten_after_quiet() {
 }
 
 #[test]
-fn requests_in_flight_together_count_as_one_wait() {
+fn concurrent_requests_count_as_one_wait() {
     let mut stage = Stage::new(Politeness {
         per_host: 4,
         ..Politeness::default()
@@ -441,7 +441,7 @@ fn a_host_without_any_answer_pauses_for_each_of_its_origins() {
 }
 
 #[test]
-fn after_a_pause_one_probe_until_an_answer_comes() {
+fn after_a_pause_only_one_probe_is_sent_until_an_answer_arrives() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         ..Politeness::default()

@@ -93,7 +93,7 @@ fn a_slot_in_flight_at_the_kill_ends_with_it() {
 }
 
 #[test]
-fn a_full_gap_comes_first_after_a_power_loss() {
+fn the_first_request_after_a_power_loss_waits_a_full_gap() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         ..Politeness::default()

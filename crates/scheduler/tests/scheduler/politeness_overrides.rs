@@ -166,7 +166,7 @@ fn a_day_of_quiet_hours_never_ends() {
 /// Hosts that became ready in the same millisecond are ordered by priority. Otherwise the host that
 /// has been ready longest comes first.
 #[test]
-fn waiting_time_goes_before_priority() {
+fn waiting_time_precedes_priority() {
     let mut stage = Stage::new(Politeness {
         concurrency: 1,
         ..Politeness::default()

@@ -253,7 +253,7 @@ fn a_database_server_with_a_wrong_identity_is_refused() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn the_password_comes_from_the_caller_or_a_private_file() {
+fn the_password_is_given_by_the_caller_or_in_a_private_file() {
     let guarded = Guarded::start();
     let url = guarded.trusting("localhost", "trusted.pem");
     let plain = options(&new_crawl(), "w1");

@@ -87,7 +87,7 @@ fn sitemap(web: &TestWeb, host: u32) -> Vec<Url> {
 }
 
 #[test]
-fn the_truth_is_what_a_crawler_finds() {
+fn the_ground_truth_equals_a_crawl() {
     for (seed, reach) in [
         (1, HostsInScope::Host),
         (2, HostsInScope::Any),

@@ -84,7 +84,7 @@ fn doors_refuse_stay_silent_and_open_again() {
 }
 
 #[test]
-fn the_log_knows_headers_times_and_connections() {
+fn the_log_has_headers_times_and_connections() {
     let web = TestWeb::builder().hosts(2).start();
     let before = web.now_us();
     let twice = "GET /a?b=c HTTP/1.1\r\nHost: x\r\nUser-Agent: me/1\r\n\r\n\
@@ -133,7 +133,7 @@ fn gaps_follow_from_the_log() {
 }
 
 #[test]
-fn names_come_with_their_addresses() {
+fn names_are_returned_with_their_addresses() {
     let web = TestWeb::builder().hosts(2).domain("web.test").start();
     let port = web.address(1).port();
     assert_eq!(web.url(1, "/p"), format!("http://h1.web.test:{port}/p"));

@@ -22,7 +22,7 @@ fn wire(script: impl Into<ReplySequence>) -> String {
 }
 
 #[test]
-fn a_sequence_goes_on_to_its_last_reply() {
+fn a_sequence_repeats_its_last_reply() {
     let busy = HttpAnswer::of(503).header("retry-after", "2");
     let script = ReplySequence::always(busy)
         .then(HttpAnswer::of(429))
@@ -148,7 +148,7 @@ fn a_handler_answers_from_the_request() {
 }
 
 #[test]
-fn pages_come_gzipped_to_those_who_take_it() {
+fn pages_are_gzipped_for_clients_that_accept_it() {
     let web = TestWeb::builder().pages(30).start();
     let urls = web.truth(crawl_testweb::HostsInScope::Host).fetched;
     let paths = urls

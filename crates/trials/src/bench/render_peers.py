@@ -42,7 +42,7 @@ APP = """async function show() {
 
 
 class Web:
-    """Three hosts at one port, and what they were asked for."""
+    """Three hosts on one port, and a log of the requests to them."""
 
     def __init__(self):
         self.log = []

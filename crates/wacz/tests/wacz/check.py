@@ -1,4 +1,4 @@
-"""Holds a WACZ file against the programs of others, and against what its specification asks for.
+"""Checks a WACZ file with other programs, and by its specification.
 
 Arguments: the file, and an empty folder to unpack it into.
 """
@@ -16,7 +16,7 @@ from warcio import ArchiveIterator
 
 
 def run(program, *args, may_fail=False):
-    """The output of a program of this environment, which has to succeed."""
+    """Runs a program of this environment, which must succeed. Returns its output."""
     program = os.path.join(os.path.dirname(sys.executable), program)
     ran = subprocess.run([program, *args], capture_output=True, text=True)
     assert ran.returncode == 0 or may_fail, f"{program}: {ran.stdout}{ran.stderr}"
@@ -39,7 +39,7 @@ def read(name):
         return file.read()
 
 
-# `wacz validate` looks at digests and the data package; frictionless at the latter alone.
+# `wacz validate` checks the digests and the data package, frictionless only the data package.
 assert "the passed WACZ is valid" in run("wacz", "validate", "-f", wacz)
 report = frictionless.validate(os.path.join(folder, "datapackage.json"))
 assert report.valid, report.to_summary()
@@ -50,20 +50,20 @@ for name, resource in listed.items():
     assert resource["bytes"] == len(read(name))
     assert resource["hash"] == "sha256:" + hashlib.sha256(read(name)).hexdigest()
 
-# The index is that of another program, and each block begins where it is said to.
+# Another program creates the same index, and each block begins at its stated offset.
 paths = [os.path.join(folder, name) for name in warcs]
 run("warcio", "check", *paths)
 for path in paths:
-    # It hashes a revisit's own bytes, while the payload is in the record that it refers to.
+    # fastwarc hashes the bytes of a revisit, but its payload digest is that of the record it refers to.
     with open(path, "rb") as file:
         elsewhere = {
             record.rec_headers["WARC-Record-ID"]
             for record in ArchiveIterator(file)
             if record.rec_type == "revisit"
         }
-    said = run("fastwarc", "check", "-q", "-p", "-o", "-", path, may_fail=bool(elsewhere))
-    assert ": OK, " in said, said
-    for line in said.splitlines():
+    output = run("fastwarc", "check", "-q", "-p", "-o", "-", path, may_fail=bool(elsewhere))
+    assert ": OK, " in output, output
+    for line in output.splitlines():
         is_revisit = any(line.startswith(id) for id in elsewhere)
         assert "FAIL" not in line or (is_revisit and line.endswith(": OK, PAYLOAD_FAIL")), line
 theirs = run("cdxj-indexer", "--sort", *paths)

@@ -1,5 +1,5 @@
-// website-scraper with its politest options. It knows no robots.txt and no delay. Arguments: URL,
-// folder for the pages, which must not exist.
+// website-scraper with its politest options. It supports neither robots.txt nor a delay.
+// Arguments: URL, folder for the pages, which must not exist.
 import scrape from 'website-scraper';
 
 await scrape({

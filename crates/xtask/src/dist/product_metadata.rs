@@ -79,7 +79,7 @@ mod tests {
     use super::ProductMetadata;
 
     #[test]
-    fn the_published_name_stands_in_the_workspace() {
+    fn the_published_name_is_in_the_workspace() {
         let mut metadata = json!({
             "packages": [
                 {"name": "crawl-dates", "version": "7.0.0"},

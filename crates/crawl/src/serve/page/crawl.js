@@ -1,4 +1,4 @@
-// The crawl's page: the state of the crawl as it changes, and commands for it.
+// The page of a crawl: its live state, and commands.
 
 const PHASES = {
   crawling: "Crawling",
@@ -14,7 +14,7 @@ const byId = (id) => document.getElementById(id);
 const phase = byId("phase");
 const live = byId("live");
 const controls = byId("controls");
-const told = byId("told");
+const result = byId("command-result");
 const parked = byId("parked");
 
 const element = (name, attributes = {}, ...children) => {
@@ -35,13 +35,13 @@ const duration = (ms) => {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 };
 
-const SHOWN = {
+const FORMATS = {
   pages_per_second: (number) => number.toFixed(1),
   elapsed_ms: duration,
 };
 
-const put = (node, text) => {
-  // What stays is left alone: a screen reader need not hear of it, nor a selection be lost.
+const setText = (node, text) => {
+  // Unchanged text is left alone, so that screen readers don't repeat it and selections stay.
   if (node.textContent !== text) node.textContent = text;
 };
 
@@ -60,14 +60,14 @@ const send = async (command, values, done) => {
       credentials: "omit",
     });
     const answer = await response.json();
-    const said = [answer.error, answer.hint].filter((text) => typeof text === "string").join("; ");
-    told.classList.toggle("failed", !response.ok);
-    told.textContent = response.ok ? done : said;
-    if (!response.ok) console.error(said);
+    const error = [answer.error, answer.hint].filter((text) => typeof text === "string").join("; ");
+    result.classList.toggle("failed", !response.ok);
+    result.textContent = response.ok ? done : error;
+    if (!response.ok) console.error(error);
     return response.ok;
   } catch {
-    told.classList.add("failed");
-    told.textContent = "Can't reach the server.";
+    result.classList.add("failed");
+    result.textContent = "Can't reach the server.";
     return false;
   }
 };
@@ -116,7 +116,7 @@ const drawHosts = (hosts) => {
   const nodes = hosts.map((host) => {
     const row = rowOf(host);
     const next = host.parked ? "parked" : host.next_in_ms === null ? "–" : duration(host.next_in_ms);
-    [grouped(host.waiting), duration(host.gap_ms), next].forEach((text, at) => put(row.cells[at], text));
+    [grouped(host.waiting), duration(host.gap_ms), next].forEach((text, at) => setText(row.cells[at], text));
     row.act.hidden = host.parked;
     return row.node;
   });
@@ -146,7 +146,7 @@ const drawLatest = (pages) => {
   byId("latest").replaceChildren(...items);
 };
 
-// Pause and Resume: only the one that does something is offered.
+// Shows only the button, Pause or Resume, that has an effect.
 const drawPaused = (state) => {
   if (!controls) return;
   const isEnding = ["draining", "writing"].includes(state.phase);
@@ -172,7 +172,7 @@ const nameOf = (details) => details.querySelector("summary").textContent.replace
 const replaceReport = (page) => {
   const newer = page.getElementById("report");
   if (!newer) return;
-  put(byId("waits"), page.getElementById("waits").textContent);
+  setText(byId("waits"), page.getElementById("waits").textContent);
   if (isReportInUse()) return;
   const open = new Set([...report.querySelectorAll("details[open]")].map(nameOf));
   report.replaceChildren(...newer.childNodes);
@@ -192,25 +192,25 @@ const loadReport = () => {
   request.send();
 };
 
-const renewReport = () => {
+const scheduleReport = () => {
   const left = loadedAt + REPORT_AGE_MS - performance.now();
   loading ??= setTimeout(loadReport, Math.max(0, left));
 };
 
-const draw = (moment) => {
-  if (live.hidden !== !moment.running || moment.running) renewReport();
-  live.hidden = !moment.running;
-  const state = moment.state;
+const draw = (update) => {
+  if (live.hidden !== !update.running || update.running) scheduleReport();
+  live.hidden = !update.running;
+  const state = update.state;
   if (!state) {
     delete phase.dataset.phase;
-    put(phase, "No crawl is running");
+    setText(phase, "No crawl is running");
     return;
   }
   phase.dataset.phase = state.phase;
-  put(phase, PHASES[state.phase] ?? state.phase);
+  setText(phase, PHASES[state.phase] ?? state.phase);
   for (const node of live.querySelectorAll("[data-live]")) {
     const value = state[node.dataset.live];
-    put(node, (SHOWN[node.dataset.live] ?? grouped)(value));
+    setText(node, (FORMATS[node.dataset.live] ?? grouped)(value));
   }
   drawPaused(state);
   drawHosts(state.hosts);
@@ -225,7 +225,7 @@ if (controls) {
     const command = event.target.closest("button")?.dataset.do;
     if (command) act(command);
   });
-  // Enter in a field presses the button beside it.
+  // Enter in a field presses the button next to it.
   controls.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.target instanceof HTMLInputElement)) return;
     event.preventDefault();

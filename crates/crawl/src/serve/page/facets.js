@@ -1,9 +1,9 @@
-// The page's list of results with links that narrow it: the same elements as view/results.rs and
-// view/facets.rs make.
+// Renders the page's results and filter links with the same elements as view/results.rs and
+// view/facets.rs.
 
 const FACETS = [["Folder", "folder"], ["Version", "version"], ["Language", "language"], ["Type", "type"]];
 
-/** The filters that an address has. */
+/** Returns the filters in the query of a URL. */
 const filtersOf = (search) => {
   const values = new URLSearchParams(search);
   const set = ["folder", "language", "version", "type"].map((name) => [name, (values.get(name) ?? "").trim()]);
@@ -13,7 +13,7 @@ const filtersOf = (search) => {
 const facetOf = (asked, label, name, values) => {
   const chosen = asked.filters[name];
   const others = values.filter((of) => of.value !== chosen);
-  // One value that all pages have tells nothing.
+  // A single value that all results share doesn't narrow them.
   if (chosen === undefined && others.length < 2) return null;
   const to = (value) => linkTo(asked.query, 1, { ...asked.filters, [name]: value });
   const item = (of) => element("li", {},
@@ -28,8 +28,8 @@ const facetOf = (asked, label, name, values) => {
     element("ul", { "aria-label": label }, chosen === undefined ? null : all(chosen), others.map(item)));
 };
 
-/** The facets that tell the results apart, and what is chosen; null where there is neither. */
-const narrowing = (answer, asked) => {
+/** Returns the filter links; null if no filter is set and none would narrow the results. */
+const filterLinks = (answer, asked) => {
   const shown = FACETS.map(([label, name]) => facetOf(asked, label, name, answer.facets?.[name] ?? []));
   return shown.some((facet) => facet !== null)
     ? element("nav", { class: "facets", "aria-label": "Narrow the results" }, shown)
@@ -47,7 +47,7 @@ const pagesOf = (answer, asked) => {
     page < last ? element("a", { rel: "next", href: to(page + 1) }, "Next") : null);
 };
 
-/** What stands where the results are. */
+/** Returns the elements of the results area. */
 const resultsOf = (answer, asked) => {
   const nodes = [];
   if (answer.did_you_mean) {
@@ -57,7 +57,7 @@ const resultsOf = (answer, asked) => {
   }
   const leftOut = leftOutOf(answer);
   if (leftOut) nodes.push(element("p", { class: "meant" }, leftOut));
-  const facets = narrowing(answer, asked);
+  const facets = filterLinks(answer, asked);
   if (facets) nodes.push(facets);
   if (answer.results.length === 0) {
     nodes.push(element("div", { class: "nothing" },

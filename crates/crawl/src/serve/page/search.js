@@ -1,6 +1,6 @@
-// The search page: results as one types, and keys.
+// The search page: results while typing, and keyboard shortcuts.
 
-// Shorter than a pause between two words, longer than between two letters.
+// Longer than the time between two letters, shorter than that between two words.
 const PAUSE_MS = 120;
 
 const form = document.getElementById("search");
@@ -10,33 +10,33 @@ const answerBox = document.getElementById("answer");
 const title = answerBox.dataset.title;
 const welcome = element("div", { class: "welcome" }, element("h2", {}, "To narrow your search"), tips());
 const asker = new Asker(askServer("/api/search"));
-// What the pages must be: a link that changes it loads the page anew.
+// The filters of the page. A link that changes them loads another page.
 let filters = filtersOf(location.search);
 
 document.documentElement.classList.add("js");
 
-const name = (query) => {
+const setTitle = (query) => {
   document.title = query === "" ? title : `${harmless(query)} · ${title}`;
 };
 
-const busy = (is) => {
-  answerBox.setAttribute("aria-busy", String(is));
-  form.classList.toggle("busy", is);
+const setBusy = (isBusy) => {
+  answerBox.setAttribute("aria-busy", String(isBusy));
+  form.classList.toggle("busy", isBusy);
 };
 
 const clear = () => {
   asker.forget();
-  busy(false);
+  setBusy(false);
   status.textContent = "";
   answerBox.replaceChildren(welcome);
-  name("");
+  setTitle("");
 };
 
-// The arrow was pressed before the results came.
+// Whether the arrow key was pressed before the results arrived.
 let isFirstWanted = false;
 
 const draw = (answer, asked) => {
-  busy(false);
+  setBusy(false);
   status.textContent = statusOf(answer, asked);
   answerBox.replaceChildren(...resultsOf(answer, asked));
   if (isFirstWanted) links()[0]?.focus();
@@ -44,26 +44,26 @@ const draw = (answer, asked) => {
 };
 
 const fail = (text) => {
-  busy(false);
+  setBusy(false);
   status.textContent = "";
   answerBox.replaceChildren(element("p", { class: "failed", role: "alert" }, text));
 };
 
-/** Asks for what stands in the field. */
+/** Searches for the text in the field. */
 const search = (wait) => {
   const query = field.value.trim();
   if (query === "") return clear();
   const asked = { query, limit: 10, offset: 0, filters, facets: true };
   isFirstWanted = false;
-  busy(true);
-  name(query);
+  setBusy(true);
+  setTitle(query);
   asker.ask(asked, wait, (answer) => draw(answer, asked), fail);
 };
 
 let typed = field.value.trim();
 field.addEventListener("input", () => {
   const query = field.value.trim();
-  // White space alone asks nothing else.
+  // Only white space changed.
   if (query === typed) return;
   typed = query;
   history.replaceState(null, "", query === "" ? "/" : linkTo(query, 1, filters));
@@ -81,11 +81,11 @@ form.addEventListener("submit", (event) => {
 
 addEventListener("popstate", () => {
   const values = new URLSearchParams(location.search);
-  // Another page of results is the server's to draw, and so is one that is narrowed in another way.
-  const isNarrowed = linkTo("", 1, filtersOf(location.search)) !== linkTo("", 1, filters);
-  if (values.has("page") || isNarrowed) return location.reload();
+  // The server renders other pages of results, and results with other filters.
+  const hasOtherFilters = linkTo("", 1, filtersOf(location.search)) !== linkTo("", 1, filters);
+  if (values.has("page") || hasOtherFilters) return location.reload();
   const query = values.get("q") ?? "";
-  // A step within the page, such as the way past its head, asks nothing.
+  // The step led to another place on this page, for example by the skip link.
   if (query === typed) return;
   typed = query;
   field.value = query;
@@ -96,7 +96,7 @@ answerBox.addEventListener("click", (event) => {
   if (event.target.closest(".hit a")) recent.add(field.value.trim());
 });
 
-// What stands in the field is there to be changed: the caret is behind it.
+// Put the caret at the end of the query, so that the query can be changed at once.
 if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);
 
 const links = () => [...answerBox.querySelectorAll(".hit .title a")];
@@ -104,8 +104,8 @@ const links = () => [...answerBox.querySelectorAll(".hit .title a")];
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const active = document.activeElement;
-  const writing = active instanceof HTMLInputElement || active instanceof HTMLTextAreaElement;
-  if (event.key === "/" && !writing) {
+  const isTyping = active instanceof HTMLInputElement || active instanceof HTMLTextAreaElement;
+  if (event.key === "/" && !isTyping) {
     event.preventDefault();
     field.focus();
     field.select();

@@ -1,13 +1,13 @@
-// How a server is asked, and where it shows results.
+// Sends searches to a server, and links to its pages of results.
 
-/** The address of a page of results. */
+/** Returns the URL of a page of results. */
 const linkTo = (query, page, filters = {}) => {
   const set = ["folder", "language", "version", "type"].filter((name) => filters[name] !== undefined);
   const kept = set.map((name) => `&${name}=${encodeURIComponent(filters[name])}`);
   return "/?q=" + encodeURIComponent(query) + kept.join("") + (page > 1 ? "&page=" + page : "");
 };
 
-/** Asks an interface for searches at this address. */
+/** Returns a function that sends searches to this endpoint. */
 const askServer = (endpoint) => async (asked, signal) => {
   const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset, ...asked.filters });
   if (asked.facets) values.set("facets", "true");
@@ -20,12 +20,12 @@ const askServer = (endpoint) => async (asked, signal) => {
     if (failure.name === "AbortError") throw failure;
     throw new Error(await unreadable(endpoint, signal));
   }
-  if (!response.ok) throw new Error(said(answer));
+  if (!response.ok) throw new Error(errorText(answer));
   return answer;
 };
 
 /**
- * Why an answer can't be read. A browser doesn't say whether the server can't be reached or doesn't
+ * Returns why an answer can't be read. A browser doesn't say whether the server can't be reached or doesn't
  * let pages of this site read answers, so this requests a script that any site may load.
  */
 const unreadable = async (endpoint, signal) => {
@@ -45,14 +45,14 @@ const unreadable = async (endpoint, signal) => {
   return reason;
 };
 
-/** What a server says is wrong, as sentences. */
-const said = (problem) => {
+/** Returns the error in an answer as sentences. */
+const errorText = (problem) => {
   const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + ".";
   const texts = [problem.error, problem.hint].filter((text) => typeof text === "string" && text !== "");
   return texts.length > 0 ? texts.map(sentence).join(" ") : "The search failed. Try again in a moment.";
 };
 
-/** A server as what a box asks. */
+/** Returns a server as the source of a search box. */
 const serverAt = (origin) => ({
   find: askServer(origin + "/api/search"),
   page: origin + "/",

@@ -221,7 +221,7 @@ fn steering(state: Option<&CrawlStateSnapshot>, controls: ControlAccess) -> Mark
                 button type="button" data-do="delay" { "Set" }
             }
             p.pair #parked hidden {}
-            p #told .quiet role="status" {}
+            p #command-result .quiet role="status" {}
         }
     }
 }

@@ -1,13 +1,13 @@
-"""A mirror, opened as files. The server it was crawled from has stopped."""
+"""A mirror, opened from the disk. The mirrored server has stopped."""
 
 from playwright.sync_api import expect
 
 
-def check_a_mirror_opens_without_a_server(look):
-    page = look.page()
-    page.goto("file://" + look.told["mirror"])
-    # The script, the imported style sheet and the image are loaded although the page had a policy,
-    # digests and a base.
+def check_a_mirror_opens_without_a_server(session):
+    page = session.page()
+    page.goto("file://" + session.setup["mirror"])
+    # The script, the imported style sheet and the image are loaded, although the page had a content
+    # security policy, integrity digests and a base.
     expect(page).to_have_title("Read by the script")
     expect(page.get_by_role("heading", name="Tea – thé")).to_have_css("color", "rgb(0, 128, 0)")
     assert page.locator("img").evaluate("(image) => image.naturalWidth") == 7
@@ -16,4 +16,4 @@ def check_a_mirror_opens_without_a_server(look):
     assert page.url.endswith("/docs/green_page=2.html#brew"), page.url
     page.get_by_role("link", name="Home").click()
     expect(page).to_have_title("Read by the script")
-    assert all(url.startswith("file://") for url in look.requests), look.requests
+    assert all(url.startswith("file://") for url in session.requests), session.requests

@@ -1,8 +1,8 @@
 """Runs every check in Chromium, each in a browser context of its own.
 
-A check is a function whose name begins with `check_`. It fails by an exception, and also where
-the console shows an error, the content security policy was broken, or a request went to a server
-that the check does not know.
+A check is a function whose name starts with `check_`. It fails if it raises an exception, the
+console shows an error, the content security policy is violated, or a request goes to a server
+outside the test.
 """
 
 import faulthandler
@@ -14,99 +14,99 @@ import traceback
 
 from playwright.sync_api import expect, sync_playwright
 
-import accessible
-import embedding
-import live
-import looks
+import accessibility
+import appearance
+import axe_checks
+import embedded_box
 import mirror
-import reading
-import searching
+import running_crawl
+import search_page
 
-TOLD = json.loads(os.environ["CRAWL_TOLD"])
+SETUP = json.loads(os.environ["CRAWL_SETUP"])
 
-# A part of the names of the checks that are run; all of them where it is not set.
+# Run only checks whose names contain this text.
 ONLY = os.environ.get("CRAWL_CHECKS", "")
 
-# The longest that all checks together may take; they take a twentieth of it.
-PATIENCE_S = 600
-# The longest wait for anything; a wait ends as soon as what it waits for is there.
-PATIENCE_MS = 60_000
+# The maximum time of all checks together, about twenty times what they usually take.
+TIMEOUT_S = 600
+# The maximum time of any wait, which ends as soon as its condition holds.
+TIMEOUT_MS = 60_000
 
-LISTEN = """
+REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation", (event) =>
-  console.error(`policy broken: ${event.violatedDirective} ${event.blockedURI}`));
+  console.error(`policy violated: ${event.violatedDirective} ${event.blockedURI}`));
 """
 
 
-class Look:
-    """A browser context, and what is to be known of the servers."""
+class BrowserSession:
+    """The browser contexts of a check, and the addresses and files that the test has set up."""
 
     def __init__(self, browser):
         self.browser = browser
-        self.told = TOLD
+        self.setup = SETUP
         self.contexts = []
-        self.faults = []
+        self.errors = []
         self.requests = []
 
     def page(self, watched=True, **options):
-        """A page of a new context; `watched` pages may show no error."""
+        """Opens a page in a new context. If `watched` is true, an error on its console fails the check."""
         options.setdefault("viewport", {"width": 1000, "height": 800})
         context = self.browser.new_context(**options)
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(TIMEOUT_MS)
         self.contexts.append(context)
         page = context.new_page()
-        page.add_init_script(LISTEN)
+        page.add_init_script(REPORT_VIOLATIONS)
         page.on("request", lambda request: self.requests.append(request.url))
         if watched:
-            page.on("console", lambda message: self.hear(message.type, message.text))
-            page.on("pageerror", lambda error: self.hear("error", str(error)))
+            page.on("console", lambda message: self.record_console(message.type, message.text))
+            page.on("pageerror", lambda error: self.record_console("error", str(error)))
         return page
 
-    def hear(self, kind, text):
+    def record_console(self, kind, text):
         if kind in ("error", "warning"):
-            self.faults.append(f"{kind}: {text}")
+            self.errors.append(f"{kind}: {text}")
 
     def end(self):
         for context in self.contexts:
             cookies = context.cookies()
             if cookies:
-                self.faults.append(f"cookies: {cookies}")
+                self.errors.append(f"cookies: {cookies}")
             context.close()
-        known = (*(TOLD[name] for name in ("search", "site", "other", "live")), "file://")
-        strange = [url for url in self.requests if not url.startswith(known)]
-        if strange:
-            self.faults.append(f"asked elsewhere: {strange}")
-        assert not self.faults, "; ".join(self.faults)
+        known = (*(SETUP[name] for name in ("search", "site", "other", "live")), "file://")
+        others = [url for url in self.requests if not url.startswith(known)]
+        if others:
+            self.errors.append(f"requests to other servers: {others}")
+        assert not self.errors, "; ".join(self.errors)
 
 
 def checks():
-    for module in (searching, reading, looks, accessible, embedding, live, mirror):
+    for module in (search_page, accessibility, appearance, axe_checks, embedded_box, running_crawl, mirror):
         for name, check in vars(module).items():
             if name.startswith("check_") and ONLY in f"{module.__name__}.{name}":
                 yield f"{module.__name__}.{name.removeprefix('check_')}", check
 
 
 def main():
-    # Should the browser's driver itself hang, this says where and ends it.
-    faulthandler.dump_traceback_later(PATIENCE_S, exit=True)
+    # If the browser's driver hangs, print where, and exit.
+    faulthandler.dump_traceback_later(TIMEOUT_S, exit=True)
     environment = {
         **os.environ,
         "LD_LIBRARY_PATH": os.environ["CRAWL_CHROMIUM_LIBRARIES"],
         "FONTCONFIG_FILE": os.environ["CRAWL_CHROMIUM_FONTS"],
     }
     failed = []
-    expect.set_options(timeout=PATIENCE_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=os.environ["CRAWL_CHROMIUM"], env=environment, timeout=PATIENCE_MS * 3
+            executable_path=os.environ["CRAWL_CHROMIUM"], env=environment, timeout=TIMEOUT_MS * 3
         )
         for name, check in checks():
             begin = time.monotonic()
-            look = Look(browser)
+            session = BrowserSession(browser)
             try:
-                check(look)
-                look.end()
-            except Exception:  # whatever it was, the others are run too
+                check(session)
+                session.end()
+            except Exception:  # run the other checks whatever happened
                 traceback.print_exc()
                 failed.append(name)
             print(f"{time.monotonic() - begin:6.1f} s  {name}", file=sys.stderr)

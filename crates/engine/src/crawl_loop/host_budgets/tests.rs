@@ -238,7 +238,7 @@ fn a_spent_group_ends_the_crawl() {
 }
 
 #[test]
-fn the_budget_of_a_site_goes_before_that_of_every_host() {
+fn the_budget_of_a_site_overrides_that_of_every_host() {
     let only_b = |budget| {
         let mut table = HostPatternMap::default();
         table.insert("b.example", budget).unwrap();

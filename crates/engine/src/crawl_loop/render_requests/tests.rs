@@ -219,7 +219,7 @@ fn a_page_that_waits_for_resources_does_not_hold_up_other_pages() {
 }
 
 #[test]
-fn resources_follow_exclusions_that_came_after_they_were_asked_for() {
+fn resources_obey_exclusions_made_after_their_request() {
     let (mut coordinator, page) = rendering();
     know_rules(&coordinator);
     let mut out = Vec::new();

@@ -326,7 +326,7 @@ fn resources_beyond_the_rules_of_a_page_are_refused() {
 }
 
 #[test]
-fn a_page_asks_few_hosts() {
+fn a_page_requests_resources_of_few_hosts() {
     let mut renders = renders(RenderMode::On);
     let id = open(&mut renders, "/1");
     for (host, is_asked) in [("b", true), ("c", true), ("d", false)] {
@@ -337,7 +337,7 @@ fn a_page_asks_few_hosts() {
 }
 
 #[test]
-fn a_failed_request_is_sent_once_more() {
+fn a_failed_request_is_retried() {
     let mut renders = renders(RenderMode::On);
     let id = open(&mut renders, "/1");
     let origin = Origin::parse("http://a.example").unwrap();
@@ -481,7 +481,7 @@ fn render_with_data(renders: &mut RenderTracker, number: u32, status: u16) -> bo
 }
 
 #[test]
-fn renderings_without_their_data_say_less_about_similar_pages() {
+fn renderings_without_their_data_count_less_for_similar_pages() {
     for (status, rendered_pages) in [
         (200, MAX_VAIN),
         (404, MAX_VAIN_SCRIPTS),

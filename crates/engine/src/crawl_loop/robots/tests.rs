@@ -15,7 +15,7 @@ use super::{
 use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
 
 #[test]
-fn a_forbidden_robots_txt_closes_a_site_if_the_operator_says_so() {
+fn a_forbidden_robots_txt_excludes_a_site_if_configured() {
     let origin = Origin::parse("http://a.example").unwrap();
     let (allow, deny) = (ForbiddenRobotsPolicy::Allow, ForbiddenRobotsPolicy::Deny);
     let (none, rules) = (RobotsRulesState::None, RobotsRulesState::Rules);
@@ -56,7 +56,7 @@ fn the_first_files_that_are_not_a_robots_txt_are_reported_once() {
 }
 
 #[test]
-fn kept_paces_come_from_copies_of_origins_that_were_not_met() {
+fn kept_paces_are_read_from_copies_of_origins_not_in_memory() {
     let mut coordinator = coordinator(|_| {});
     let frontier = Arc::clone(&coordinator.frontier);
     let [http, https] =

@@ -130,7 +130,7 @@ fn result_of(answers: &mut ArchivedAnswers, path: &str) -> String {
 }
 
 #[test]
-fn answers_come_from_the_archive_in_their_order() {
+fn answers_are_read_from_the_archive_in_order() {
     let rows = [
         row(0, Some(503), None),
         row(2_000, None, Some("timeout")),

@@ -287,7 +287,7 @@ fn a_broken_durable_form_is_named() {
 }
 
 #[test]
-fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
+fn a_tdmrep_is_stored_with_the_rules_and_outlives_them() {
     let mut copy = rules(Duration::ZERO, &[]);
     copy.tdmrep = TdmReservationCopy::File(Bytes::from_static(b"[]\n"));
     assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);

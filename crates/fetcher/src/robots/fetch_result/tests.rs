@@ -219,7 +219,7 @@ fn rfc9309_2_5_a_long_file_is_cut_and_kept() {
 /// A demand for a signature doesn't show that the file is missing: the next request for the file
 /// is signed, and may get it.
 #[test]
-fn a_challenge_on_tdmrep_json_says_nothing_about_the_file() {
+fn a_challenge_on_tdmrep_json_is_not_the_file() {
     let refused = exchange(403, &[], b"");
     let challenged = Exchange {
         challenged: true,

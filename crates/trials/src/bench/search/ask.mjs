@@ -1,5 +1,5 @@
-// Asks a bundle queries: `node ask.mjs BUNDLE QUERIES.json` prints for each the URLs of its
-// first ten results, the microseconds that it took, and what it loaded with nothing kept.
+// `node ask.mjs BUNDLE QUERIES.json` runs queries on a static search. For each query, prints the URLs
+// of the first ten results, the time in microseconds, and how much was loaded without a cache.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 

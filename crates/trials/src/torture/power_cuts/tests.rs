@@ -136,7 +136,7 @@ fn a_write_is_torn_only_between_sectors() {
 }
 
 #[test]
-fn truncated_bytes_may_come_back() {
+fn truncated_bytes_may_reappear() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/a\", O_RDWR) = 3
 1 ftruncate(3, 2) = 0

@@ -130,7 +130,7 @@ fn rules_are_written_with_the_sitemaps_that_they_name() {
 }
 
 #[test]
-fn tdmrep_json_comes_before_pages_and_is_retried() {
+fn tdmrep_json_precedes_pages_and_is_retried() {
     let mut states = robots(|config| {
         config.purpose = Some(UsagePurpose::TrainAi);
         config.retries = 2;

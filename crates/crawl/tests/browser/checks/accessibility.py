@@ -1,4 +1,4 @@
-"""What those find who use a keyboard, a screen reader, a large font: roles, names, contrast."""
+"""Use by keyboard, by screen reader, and with poor eyesight: roles, names, focus, contrast."""
 
 from playwright.sync_api import expect
 
@@ -7,7 +7,7 @@ PATHS = ("/", "/?q=lantern", "/?q=unreachable+robots", "/?q=lantenr", "/?q=zeppe
 FAULTS = """
 () => {
   const faults = [];
-  const say = (node, what) => faults.push(`${what}: ${node.outerHTML.slice(0, 120)}`);
+  const report = (node, what) => faults.push(`${what}: ${node.outerHTML.slice(0, 120)}`);
   const shown = (node) => node.checkVisibility() && !node.closest("[hidden]");
   const nameOf = (node) => {
     const by = node.getAttribute("aria-labelledby");
@@ -16,29 +16,30 @@ FAULTS = """
       ?? label ?? node.textContent).trim();
   };
   const ids = [...document.querySelectorAll("[id]")].map((node) => node.id);
-  if (new Set(ids).size !== ids.length) faults.push("an id stands twice");
+  if (new Set(ids).size !== ids.length) faults.push("two elements have the same id");
   for (const attribute of ["aria-controls", "aria-labelledby", "aria-describedby", "for", "list"]) {
     for (const node of document.querySelectorAll(`[${attribute}]`)) {
-      if (!document.getElementById(node.getAttribute(attribute))) say(node, `${attribute} leads nowhere`);
+      if (!document.getElementById(node.getAttribute(attribute))) report(node, `${attribute} leads nowhere`);
     }
   }
   for (const node of document.querySelectorAll("a[href], button, input, section, nav, [role=region]")) {
-    if (shown(node) && nameOf(node) === "") say(node, "has no name");
+    if (shown(node) && nameOf(node) === "") report(node, "has no name");
   }
   if (document.documentElement.lang !== "en") faults.push("the page has no language");
   if (document.title === "") faults.push("the page has no title");
-  if (document.querySelectorAll("main").length !== 1) faults.push("there is not one main part");
+  if (document.querySelectorAll("main").length !== 1) faults.push("there isn't exactly one main element");
   const levels = [...document.querySelectorAll("h1, h2, h3, h4")].filter(shown).map((node) => Number(node.tagName[1]));
-  if (levels.filter((level) => level === 1).length !== 1) faults.push("there is not one h1");
+  if (levels.filter((level) => level === 1).length !== 1) faults.push("there isn't exactly one h1");
   for (const table of document.querySelectorAll("table")) {
     for (const cell of table.querySelectorAll("th")) if (!cell.hasAttribute("scope")) say(cell, "has no scope");
   }
-  for (const node of document.querySelectorAll("[style], [onclick], script:not([src]), style")) say(node, "is inline");
+  for (const node of document.querySelectorAll("[style], [onclick], script:not([src]), style")) report(node, "is inline");
   return faults;
 }
 """
 
-# Text against what lies behind it (WCAG 2.2, 1.4.3): 4.5, or 3 where it is large.
+# The contrast between text and background must be at least 4.5, or 3 for large text (WCAG 2.2,
+# success criterion 1.4.3).
 CONTRAST = """
 (root) => {
   const parse = (text) => {
@@ -57,7 +58,7 @@ CONTRAST = """
     }
     return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255, 1]);
   };
-  const light = (color) => {
+  const luminance = (color) => {
     const [r, g, b] = color.slice(0, 3).map((part) => {
       const share = part / 255;
       return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
@@ -73,33 +74,33 @@ CONTRAST = """
     if (text.data.trim() === "" || !node || !node.checkVisibility({ visibilityProperty: true })) continue;
     if (node.closest(".hidden, .skip, style, script")) continue;
     const style = getComputedStyle(node);
-    const ground = behind(node);
-    const ink = over(parse(style.color), ground);
-    const [bright, dark] = [light(ink), light(ground)].sort((a, b) => b - a);
+    const background = behind(node);
+    const foreground = over(parse(style.color), background);
+    const [bright, dark] = [luminance(foreground), luminance(background)].sort((a, b) => b - a);
     const ratio = (bright + 0.05) / (dark + 0.05);
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
     seen += 1;
-    if (ratio < (large ? 3 : 4.5)) faults.push(`${ratio.toFixed(2)} ${style.color} on ${ground}: ${text.data.trim().slice(0, 40)}`);
+    if (ratio < (large ? 3 : 4.5)) faults.push(`${ratio.toFixed(2)} ${style.color} on ${background}: ${text.data.trim().slice(0, 40)}`);
   }
   return { seen, faults };
 }
 """
 
 
-def check_roles_and_names(look):
-    page = look.page()
+def check_elements_have_roles_and_names(session):
+    page = session.page()
     for path in PATHS:
         if path == "/nowhere":
-            page = look.page(watched=False)
-        page.goto(look.told["search"] + path)
+            page = session.page(watched=False)
+        page.goto(session.setup["search"] + path)
         faults = page.evaluate(FAULTS)
         assert not faults, f"{path}: {faults}"
 
 
-def check_the_page_is_read_in_this_order(look):
-    page = look.page()
-    page.goto(look.told["search"] + "/?q=unreachable+robots")
+def check_screen_readers_get_this_order(session):
+    page = session.page()
+    page.goto(session.setup["search"] + "/?q=unreachable+robots")
     expect(page.locator("body")).to_match_aria_snapshot(
         """
         - link "Skip to the results"
@@ -126,23 +127,23 @@ def check_the_page_is_read_in_this_order(look):
     )
 
 
-def check_text_can_be_read_on_its_ground(look):
+def check_text_has_enough_contrast(session):
     for scheme in ("light", "dark"):
-        page = look.page(color_scheme=scheme)
+        page = session.page(color_scheme=scheme)
         for path in PATHS[:-1]:
-            page.goto(look.told["search"] + path)
-            # Transitions of colour end before it is measured.
+            page.goto(session.setup["search"] + path)
+            # Measure colours only after transitions have ended.
             page.evaluate("() => Promise.all(document.getAnimations().map((each) => each.finished))")
             found = page.evaluate(CONTRAST, None)
             assert found["seen"] > 5, f"{path}: {found}"
             assert not found["faults"], f"{scheme} {path}: {found['faults']}"
 
 
-def check_the_focus_is_seen_wherever_it_is(look):
-    page = look.page()
+def check_the_focus_is_always_visible(session):
+    page = session.page()
     for path in ("/?q=lantern", "/crawl"):
-        page.goto(look.told["search"] + path)
-        # The first Tab leads from the last element of the page to its first.
+        page.goto(session.setup["search"] + path)
+        # Focus the last element of the page, so that the first Tab leads to the first element.
         page.locator(".skip").focus()
         page.keyboard.press("Shift+Tab")
         steps = page.locator("a[href]:visible, button:visible, input:visible, [tabindex='0']:visible").count()
@@ -158,15 +159,15 @@ def check_the_focus_is_seen_wherever_it_is(look):
             )
             assert width >= 2 and style != "none", key
             seen.add(key)
-        assert len(seen) == steps, f"{path}: {len(seen)} of {steps} are reached"
+        assert len(seen) == steps, f"{path}: {len(seen)} of {steps} can be reached"
 
 
-def check_the_way_past_the_head_works(look):
-    page = look.page()
-    page.goto(look.told["search"] + "/?q=lantern")
+def check_the_skip_link_works(session):
+    page = session.page()
+    page.goto(session.setup["search"] + "/?q=lantern")
     skip = page.get_by_role("link", name="Skip to the results")
     expect(page.get_by_role("searchbox")).to_be_focused()
-    # Back from the field, which has the focus: the title, and before it the way past the head.
+    # The title and the skip link come before the field, which has the focus.
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Shift+Tab")
     expect(skip).to_be_focused()
@@ -176,10 +177,10 @@ def check_the_way_past_the_head_works(look):
     expect(page.locator("#answer .title a").first).to_be_focused()
 
 
-def check_languages_are_marked(look):
-    page = look.page()
-    page.goto(look.told["search"])
+def check_languages_of_results_are_marked(session):
+    page = session.page()
+    page.goto(session.setup["search"])
     page.get_by_role("searchbox").fill("höflichkeit")
     expect(page.locator("#answer .title")).to_have_attribute("lang", "de")
     expect(page.locator("#answer .excerpt")).to_have_attribute("lang", "de")
-    expect(page.locator("#answer .where")).to_have_text("site › de › einführung".replace("site", look.told["site"][7:]))
+    expect(page.locator("#answer .where")).to_have_text("site › de › einführung".replace("site", session.setup["site"][7:]))
