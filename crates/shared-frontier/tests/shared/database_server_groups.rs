@@ -239,7 +239,8 @@ fn a_name_is_used_once_over_all_groups() {
     let (began, refused): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
     assert_eq!((began.len(), refused.len()), (1, 2));
     for why in refused {
-        assert!(matches!(why, Err(SharedCrawlError::WorkerInUse { .. })));
+        let is_in_use = matches!(why, Err(SharedCrawlError::WorkerInUse { .. }));
+        assert!(is_in_use, "{:?}", why.err());
     }
 }
 
