@@ -426,7 +426,7 @@ impl<R: BufRead> Read for Inflate<R> {
             if read == 0 && !self.done {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,
-                    "deflate stream stands still",
+                    "deflate stream makes no progress",
                 ));
             }
         }

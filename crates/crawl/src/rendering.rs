@@ -179,7 +179,7 @@ impl Renderer for SharedBrowser {
             if rendered.wall_hits > 0 {
                 tracing::error!(
                     hits = rendered.wall_hits,
-                    "the browser tried to connect by itself; nothing was sent"
+                    "the browser tried to open a connection of its own; it was refused"
                 );
             }
             Ok(RenderedPage {

@@ -1,5 +1,5 @@
-//! Finds the end of a page's head. Metadata after the head can't be trusted, because it may be part
-//! of a reader's comment.
+//! Finds the end of a page's head. Metadata after the head can't be trusted, because it may come from
+//! users of the site, for example in a comment on a blog post.
 
 use crate::html::element_name::{self, ElementName};
 

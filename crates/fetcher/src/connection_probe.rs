@@ -5,7 +5,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The error that [`connect_only`] returns once a connection is established, so that the HTTP
 /// client sends no request.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the connection stands")]
+#[error("the connection is established")]
 pub(crate) struct ProbeConnectedError;
 
 /// Establishes a connection, including TLS, and closes it immediately. Returns the error

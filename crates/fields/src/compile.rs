@@ -333,8 +333,8 @@ impl RuleCompiler<'_> {
         let count = sources.len();
         if count != 1 {
             let message = match count {
-                0 => "nothing says where the field is",
-                _ => "the field is looked for in more than one place",
+                0 => "the field has no selector or other source",
+                _ => "the field has more than one source",
             };
             self.error(None, None, message.to_owned(), SOURCE_HINT);
         }

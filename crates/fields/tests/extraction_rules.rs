@@ -303,8 +303,8 @@ fn mistakes_in_rules_have_their_place() {
         match: bad regular expression `[`: unclosed character class
         fields.a: bad selector `h1..x`: this is not a CSS selector (at 4)
         fields.b.select: bad selector `p::text`: this pseudo-class or pseudo-element is not supported (at 6)
-        fields.c: nothing says where the field is
-        fields.d: the field is looked for in more than one place
+        fields.c: the field has no selector or other source
+        fields.d: the field has more than one source
         fields.e.locale: `locale` of the field `e` has no effect
         fields.f.locale: unknown locale `xx`: known are bg, ca, cs, da, de, de-at, de-ch, de-li, el, en, es, es-mx, es-pr, es-us, et, fi, fr, he, hr, hu, id, it, it-ch, ja, ko, lt, lv, nb, nl, nn, no, pl, pt, ro, ru, sk, sl, sr, sv, th, tr, uk, vi, zh
         fields.g.regex: bad regular expression `(`: unclosed group

@@ -138,7 +138,7 @@ pub(crate) fn gathered_config(workers: &[WorkerDirectory], goes_on: bool) -> Str
     }
     format!(
         "# The configuration that was in force in all workers, from whose directories this one was\n\
-         # gathered: workers.jsonl lists them. No crawl goes on here.\n{config}"
+         # gathered: workers.jsonl lists them. No crawl can continue here.\n{config}"
     )
 }
 

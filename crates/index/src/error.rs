@@ -71,7 +71,7 @@ pub enum QueryError {
         most: usize,
     },
     /// The search requests results beyond the maximum number of results that are ranked.
-    #[error("results are ranked up to the {most}th, and {asked} were asked for")]
+    #[error("at most {most} results are ranked, but {asked} were requested")]
     TooFar {
         /// The requested number of results, including those to skip.
         asked: usize,

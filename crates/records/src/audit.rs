@@ -67,7 +67,7 @@ const STALE_AFTER_RESTART: &str = "a copy that was too old after a restart";
 const NO_ROBOTS_BEFORE: &str = "rows of pages.jsonl without a robots.txt before them";
 const BEYOND_TIMEOUT: &str = "requests in flight for longer than the timeout";
 const PACE_BEFORE_RESTART: &str =
-    "a pace that another origin of the host asked for before a restart";
+    "a pace that another origin of the host requested before a restart";
 const WAIT_JUST_THEN: &str = "waits that were answered just then";
 const WAIT_TAKEN_BACK: &str = "waits that another answer may have taken back";
 const CLOCKS_APART: &str = "times of two workers whose clocks may differ";

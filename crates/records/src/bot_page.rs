@@ -198,7 +198,7 @@ impl CrawlerDescription {
                 "The crawler sends at most " (self.per_host) " "
                 @if self.per_host == 1 { "request" } @else { "requests" }
                 " to a host at the same time, and pauses for at least " (self.delay)
-                " after each. It slows down by itself if responses slow down. You can ask for more:"
+                " after each. It slows down automatically if responses slow down. You can ask for more:"
             }
             ul {
                 li { code { "Crawl-delay: 10" } " in robots.txt: seconds between requests." }

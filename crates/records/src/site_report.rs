@@ -111,12 +111,12 @@ pub struct SiteReport {
     pub deep: Vec<PageWithMeasurement>,
     /// The slowest pages, in milliseconds from request to end of response.
     pub slow: Vec<PageWithMeasurement>,
-    /// The median of the pages' times, in milliseconds. `None` without pages.
+    /// The median of the pages' times, in milliseconds. `None` if there are no pages.
     #[serde(default)]
     pub median_ms: Option<u64>,
     /// The largest pages, in bytes as received.
     pub large: Vec<PageWithMeasurement>,
-    /// The median of the pages' sizes, in bytes. `None` without pages.
+    /// The median of the pages' sizes, in bytes. `None` if there are no pages.
     #[serde(default)]
     pub median_bytes: Option<u64>,
     /// Number of pages by time: below 100, 200, 500, 1,000, 2,000, 5,000 ms, and above.

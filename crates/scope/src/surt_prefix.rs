@@ -103,7 +103,7 @@ impl FromStr for SurtPrefix {
         };
         if !labels.iter().all(is_label) {
             return Err(bad(
-                "the labels of a host stand in reverse, with commas between them",
+                "the labels of a host are in reverse order, separated by commas",
             ));
         }
         Ok(SurtPrefix {

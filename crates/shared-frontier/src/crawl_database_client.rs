@@ -155,7 +155,7 @@ impl CrawlDatabaseClient {
         loop {
             match self.reconnect(place) {
                 Err(why) if Instant::now() + RECONNECT_INTERVAL < self.owned.until() => {
-                    tracing::warn!(error = %why, "the frontier is asked for a connection again");
+                    tracing::warn!(error = %why, "trying to connect to the frontier again");
                     std::thread::sleep(RECONNECT_INTERVAL);
                 }
                 session => return session,

@@ -210,7 +210,7 @@ impl<'r, T: FromSql<'r>> FromSql<'r> for CheckedArray<T> {
         let claimed = raw.get(12..).and_then(<[u8]>::first_chunk);
         let claimed = claimed.map_or(0, |bytes| i32::from_be_bytes(*bytes));
         if usize::try_from(claimed)? > raw.len() / 4 {
-            return Err("the array is shorter than it says".into());
+            return Err("the array is shorter than declared".into());
         }
         Vec::from_sql(kind, raw).map(CheckedArray)
     }

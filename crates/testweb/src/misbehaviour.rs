@@ -219,7 +219,7 @@ fn bodies() -> NamedReplies {
             raw([chunked("fffffffffffffffff\r\nhello")]),
         ),
         (
-            "a chunk longer than it says",
+            "a chunk longer than declared",
             raw([chunked("2\r\nhello\r\n0\r\n\r\n")]),
         ),
         (

@@ -210,7 +210,7 @@ fn simulate(plan: Plan) -> SimulationOutcome {
     row("evictions, kills", format!("{evictions}, {}", tally.kills));
     row("changes of politeness", group(tally.reloads));
     row("rules broken", group(world.check.breaches));
-    row("urls never asked for", group(world.left()));
+    row("URLs never requested", group(world.left()));
     row("utilisation", format!("{share:.3} %"));
     let latest = tally.latest.as_secs_f64();
     row("longest wait beyond a gap", format!("{latest:.3} s"));

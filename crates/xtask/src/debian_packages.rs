@@ -80,7 +80,7 @@ pub fn make(workspace: &Workspace) -> Result<()> {
     // Unpack into a separate folder, because this step runs at the same time as one that fetches
     // other packages.
     let root = workspace.make_root();
-    let folder = root.parent().context("the folder of make lies nowhere")?;
+    let folder = root.parent().context("the folder of make was not found")?;
     let debian = DebianPackageFolder {
         folder: folder.to_owned(),
     };

@@ -224,7 +224,7 @@ fn run_most_at_once(
     // Wait even if the tests failed, so that one run reports all failures.
     let tried = trials.finish(watchdog);
     let tried = tried.and(with_servers.finish(watchdog));
-    times.push(("waiting for what ran beside the tests", begin.elapsed()));
+    times.push(("waiting for steps beside the tests", begin.elapsed()));
     tested.and(tried)
 }
 

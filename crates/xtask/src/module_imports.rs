@@ -119,7 +119,7 @@ fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<St
     for (at, (module, allowed)) in rows.iter().enumerate() {
         let above = |allowed: &&&str| !rows[..at].iter().any(|(known, _)| known == *allowed);
         for stranger in allowed.iter().filter(above) {
-            breaches.push(format!("{name}: {stranger} does not stand above {module}"));
+            breaches.push(format!("{name}: {stranger} is not above {module}"));
         }
     }
     for (module, others) in imports {

@@ -156,8 +156,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
             .strip_prefix(&workspace.root)
             .unwrap_or(&path)
             .to_path_buf();
-        let count = if path.extension().is_some_and(|extension| extension == "rs") {
-            let count = in_blocks(&comment_blocks(&text));
+        let count = if let Some(language) = SourceLanguage::of(&path) {
+            let count = in_blocks(&comment_blocks(language, &text));
             let odd_names = odd_names(&text);
             names.add(odd_names);
             comments.add(count);
@@ -175,9 +175,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         by_file.push((count, path));
     }
     let mut breaches = Vec::new();
-    let mut hold = |what: &str, rate: f64, limit: f64| {
+    let mut hold = |subject: &str, rate: f64, limit: f64| {
         if rate > limit {
-            breaches.push(format!("{what}: {rate:.1}, {limit} allowed"));
+            breaches.push(format!("{subject}: {rate:.1}, {limit} allowed"));
         }
     };
     hold("comments, per 10,000 words", comments.per(1e4), COMMENTS.0);
@@ -214,8 +214,27 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     )
 }
 
-/// Collects the Rust and Markdown files beneath a folder, except the change log, which is a record
-/// of the past.
+/// A programming language whose comments and names are measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SourceLanguage {
+    Rust,
+    JavaScript,
+    Python,
+}
+
+impl SourceLanguage {
+    fn of(path: &Path) -> Option<SourceLanguage> {
+        match path.extension()?.to_str()? {
+            "rs" => Some(SourceLanguage::Rust),
+            "js" | "mjs" => Some(SourceLanguage::JavaScript),
+            "py" => Some(SourceLanguage::Python),
+            _ => None,
+        }
+    }
+}
+
+/// Collects the source files and Markdown files beneath a folder, except the change log, which is a
+/// record of the past.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
@@ -226,7 +245,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
             if name != "target" && !name.starts_with('.') {
                 collect(&path, files)?;
             }
-        } else if name.ends_with(".rs") || (name.ends_with(".md") && name != "CHANGELOG.md") {
+        } else if SourceLanguage::of(&path).is_some()
+            || (name.ends_with(".md") && name != "CHANGELOG.md")
+        {
             files.push(path);
         }
     }
@@ -234,13 +255,21 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// Returns the text of each run of comment lines, without code examples.
-fn comment_blocks(source: &str) -> Vec<String> {
+fn comment_blocks(language: SourceLanguage, source: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut is_example = false;
+    let mut string = PythonString::None;
     for line in source.lines().map(str::trim_start) {
-        let text = line
-            .strip_prefix("//")
-            .map(|text| text.trim_start_matches(['/', '!']));
+        let text = match language {
+            SourceLanguage::Rust => line
+                .strip_prefix("//")
+                .map(|text| text.trim_start_matches(['/', '!'])),
+            SourceLanguage::JavaScript => ["//", "/**", "/*", "*"]
+                .iter()
+                .find_map(|start| line.strip_prefix(start))
+                .map(|text| text.trim_end_matches("*/")),
+            SourceLanguage::Python => string.comment_in(line),
+        };
         let block = blocks.last_mut();
         match (text, block) {
             (Some(text), Some(block)) => {
@@ -259,6 +288,36 @@ fn comment_blocks(source: &str) -> Vec<String> {
         }
     }
     blocks
+}
+
+/// The string in triple quotes that a line of a Python file starts in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PythonString {
+    None,
+    Docstring,
+    Other,
+}
+
+impl PythonString {
+    /// Returns the text of a line that is a comment or part of a docstring. Passes to the next line.
+    fn comment_in(&mut self, line: &str) -> Option<&str> {
+        const QUOTES: &str = "\"\"\"";
+        let before = *self;
+        let is_docstring = before == PythonString::Docstring
+            || before == PythonString::None && line.starts_with(QUOTES);
+        let ends_in_another = line.matches(QUOTES).count() % 2 == 1;
+        *self = match before {
+            _ if !ends_in_another => before,
+            PythonString::None if is_docstring => PythonString::Docstring,
+            PythonString::None => PythonString::Other,
+            PythonString::Docstring | PythonString::Other => PythonString::None,
+        };
+        match before {
+            _ if is_docstring => Some(line.trim_matches('"')),
+            PythonString::None => line.strip_prefix('#'),
+            PythonString::Docstring | PythonString::Other => None,
+        }
+    }
 }
 
 /// Returns the paragraphs and list items of a page, without code and tables.
@@ -363,14 +422,14 @@ fn odd_names(source: &str) -> HitDensity {
         let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
         let is_odd = loop {
             match words.next() {
-                Some("let") => {
+                Some("let" | "const") => {
                     let name = words
                         .next()
                         .filter(|name| *name != "mut")
                         .or_else(|| words.next());
                     break name.is_some_and(|name| ODD_LOCALS.contains(&name));
                 }
-                Some("fn") => {
+                Some("fn" | "def") => {
                     let mut parts = words.next().unwrap_or_default().split('_');
                     break parts.any(|part| ODD_IN_FUNCTIONS.contains(&part));
                 }
@@ -385,7 +444,7 @@ fn odd_names(source: &str) -> HitDensity {
 
 #[cfg(test)]
 mod tests {
-    use super::{comment_blocks, in_blocks, in_sentence, odd_names, paragraphs};
+    use super::{SourceLanguage, comment_blocks, in_blocks, in_sentence, odd_names, paragraphs};
 
     #[test]
     fn plain_sentences_have_no_hits() {
@@ -417,7 +476,21 @@ mod tests {
     fn comments_are_read_without_code() {
         let source = "/// Reads `what is told`.\n/// ```\n/// let told = 1; // It stands.\n\
                       /// ```\nfn read() {}\n// It stands.\n";
-        assert_eq!(in_blocks(&comment_blocks(source)).hits, 2);
+        assert_eq!(
+            in_blocks(&comment_blocks(SourceLanguage::Rust, source)).hits,
+            2
+        );
+    }
+
+    #[test]
+    fn comments_of_scripts_are_read_without_code() {
+        let hits = |language, source| in_blocks(&comment_blocks(language, source)).hits;
+        let javascript =
+            "// It stands.\n/** It stands. */\n/**\n * It stands.\n */\ncall('It stands.');\n";
+        assert_eq!(hits(SourceLanguage::JavaScript, javascript), 6);
+        let python = "#!/bin/sh\n\"\"\"It stands.\n\nIt stands.\n\"\"\"\n# It stands.\nit = 'It stands.'\n\
+                      other = \"\"\"\nIt stands.\n\"\"\"\n\"\"\"It stands.\"\"\"\n";
+        assert_eq!(hits(SourceLanguage::Python, python), 8);
     }
 
     #[test]

@@ -159,7 +159,11 @@ fn rules_of_each_host(trace: &CrawlTrace) -> ClauseVerdict {
         .copied()
         .collect();
     match early.is_empty() {
-        true => ClauseVerdict::pass("each host was first asked for /robots.txt", trace, &firsts),
+        true => ClauseVerdict::pass(
+            "the first request to each host was for /robots.txt",
+            trace,
+            &firsts,
+        ),
         false => ClauseVerdict::fail("requested a page of a host before its rules", trace, &early),
     }
 }

@@ -25,7 +25,7 @@ use crate::settings::{MarkPurpose, UserFolders, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
 /// The reason recorded in a tombstone if the user gives none.
-const ASKED: &str = "asked for";
+const REQUESTED: &str = "requested";
 
 const REPORT: &str = "report.json";
 const INDEX: &str = "index";
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
                     return Err(kept_as_proof(&url));
                 }
             }
-            (removal, reason.unwrap_or_else(|| ASKED.to_owned()))
+            (removal, reason.unwrap_or_else(|| REQUESTED.to_owned()))
         }
         None => by_recheck(dir, args.reason.as_deref())?,
     };

@@ -13,7 +13,7 @@ const PER_REQUEST: u64 = 2;
 /// Descriptors per DNS lookup ahead of requests: one for each address family.
 const PER_LOOK_UP: u64 = 2;
 
-/// The connections that a crawl may open with the available file descriptors.
+/// How many connections a crawl may open, given the available file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FetchConnectionLimits {
     /// Maximum concurrent requests.

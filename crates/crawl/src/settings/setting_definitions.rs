@@ -647,23 +647,23 @@ tables! {
         tracking_parameters: WhenName = WhenName::On, GoesOn;
         /// Treat /a/index.html as /a/: off, evidence or on
         ///
-        /// evidence: only where pages of the host were the same under both URLs.
+        /// evidence: only where pages of the host were the same with and without it.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         default_documents: WhenName = WhenName::Evidence, GoesOn;
         /// Remove session ids from links: off, evidence or on
         ///
         /// PHPSESSID, jsessionid, sid and the like, in queries and paths. evidence: only where pages
-        /// of the host were the same under both URLs.
+        /// of the host were the same with and without them.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         session_ids: WhenName = WhenName::Evidence, GoesOn;
         /// Sort query parameters: off, evidence or on
         ///
-        /// evidence: only where pages of the host were the same under both URLs.
+        /// evidence: only where pages of the host were the same whether sorted or not.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         parameter_order: WhenName = WhenName::Evidence, GoesOn;
         /// Remove empty query parameters: off, evidence or on
         ///
-        /// evidence: only where pages of the host were the same under both URLs.
+        /// evidence: only where pages of the host were the same with and without them.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         empty_parameters: WhenName = WhenName::Evidence, GoesOn;
         /// Remove parameters that the site's robots.txt declares irrelevant, on or off

@@ -116,7 +116,7 @@ fn played(text: &str, address: &str, run: &dyn Fn(&str) -> Option<Ran>) -> (Stri
 }
 
 #[test]
-fn getting_started_shows_what_its_commands_print() {
+fn getting_started_shows_the_output_of_its_commands() {
     let (_dir, cmd) = setup("tea");
     let web = site();
     let address = web.address(0).to_string();
@@ -146,7 +146,7 @@ fn copy_small_site(cmd: &Cmd, address: &str) -> PathBuf {
 }
 
 #[test]
-fn the_small_site_shows_what_its_commands_print() {
+fn the_small_site_shows_the_output_of_its_commands() {
     let (_dir, cmd) = setup("small");
     let web = site();
     let address = web.address(0).to_string();
@@ -211,7 +211,7 @@ fn teapots(cmd: &Cmd) -> TestWeb {
 }
 
 #[test]
-fn the_tutorial_of_extraction_shows_what_its_commands_print() {
+fn the_extraction_tutorial_shows_the_output_of_its_commands() {
     let (_dir, cmd) = setup("teapots");
     let web = teapots(&cmd);
     let address = web.address(0).to_string();

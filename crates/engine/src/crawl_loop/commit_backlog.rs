@@ -213,7 +213,8 @@ impl CommitBacklogTracker {
         let had_more = self.rendering > pages;
         self.rendering = pages;
         if had_more {
-            // The wait of a rendered page for its commit starts now, not when it was fetched.
+            // A page that has just been rendered begins to wait for a commit only now. Restart the
+            // clock, so that the time of its rendering doesn't count as a late commit.
             self.committed_at = self.committed_at.max(now);
         }
     }

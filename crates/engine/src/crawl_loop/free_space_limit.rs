@@ -54,9 +54,9 @@ impl FreeSpaceLimit {
         let least = self.least;
         match self.is_low {
             true => tracing::warn!(
-                "the disk is low: {free} bytes are free, and --min-free is {least}; nothing more \
-                 is asked for until there is room\n\
-                 hint: make room, and the crawl goes on by itself"
+                "the disk is low: {free} bytes are free, less than --min-free ({least}); no \
+                 requests are sent until there is room\n\
+                 hint: make room, and the crawl resumes"
             ),
             false => tracing::warn!("the disk has room again: {free} bytes are free"),
         }

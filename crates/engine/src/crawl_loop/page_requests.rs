@@ -197,13 +197,17 @@ impl Coordinator {
             }
             LeasedUrlDisposition::Wait(lease) => {
                 // The origin is woken once its requests in flight are committed.
-                let reason = "waits until what its origin is asked for now is read";
+                let reason = "waits until the pages in flight from its origin are read";
                 self.hold_back(now, lease, reason);
                 LeaseLoopStep::Wait
             }
             LeasedUrlDisposition::WaitForCommit(lease) => {
                 self.leased_url_judge.wait_for_commit(&lease.origin);
-                self.hold_back(now, lease, "waits until what was read is committed");
+                self.hold_back(
+                    now,
+                    lease,
+                    "waits until the pages that were read are committed",
+                );
                 LeaseLoopStep::Wait
             }
             LeasedUrlDisposition::Again(lease) => {
@@ -214,7 +218,7 @@ impl Coordinator {
                 }
             }
             LeasedUrlDisposition::Later(lease, priority) => {
-                let reason = "goes behind others: the way to it said nothing new";
+                let reason = "moves behind other URLs: the pages on the way to it had nothing new";
                 self.events.waits(&lease.url, reason);
                 later.push((lease, priority));
                 self.turns.passed();

@@ -147,7 +147,7 @@ impl RunningCrawlFile {
                 });
             }
         }
-        Err(io::Error::other("no file of this crawl stays there"))
+        Err(io::Error::other("can't create a file for this crawl"))
     }
 
     pub(crate) fn holds(&self, host: u64) -> bool {

@@ -36,8 +36,8 @@ pub(crate) const EXTRACT_RULES: &str = "extract-rules.json";
 /// The temporary name of the rules file while it is written.
 pub(crate) const NEW_EXTRACT_RULES: &str = "extract-rules.json.new";
 
-/// Writes the rules to a file for programs that read the rows, which need the types and the order
-/// of fields.
+/// Writes the rules to a file. Programs that read the rows need it for the types and the order of the
+/// fields.
 pub(crate) fn write_rules(dir: &Path, rules: &CompiledRules) -> Result<(), EngineError> {
     let path = dir.join(EXTRACT_RULES);
     replace(&path, &dir.join(NEW_EXTRACT_RULES), &rules_text(rules))

@@ -36,7 +36,7 @@ pub fn discard_unanswered(summary: &RunSummary) -> bool {
         Ok(true) => {}
         Ok(false) => return false,
         Err(why) => {
-            tracing::warn!(dir = %dir.display(), %why, "the directory of an empty crawl stays");
+            tracing::warn!(dir = %dir.display(), %why, "can't remove the directory of a crawl without answers");
             return false;
         }
     }

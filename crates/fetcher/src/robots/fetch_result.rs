@@ -91,7 +91,8 @@ impl RobotsFetchResult {
             RobotsStatus::Successful => rules(exchange),
             RobotsStatus::Redirect => match exchange.redirect_target().and_then(Result::ok) {
                 Some(to) if hops < MAX_HOPS => RobotsFetchResult::Redirect { to, status },
-                // There are rules, but the server doesn't choose among them.
+                // 300 without a target: the server has several variants of robots.txt, and doesn't
+                // say which one applies.
                 None if status == 300 => unreachable(exchange, "status"),
                 _ => RobotsFetchResult::None { status },
             },

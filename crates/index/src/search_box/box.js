@@ -1,6 +1,6 @@
 // The search as a box on a page, and as a dialog that Ctrl-K opens. Both are in shadow trees.
 //
-// They use a source: `find(asked)` promises an answer, `prepare()` does preparations if there are
+// They use a source: `find(request)` promises an answer, `prepare()` does preparations if there are
 // any, `page` is the URL of a page with its own search, and `all(query)` is the URL of all results
 // on that page.
 
@@ -209,13 +209,13 @@ class Box {
     this.#isAsking = false;
     this.#isFirstWanted = false;
     this.#status.textContent = "";
-    const kept = this.#kind === "dialog" && this.#keepsRecent ? recent.all() : [];
+    const queries = this.#kind === "dialog" && this.#keepsRecent ? recent.all() : [];
     this.#more.hidden = true;
-    this.#list.replaceChildren(...(kept.length > 0 ? this.#recentSearches(kept) : []));
-    this.open(kept.length > 0);
+    this.#list.replaceChildren(...(queries.length > 0 ? this.#recentSearches(queries) : []));
+    this.open(queries.length > 0);
   }
 
-  #recentSearches(kept) {
+  #recentSearches(queries) {
     const again = (query) => {
       const button = element("button", { type: "button", class: "again" }, query);
       button.addEventListener("click", () => {
@@ -233,7 +233,7 @@ class Box {
     });
     return [
       element("p", { class: "status", id: "recent" }, "Recent searches"),
-      element("ul", { class: "recent", "aria-labelledby": "recent" }, kept.map(again)),
+      element("ul", { class: "recent", "aria-labelledby": "recent" }, queries.map(again)),
       clear,
     ];
   }
@@ -250,10 +250,10 @@ class Box {
       this.#empty();
       return;
     }
-    const asked = { query, limit: this.#wanted, offset: 0 };
+    const request = { query, limit: this.#wanted, offset: 0 };
     this.#isAsking = true;
     this.#isFirstWanted = false;
-    this.#asker.ask(asked, wait, (answer) => this.#draw(answer, asked), (text) => {
+    this.#asker.ask(request, wait, (answer) => this.#draw(answer, request), (text) => {
       this.#isAsking = false;
       this.#status.textContent = "";
       this.#more.hidden = true;
@@ -262,14 +262,14 @@ class Box {
     });
   }
 
-  #draw(answer, asked) {
+  #draw(answer, request) {
     this.#isAsking = false;
-    const status = statusOf(answer, asked);
+    const status = statusOf(answer, request);
     // Our heading level could not fit every page.
     const heading = this.#kind === "page" ? "h2" : "div";
     const nodes = [element("p", { class: "status", "aria-hidden": "true" }, status)];
     if (answer.did_you_mean) {
-      nodes.push(element("p", { class: "status" }, `Nothing fits “${harmless(asked.query)}”. These are the results for “${answer.did_you_mean}”.`));
+      nodes.push(element("p", { class: "status" }, `Nothing fits “${harmless(request.query)}”. These are the results for “${answer.did_you_mean}”.`));
     }
     const leftOut = leftOutOf(answer);
     if (leftOut) nodes.push(element("p", { class: "status" }, leftOut));
@@ -278,7 +278,7 @@ class Box {
     const hasMore = answer.total > answer.results.length;
     this.#more.hidden = !hasMore || this.#kind !== "page";
     if (hasMore && this.#kind !== "page") {
-      const href = this.#source.all(asked.query);
+      const href = this.#source.all(request.query);
       nodes.push(element("p", { class: "all" }, element("a", { href }, `All ${grouped(answer.total)} results`)));
     }
     this.#list.replaceChildren(...nodes);

@@ -8,8 +8,8 @@ const recent = {
   /** Returns the last searches, newest first; none if the browser has no storage. */
   all() {
     try {
-      const kept = JSON.parse(localStorage.getItem(RECENT_KEY) ?? "[]");
-      return kept.filter((query) => typeof query === "string" && query !== "").slice(0, RECENT_MOST);
+      const stored = JSON.parse(localStorage.getItem(RECENT_KEY) ?? "[]");
+      return stored.filter((query) => typeof query === "string" && query !== "").slice(0, RECENT_MOST);
     } catch {
       return [];
     }
@@ -17,9 +17,9 @@ const recent = {
 
   add(query) {
     if (query === "" || query.length > RECENT_MOST_CHARS) return;
-    const others = recent.all().filter((other) => other !== query);
+    const older = recent.all().filter((each) => each !== query);
     try {
-      localStorage.setItem(RECENT_KEY, JSON.stringify([query, ...others].slice(0, RECENT_MOST)));
+      localStorage.setItem(RECENT_KEY, JSON.stringify([query, ...older].slice(0, RECENT_MOST)));
     } catch {
       // Storage is full or forbidden: the search works without it.
     }

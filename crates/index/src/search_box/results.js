@@ -103,10 +103,10 @@ const tips = () => {
 };
 
 /** Describes the number of results in words. */
-const statusOf = (answer, asked) => {
-  const query = harmless(answer.did_you_mean ?? asked.query);
-  const first = asked.offset + 1;
-  const last = asked.offset + answer.results.length;
+const statusOf = (answer, request) => {
+  const query = harmless(answer.did_you_mean ?? request.query);
+  const first = request.offset + 1;
+  const last = request.offset + answer.results.length;
   if (answer.total === 0) return `No results for “${query}”`;
   if (answer.results.length === 0) return `No more results for “${query}”`;
   if (answer.total === 1) return `1 result for “${query}”`;
@@ -124,7 +124,7 @@ const leftOutOf = (answer) => {
 };
 
 /**
- * Requests results and drops the answers of superseded requests. `find(asked, signal)` promises an
+ * Requests results and drops the answers of superseded requests. `find(request, signal)` promises an
  * answer; the message of its errors is shown to the user.
  */
 class Asker {
@@ -144,17 +144,17 @@ class Asker {
   }
 
   /** After `wait` ms without another call, calls `then` with the answer or `fail` with a message. */
-  ask(asked, wait, then, fail) {
+  ask(request, wait, then, fail) {
     this.forget();
-    this.#timer = setTimeout(() => this.#now(asked, then, fail), wait);
+    this.#timer = setTimeout(() => this.#now(request, then, fail), wait);
   }
 
-  async #now(asked, then, fail) {
+  async #now(request, then, fail) {
     const under = new AbortController();
     this.#under = under;
     let answer;
     try {
-      answer = await this.#find(asked, under.signal);
+      answer = await this.#find(request, under.signal);
     } catch (error) {
       if (this.#under === under) fail(error.message);
       return;

@@ -5,9 +5,9 @@ import os
 RUN = """async (within) => {
   // Measure colours only after animations have ended.
   await Promise.all(document.getAnimations().map((each) => each.finished.catch(() => {})));
-  const found = await axe.run(within ? { fromShadowDom: within } : document, { resultTypes: ["violations"], preload: false });
+  const report = await axe.run(within ? { fromShadowDom: within } : document, { resultTypes: ["violations"], preload: false });
   const nodes = (rule) => rule.nodes.map((node) => `${node.target.flat().join(" ")}: ${node.failureSummary}`);
-  return { passes: found.passes.length, violations: found.violations.map((rule) => `${rule.id}: ${nodes(rule).join("; ")}`) };
+  return { passes: report.passes.length, violations: report.violations.map((rule) => `${rule.id}: ${nodes(rule).join("; ")}`) };
 }"""
 
 
@@ -17,6 +17,6 @@ def violations(page, within=None):
     if not page.evaluate("'axe' in globalThis"):
         with open(os.environ["CRAWL_AXE"], encoding="utf-8") as file:
             page.evaluate(file.read())
-    found = page.evaluate(RUN, within)
-    assert found["passes"] > 5, "the rules were hardly applied"
-    return found["violations"]
+    report = page.evaluate(RUN, within)
+    assert report["passes"] > 5, "the rules were hardly applied"
+    return report["violations"]

@@ -88,7 +88,7 @@ def check_words_are_split_as_in_the_index(session):
         assert found == case["words"], f"{case['text']!r}: {found} instead of {case['words']}"
 
 
-def check_queries_find_what_the_index_finds(session):
+def check_queries_have_the_results_of_the_index(session):
     page = session.page()
     for case in session.setup["answers"]:
         found = ask(page, case["query"])["urls"]

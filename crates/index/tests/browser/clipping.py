@@ -3,8 +3,8 @@
 # Returns elements that hide overflowing content or extend beyond the window, and the window's own
 # width. An ellipsis is allowed, except in a title or the name of a section.
 CLIPPED = """() => {
-  const found = [];
-  const report = (node, what) => found.push(`${what}: ${node.outerHTML.slice(0, 160)}`);
+  const problems = [];
+  const report = (node, what) => problems.push(`${what}: ${node.outerHTML.slice(0, 160)}`);
   const search = (root) => {
     for (const node of root.querySelectorAll("*")) {
       if (node.shadowRoot) search(node.shadowRoot);
@@ -26,8 +26,8 @@ CLIPPED = """() => {
   };
   search(document);
   const { scrollWidth } = document.documentElement;
-  if (scrollWidth > innerWidth) found.push(`the page is ${scrollWidth} wide on ${innerWidth}`);
-  return found;
+  if (scrollWidth > innerWidth) problems.push(`the page is ${scrollWidth} wide on ${innerWidth}`);
+  return problems;
 }"""
 
 

@@ -222,7 +222,7 @@ fn copies(
             }
             (Some(200..=299), None) => ", and can't be read",
             (Some(304), None) if is_conditional => ", and can't be read",
-            (Some(400..=499), None) if last.challenged => ", and asked for a signature",
+            (Some(400..=499), None) if last.challenged => ", and requested a signature",
             (Some(300..=399), None) if target.is_some() && !is_followed => {
                 ", and the answer of its target is not known"
             }

@@ -34,7 +34,7 @@ pub(super) struct HostRequestTracker {
     pub(super) origins: Vec<usize>,
     /// Requests that wait to be judged. Rows are in the order in which their requests ended. So a
     /// request waits until no later row can have an earlier start.
-    ahead: BinaryHeap<Reverse<SentRequest>>,
+    ahead: BinaryHeap<Reverse<AuditedRequest>>,
     /// The latest request in each slot. A host has `per_host` slots, one per request in flight.
     places: Vec<JudgedRequest>,
     /// The request that ended last.
@@ -51,7 +51,7 @@ pub(super) struct HostRequestTracker {
 
 /// A request to be judged, ordered by its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SentRequest {
+pub(super) struct AuditedRequest {
     pub(super) start: u64,
     pub(super) line: u64,
     end: u64,
@@ -59,7 +59,7 @@ pub(super) struct SentRequest {
     wait_asked: Option<u64>,
     /// Whether the response has a status that demands a wait: 429 or 503.
     is_asking: bool,
-    pub(super) purpose: SentRequestPurpose,
+    pub(super) purpose: AuditedRequestPurpose,
     /// The URL, if robots.txt rules apply to it.
     pub(super) url: Option<Box<str>>,
     /// The worker that sent the request, if the directory is gathered from several workers.
@@ -67,7 +67,7 @@ pub(super) struct SentRequest {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SentRequestPurpose {
+pub(super) enum AuditedRequestPurpose {
     /// A page, a sitemap or a page resource.
     Page,
     /// A `tdmrep.json`, which must be fetched before the pages, like robots.txt.
@@ -81,7 +81,7 @@ struct JudgedRequest {
     start: u64,
     end: u64,
     line: u64,
-    /// See [`SentRequest::worker`].
+    /// See [`AuditedRequest::worker`].
     worker: Option<Rc<str>>,
 }
 
@@ -93,7 +93,7 @@ struct WaitOwed {
     line: u64,
     /// Whether the crawl has to wait even if a later response demands no wait.
     is_firm: bool,
-    /// The worker that got the response. See [`SentRequest::worker`].
+    /// The worker that got the response. See [`AuditedRequest::worker`].
     worker: Option<Rc<str>>,
 }
 
@@ -140,15 +140,15 @@ impl HostRequestTrackers {
     }
 }
 
-impl SentRequest {
-    fn of(row: &RequestRow, line: u64) -> SentRequest {
+impl AuditedRequest {
+    fn of(row: &RequestRow, line: u64) -> AuditedRequest {
         let purpose = match row.purpose.as_str() {
-            "robots" | "hop" => SentRequestPurpose::Robots,
-            "tdmrep" => SentRequestPurpose::TdmRep,
+            "robots" | "hop" => AuditedRequestPurpose::Robots,
+            "tdmrep" => AuditedRequestPurpose::TdmRep,
             // `page`, `sitemap`, `resource`, `action`: the purposes that robots.txt applies to.
-            _ => SentRequestPurpose::Page,
+            _ => AuditedRequestPurpose::Page,
         };
-        SentRequest {
+        AuditedRequest {
             start: row.start,
             line,
             end: row.end,
@@ -156,7 +156,7 @@ impl SentRequest {
             wait_asked: row.wait_asked,
             is_asking: matches!(row.status, Some(429 | 503)),
             purpose,
-            url: (purpose != SentRequestPurpose::Robots).then(|| row.url.as_str().into()),
+            url: (purpose != AuditedRequestPurpose::Robots).then(|| row.url.as_str().into()),
             worker: row.worker.as_deref().map(Rc::from),
         }
     }
@@ -184,7 +184,9 @@ impl AuditRun<'_> {
             return Ok(());
         };
         host_state.is_asked |= row.is_sent();
-        host_state.ahead.push(Reverse(SentRequest::of(row, line)));
+        host_state
+            .ahead
+            .push(Reverse(AuditedRequest::of(row, line)));
         // Rows not read yet end about when this row ends, or later. Because of the timeout, their
         // requests can't have started before `begun`.
         let begun = row.end.saturating_sub(settings.timeout + SETTLING_MS);
@@ -287,7 +289,7 @@ impl AuditRun<'_> {
 
     /// Checks the minimum delay, the delay recorded with the request, and the maximum number of
     /// requests in flight.
-    fn gap(&mut self, number: usize, sent: &SentRequest) {
+    fn gap(&mut self, number: usize, sent: &AuditedRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
@@ -370,7 +372,7 @@ impl AuditRun<'_> {
     fn pace(
         &mut self,
         number: usize,
-        sent: &SentRequest,
+        sent: &AuditedRequest,
         own: Option<usize>,
     ) -> Result<(), RecordsError> {
         let demanded = self.demanded_pace(number, sent, own)?;
@@ -434,7 +436,7 @@ impl AuditRun<'_> {
     fn demanded_pace(
         &mut self,
         number: usize,
-        sent: &SentRequest,
+        sent: &AuditedRequest,
         own: Option<usize>,
     ) -> Result<Option<RobotsDelayAsked>, RecordsError> {
         let (Some(copies), Some(host)) = (&mut self.copies, self.hosts.all.get(number)) else {
@@ -460,7 +462,8 @@ impl AuditRun<'_> {
             let is_own = own == Some(origin);
             // A stale copy still allows one page of its origin. The request for that page must keep
             // the pace that the copy demands.
-            let binds = sent.start < until || (is_own && sent.purpose == SentRequestPurpose::Page);
+            let binds =
+                sent.start < until || (is_own && sent.purpose == AuditedRequestPurpose::Page);
             let gap = pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
             let is_longer = longest
                 .as_ref()
@@ -479,7 +482,7 @@ impl AuditRun<'_> {
     }
 
     /// Checks the waits demanded by earlier responses.
-    fn wait(&mut self, number: usize, sent: &SentRequest) {
+    fn wait(&mut self, number: usize, sent: &AuditedRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
@@ -529,7 +532,7 @@ impl SettingsHistory {
     /// Returns whether a run began, by its clock, while `earlier` was in flight and before `sent`
     /// started. No request is in flight when a run begins, so the clock was set back. False for the
     /// rows of gathered workers: another worker may have sent the earlier request.
-    fn began_during(&self, earlier: &JudgedRequest, sent: &SentRequest) -> bool {
+    fn began_during(&self, earlier: &JudgedRequest, sent: &AuditedRequest) -> bool {
         let until = earlier.end.min(sent.start);
         sent.worker().is_none() && self.began_between(None, earlier.start, until)
     }
@@ -546,7 +549,7 @@ impl HostRequestTracker {
         }
     }
 
-    fn note(&mut self, sent: &SentRequest) {
+    fn note(&mut self, sent: &AuditedRequest) {
         let ended = JudgedRequest {
             start: sent.start,
             end: sent.end,

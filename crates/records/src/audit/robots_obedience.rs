@@ -4,7 +4,7 @@ use crawl_policy::RuleVerdict;
 use crawl_weburl::CanonicalUrl;
 
 use super::audit_findings::{AuditCheckResult, CitedRowFile::Requests};
-use super::host_pace::{SentRequest, SentRequestPurpose};
+use super::host_pace::{AuditedRequest, AuditedRequestPurpose};
 use super::robots_responses::RobotsRulesInForce;
 use super::settings_history::RecordedWorkers;
 use super::{
@@ -22,7 +22,7 @@ impl AuditRun<'_> {
     pub(super) fn bound(
         &mut self,
         host: usize,
-        sent: &SentRequest,
+        sent: &AuditedRequest,
         url: &CanonicalUrl,
     ) -> Result<(), RecordsError> {
         let (Some(copies), Some(host)) = (&self.copies, self.hosts.all.get(host)) else {
@@ -53,7 +53,7 @@ impl AuditRun<'_> {
         {
             judged = AuditCheckResult::Undecided(JUST_THEN);
         }
-        if let (Some(copies), SentRequestPurpose::Page) = (&mut self.copies, sent.purpose) {
+        if let (Some(copies), AuditedRequestPurpose::Page) = (&mut self.copies, sent.purpose) {
             copies.note_page(origin, last);
         }
         let judged = self.findings.unless_lost(judged, rests_on, sent.start);
@@ -67,7 +67,7 @@ impl AuditRun<'_> {
         &mut self,
         origin: usize,
         index: usize,
-        sent: &SentRequest,
+        sent: &AuditedRequest,
         url: &CanonicalUrl,
     ) -> Result<AuditCheckResult, RecordsError> {
         let Some(copies) = &mut self.copies else {
@@ -77,7 +77,7 @@ impl AuditRun<'_> {
         let Some(answer) = copies.answers(origin).get(index) else {
             return Ok(AuditCheckResult::Kept);
         };
-        let is_page = sent.purpose == SentRequestPurpose::Page;
+        let is_page = sent.purpose == AuditedRequestPurpose::Page;
         let (place, until) = match answer.force(settings) {
             RobotsRulesInForce::Rules { place, until } => (place, until),
             RobotsRulesInForce::Unknown => return Ok(AuditCheckResult::Undecided(NOT_ARCHIVED)),
@@ -139,7 +139,12 @@ impl AuditRun<'_> {
     /// Returns a breach of `rule` if the settings at the time of the request are known. Otherwise,
     /// the check is undecided. It is also undecided if the directory has only the rows of one of
     /// several workers.
-    fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> AuditCheckResult {
+    fn if_held(
+        &self,
+        sent: &AuditedRequest,
+        rule: &'static str,
+        message: String,
+    ) -> AuditCheckResult {
         if !self.settings.is_known_at(sent.worker(), sent.start) {
             return AuditCheckResult::Undecided(EARLIER_RUN);
         }

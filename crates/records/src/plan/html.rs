@@ -103,7 +103,7 @@ fn statements(plan: &CostPlan) -> Markup {
         rows: rows.collect(),
         more: origins.len().saturating_sub(MAX_LISTED_HOSTS) as u64,
     };
-    html! { @if !origins.is_empty() { h2 { "What sites ask for" } (table.draw()) } }
+    html! { @if !origins.is_empty() { h2 { "What sites request" } (table.draw()) } }
 }
 
 fn hosts(plan: &CostPlan) -> Markup {

@@ -153,7 +153,7 @@ fn the_page_runs_nothing_and_loads_nothing() {
 }
 
 #[test]
-fn the_page_begins_with_what_to_fix_then_the_crawl_then_plots_then_details() {
+fn the_page_has_fixes_then_the_crawl_then_plots_then_details() {
     let dir = crawl();
     let (report, html) = page(dir.path());
     let headings = all_between(&html, "<h2>", "</h2>");

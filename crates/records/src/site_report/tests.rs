@@ -173,7 +173,7 @@ fn headings_and_images_are_read_from_the_archived_pages() {
 }
 
 #[test]
-fn the_page_begins_with_what_to_fix_and_draws_only_bins_with_pages() {
+fn the_page_begins_with_fixes_and_draws_only_bins_with_pages() {
     let dir = made_site();
     let report = site(dir.path(), 2).unwrap();
     let faults = faults(dir.path(), &FaultKind::ALL).unwrap();

@@ -251,7 +251,7 @@ fn gap_for_others(pace: PaceFromRobots, kind: OutcomeKind) -> OtherCrawlsGap {
 }
 
 #[test]
-fn other_crawls_keep_what_the_host_demands_and_their_own_delay() {
+fn other_crawls_keep_the_demands_of_the_host_and_their_own_delay() {
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     let crawl_delay = |delay| PaceFromRobots {
         crawl_delay: Some(delay),

@@ -265,7 +265,7 @@ impl ServerGroupConnection {
 
     /// Reads up to [`PART_ROWS`] rows of a bucket from a table, after the key `(first, second)`.
     /// Returns the rows as JSON, their number, and the last key.
-    #[expect(clippy::type_complexity, reason = "it is taken apart where it is read")]
+    #[expect(clippy::type_complexity, reason = "it is parsed by its reader")]
     fn read_part(
         &self,
         table: &CopiedTable,

@@ -120,7 +120,7 @@ fn watch(child: &mut Child, most: Option<Duration>) -> Result<(u64, bool)> {
         std::thread::sleep(LOOK_INTERVAL);
     }
     match peak {
-        0 => bail!("the system does not tell the peak of a process"),
+        0 => bail!("the system doesn't report the peak memory of a process"),
         peak => Ok((peak, is_ended)),
     }
 }

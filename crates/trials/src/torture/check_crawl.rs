@@ -311,12 +311,12 @@ pub(super) fn log_is_allowed(web: &RandomWeb, log: &[LogEntry], breaches: &mut B
     for entry in log {
         let url = web.web.url(entry.host, &entry.path);
         if web.barred.contains(&url) {
-            breaches.add(format!("{url} was asked for, and is excluded"));
+            breaches.add(format!("{url} was requested although it is excluded"));
         } else if !web.expected.contains_key(&url)
             && !web.rules.contains(&url)
             && !web.resources.contains(&url)
         {
-            breaches.add(format!("{url} was asked for, and nobody named it"));
+            breaches.add(format!("{url} was requested although nothing links to it"));
         }
     }
 }
@@ -351,7 +351,7 @@ fn log_has_its_rows(
     let max_unknown = deaths.len() as i64 * i64::from(web.web.hosts());
     if unknown > max_unknown {
         breaches.add(format!(
-            "{unknown} requests stand in no row, after {} kills",
+            "{unknown} requests have no row, after {} kills",
             deaths.len()
         ));
     }

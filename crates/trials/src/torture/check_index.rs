@@ -47,7 +47,7 @@ pub(super) fn holds_all(
     let indexed = pages(output)?;
     for url in &indexed {
         if !expected.contains(url.as_str()) {
-            breaches.add(format!("the index holds {url}, and its row says otherwise"));
+            breaches.add(format!("the index contains {url} against its row"));
         }
     }
     let duplicates = IndexSearcher::open(&output.join("index"))?

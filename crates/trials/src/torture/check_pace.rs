@@ -131,7 +131,7 @@ fn wait(
     let all = hosts.values().flatten();
     let same = all.filter(|entry| web.web.url(entry.host, &entry.path) == row.url);
     let Some(entry) = same.min_by_key(|entry| (entry.start_us / 1000).abs_diff(row.start)) else {
-        return breaches.add(format!("{} has a row, and was never asked for", row.url));
+        return breaches.add(format!("{} has a row but was never requested", row.url));
     };
     let next = hosts[&entry.host]
         .iter()

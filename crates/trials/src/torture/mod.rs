@@ -149,7 +149,7 @@ impl TortureRun<'_> {
             if let Err(error) = done {
                 self.sum().broken = true;
                 return Err(error.context(format!(
-                    "a crawl broke; it lies in {}\nsame web again: --seed {seed}",
+                    "a crawl broke a rule; its directory is {}\nsame web again: --seed {seed}",
                     dir.display()
                 )));
             }

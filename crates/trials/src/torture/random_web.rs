@@ -136,7 +136,7 @@ impl RandomWeb {
             ..RandomWeb::of(web, Duration::from_millis(2))
         };
         // Make the robots.txt so long that its value in the store spans whole disk sectors.
-        let comment = "# Words that bind nobody.\n".repeat(100);
+        let comment = "# Text without rules.\n".repeat(100);
         for host in 0..web.web.hosts() {
             let rules = web.rules_of(host) + &comment;
             web.web

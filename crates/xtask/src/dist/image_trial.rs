@@ -121,7 +121,7 @@ impl ImageTrial {
             let name = &service.name;
             ensure!(
                 ids(user)? == service.user,
-                "{name} runs as {:?}, and the image says {user}",
+                "{name} runs as {:?}, but the image sets {user}",
                 service.user
             );
             for volume in service.volumes.iter().filter(|volume| !volume.is_file) {
@@ -201,7 +201,7 @@ impl ImageTrial {
             Ok(is_healthy(&self.root, service).then_some(()))
         })
         .with_context(|| format!("hint: see {}", running.log.display()))?;
-        seen(&format!("{name} runs, and its health check says so"));
+        seen(&format!("{name} runs, and its health check succeeds"));
         Ok(running)
     }
 
@@ -304,7 +304,7 @@ impl ImageTrial {
             let (path, agent) = request.split_once(' ').unwrap_or((request, ""));
             ensure!(
                 agent.contains(CONTACT),
-                "a request says it is from {agent}, not from {CONTACT}"
+                "a request has the contact {agent}, not {CONTACT}"
             );
             *counts.entry(path).or_insert(0) += 1;
         }

@@ -19,7 +19,7 @@ pub(super) fn config_text(answers: &InitAnswers, command: &str, check: &str) -> 
     let seed = toml::Value::from(Vec::from_iter(seed));
     let _ = writeln!(
         text,
-        "# Where the crawl starts: one or more URLs or hosts. Sitemaps are found by themselves."
+        "# Where the crawl starts: one or more URLs or hosts. Sitemaps are found automatically."
     );
     let _ = writeln!(text, "seed = {seed}");
     for (name, entries) in tables(answers) {

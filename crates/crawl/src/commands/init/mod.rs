@@ -262,7 +262,7 @@ mod tests {
                 # After a change: CHECK
                 # Every key with its default: crawl config
 
-                # Where the crawl starts: one or more URLs or hosts. Sitemaps are found by themselves.
+                # Where the crawl starts: one or more URLs or hosts. Sitemaps are found automatically.
                 seed = ["example.org/docs/"]
 
                 [operator]
@@ -314,7 +314,7 @@ mod tests {
                 # After a change: CHECK
                 # Every key with its default: crawl config
 
-                # Where the crawl starts: one or more URLs or hosts. Sitemaps are found by themselves.
+                # Where the crawl starts: one or more URLs or hosts. Sitemaps are found automatically.
                 seed = ["http://127.0.0.1:8000/"]
 
                 [operator]

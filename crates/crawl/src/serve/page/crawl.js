@@ -98,8 +98,8 @@ const parkButton = (command, host) => {
 const rows = new Map();
 
 const rowOf = (host) => {
-  const known = rows.get(host.host);
-  if (known) return known;
+  const existing = rows.get(host.host);
+  if (existing) return existing;
   const act = element("td", { class: "act" });
   if (controls) act.append(parkButton("park", host.host));
   const cells = [1, 2, 3].map(() => element("td", { class: "n" }));
@@ -193,8 +193,8 @@ const loadReport = () => {
 };
 
 const scheduleReport = () => {
-  const left = loadedAt + REPORT_AGE_MS - performance.now();
-  loading ??= setTimeout(loadReport, Math.max(0, left));
+  const wait = loadedAt + REPORT_AGE_MS - performance.now();
+  loading ??= setTimeout(loadReport, Math.max(0, wait));
 };
 
 const draw = (update) => {

@@ -35,10 +35,10 @@ const clear = () => {
 // Whether the arrow key was pressed before the results arrived.
 let isFirstWanted = false;
 
-const draw = (answer, asked) => {
+const draw = (answer, request) => {
   setBusy(false);
-  status.textContent = statusOf(answer, asked);
-  answerBox.replaceChildren(...resultsOf(answer, asked));
+  status.textContent = statusOf(answer, request);
+  answerBox.replaceChildren(...resultsOf(answer, request));
   if (isFirstWanted) links()[0]?.focus();
   isFirstWanted = false;
 };
@@ -53,11 +53,11 @@ const fail = (text) => {
 const search = (wait) => {
   const query = field.value.trim();
   if (query === "") return clear();
-  const asked = { query, limit: 10, offset: 0, filters, facets: true };
+  const request = { query, limit: 10, offset: 0, filters, facets: true };
   isFirstWanted = false;
   setBusy(true);
   setTitle(query);
-  asker.ask(asked, wait, (answer) => draw(answer, asked), fail);
+  asker.ask(request, wait, (answer) => draw(answer, request), fail);
 };
 
 let typed = field.value.trim();

@@ -3,14 +3,14 @@
 /** Returns the URL of a page of results. */
 const linkTo = (query, page, filters = {}) => {
   const set = ["folder", "language", "version", "type"].filter((name) => filters[name] !== undefined);
-  const kept = set.map((name) => `&${name}=${encodeURIComponent(filters[name])}`);
-  return "/?q=" + encodeURIComponent(query) + kept.join("") + (page > 1 ? "&page=" + page : "");
+  const values = set.map((name) => `&${name}=${encodeURIComponent(filters[name])}`);
+  return "/?q=" + encodeURIComponent(query) + values.join("") + (page > 1 ? "&page=" + page : "");
 };
 
 /** Returns a function that sends searches to this endpoint. */
-const askServer = (endpoint) => async (asked, signal) => {
-  const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset, ...asked.filters });
-  if (asked.facets) values.set("facets", "true");
+const askServer = (endpoint) => async (request, signal) => {
+  const values = new URLSearchParams({ q: request.query, limit: request.limit, offset: request.offset, ...request.filters });
+  if (request.facets) values.set("facets", "true");
   let response;
   let answer;
   try {

@@ -137,7 +137,7 @@ def check_cells_on_small_screens_have_a_name_and_a_value(session):
         assert page.evaluate(NAMELESS_CELLS) == [], path
 
 
-def check_what_to_fix_comes_first_and_needs_no_script(session):
+def check_the_list_of_fixes_comes_first_and_needs_no_script(session):
     for path in session.setup["to_fix"][:3]:
         page = open_report(session, path, java_script_enabled=False)
         expect(page.get_by_role("heading", level=2).first).to_have_text("What to fix")

@@ -219,7 +219,7 @@ impl ManyHostsBench<'_> {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let (cost, _) = cost_until_end(&mut command, limit)?;
         let visits = web.visits();
-        ensure!(visits.pages > 0, "{name} asked for no page");
+        ensure!(visits.pages > 0, "{name} requested no page");
         let out = self.dir.join("out");
         let (all, state) = (disk_bytes(&out)?, disk_bytes(&out.join("state"))?);
         fs::remove_dir_all(&self.dir)?;

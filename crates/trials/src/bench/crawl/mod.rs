@@ -12,7 +12,7 @@ mod minimum_cost;
 mod minimum_cost_over_tls;
 mod page_generator;
 mod server_log_summary;
-mod tls;
+mod tls_cost;
 mod tls_hosts;
 
 use std::fs;
@@ -32,7 +32,7 @@ pub(super) use many_hosts::{
 pub(super) use minimum_cost::{MinimumCostArgs, fetch_all};
 pub(super) use minimum_cost_over_tls::{TlsMinimumCostArgs, fetch_all_over_tls};
 use server_log_summary::ServerLogSummary;
-pub(super) use tls::{TlsArgs, tls};
+pub(super) use tls_cost::{TlsArgs, tls};
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 

@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<JudgedQuery>> {
         }
         let judged = row(line).with_context(|| format!("line {}: {line}", number + 1))?;
         if all.iter().any(|other| other.query == judged.query) {
-            bail!("line {}: {:?} stands there twice", number + 1, judged.query);
+            bail!("line {}: {:?} is a duplicate", number + 1, judged.query);
         }
         all.push(judged);
     }

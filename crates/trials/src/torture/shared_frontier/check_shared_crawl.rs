@@ -210,7 +210,7 @@ impl SharedCrawlRun<'_> {
             let is_settled = first.status.is_some_and(settles);
             if is_settled && !self.faults.iter().any(may_be_again) {
                 breaches.add(format!(
-                    "{url} was asked for again, with no fault in between"
+                    "{url} was requested again without a fault in between"
                 ));
             }
         }

@@ -196,7 +196,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         let amounts = (args.groups.into(), faults_left);
         torment(&programs, &program, &dir, (seed, amounts), &mut sum).with_context(|| {
             format!(
-                "a crawl broke; it lies in {}\nsame web again: --shared --seed {seed}",
+                "a crawl broke a rule; its directory is {}\nsame web again: --shared --seed {seed}",
                 dir.display()
             )
         })?;

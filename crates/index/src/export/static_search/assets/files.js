@@ -38,12 +38,12 @@ function decode(bytes) {
     const ending = number();
     const endOfStem = bytes.subarray(at, at + ending);
     at += ending;
-    for (let left = number(); left > 0; left--) {
+    for (let remaining = number(); remaining > 0; remaining--) {
       const length = number();
       group.compounds.push(utf8.decode(bytes.subarray(at, at + length)));
       at += length;
     }
-    for (let left = number(); left > 0; left--) {
+    for (let remaining = number(); remaining > 0; remaining--) {
       const same = number();
       const more = number();
       const name = new Uint8Array(same + more);
@@ -144,12 +144,12 @@ class Files {
     const groups = [];
     for (const stem of stemsOf(word)) {
       const shards = new Set([word, stem, stem + '\uFFFF'].map((text) => this.shardOf(text)));
-      let found = null;
+      let match = null;
       for (const n of shards) {
-        for (const form of (await this.shard(n)).values()) if (form.group.stem === stem) found = form.group;
-        if (found) break;
+        for (const form of (await this.shard(n)).values()) if (form.group.stem === stem) match = form.group;
+        if (match) break;
       }
-      if (found) groups.push(found);
+      if (match) groups.push(match);
     }
     return groups;
   }
@@ -158,14 +158,14 @@ class Files {
   async beginning(start) {
     const first = this.shardOf(start);
     const last = Math.min(this.shardOf(start + '\uFFFF'), first + 3);
-    const found = [];
+    const forms = [];
     for (let n = first; n <= last; n++) {
       for (const form of (await this.shard(n)).values()) {
-        if (form.text !== start && form.text.startsWith(start)) found.push(form);
+        if (form.text !== start && form.text.startsWith(start)) forms.push(form);
       }
     }
-    found.sort((a, b) => b.pages.length - a.pages.length || (a.text < b.text ? -1 : 1));
-    return found.slice(0, MAX_BEGINNINGS);
+    forms.sort((a, b) => b.pages.length - a.pages.length || (a.text < b.text ? -1 : 1));
+    return forms.slice(0, MAX_BEGINNINGS);
   }
 
   // Returns the compounds that end in a word that no page has, those on the most pages first.
@@ -178,27 +178,27 @@ class Files {
   // Returns similar words with the same first letter, likeliest first.
   async near(word) {
     const letters = Array.from(word);
-    const most = letters.length < 4 ? 0 : letters.length < 6 ? 1 : 2;
-    if (!most) return [];
+    const maxChanges = letters.length < 4 ? 0 : letters.length < 6 ? 1 : 2;
+    if (!maxChanges) return [];
     const bones = skeleton(word);
     const own = this.shardOf(word);
     const begins = this.manifest.words;
-    const found = [];
+    const candidates = [];
     for (const n of [own, own - 1, own + 1, own - 2, own + 2]) {
       const isBefore = n < 0 || (begins[n + 1] !== undefined && begins[n + 1] <= word[0]);
       if (isBefore || n >= begins.length || begins[n] > word[0] + '\uFFFF') continue;
       for (const form of (await this.shard(n)).values()) {
         if (form.text[0] !== word[0]) continue;
-        const changes = distance(letters, form.text, most);
-        if (changes > most) continue;
+        const changes = distance(letters, form.text, maxChanges);
+        if (changes > maxChanges) continue;
         const isAlike = changes < 2 || skeleton(form.text) === bones;
-        if (isAlike || letters.length >= 8) found.push({ form, changes, isAlike });
+        if (isAlike || letters.length >= 8) candidates.push({ form, changes, isAlike });
       }
-      if (found.some((near) => near.changes === 1)) break;
+      if (candidates.some((near) => near.changes === 1)) break;
     }
-    found.sort((a, b) => a.changes - b.changes || b.isAlike - a.isAlike || b.form.group.pages - a.form.group.pages || (a.form.text < b.form.text ? -1 : 1));
-    const least = found.length ? found[0].changes : 0;
-    const unlike = found.filter((near) => near.changes === least).map((near) => near.form);
+    candidates.sort((a, b) => a.changes - b.changes || b.isAlike - a.isAlike || b.form.group.pages - a.form.group.pages || (a.form.text < b.form.text ? -1 : 1));
+    const least = candidates.length ? candidates[0].changes : 0;
+    const unlike = candidates.filter((near) => near.changes === least).map((near) => near.form);
     return unlike.filter((form, n) => unlike.findIndex((other) => other.text === form.text) === n).slice(0, 3);
   }
 

@@ -25,9 +25,9 @@ function filesAt(base) {
     return search;
   };
   return {
-    async find(asked) {
+    async find(request) {
       try {
-        return await (await opened()).search(asked.query, asked);
+        return await (await opened()).search(request.query, request);
       } catch (error) {
         throw new Error(`The search could not be loaded: ${error.message}`);
       }

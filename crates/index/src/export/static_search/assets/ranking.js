@@ -32,29 +32,29 @@ class Search {
   async search(text, { limit = 10, offset = 0, now = Date.now() / 1000 } = {}) {
     const query = await this.asMeant(parse(text));
     let plan = await this.plan(query);
-    let found = await this.find(plan, now);
+    let hits = await this.find(plan, now);
     const isPhrase = (term) => term.isPhrase && !term.isNot && !term.inTitle;
-    if (!found.length && query.terms.some(isPhrase)) {
+    if (!hits.length && query.terms.some(isPhrase)) {
       // If no page has a phrase, look up its words.
-      const named = query.terms.filter(isPhrase).map((term) => `"${term.text}"`);
-      const apart = query.terms.map((term) => (isPhrase(term) ? { ...term, isPhrase: false } : term));
-      plan = await this.plan({ ...query, terms: apart });
+      const phrases = query.terms.filter(isPhrase).map((term) => `"${term.text}"`);
+      const terms = query.terms.map((term) => (isPhrase(term) ? { ...term, isPhrase: false } : term));
+      plan = await this.plan({ ...query, terms });
       plan.unknown.unshift(...named);
-      found = await this.find(plan, now);
+      hits = await this.find(plan, now);
     }
     // The pinned page takes the first place, so the others move back by one.
     const pinned = this.pinned(text, now);
-    const others = found.filter((hit) => hit.page !== pinned);
-    const total = others.length + (pinned === undefined ? 0 : 1);
+    const unpinned = hits.filter((hit) => hit.page !== pinned);
+    const total = unpinned.length + (pinned === undefined ? 0 : 1);
     const start = pinned === undefined ? offset : Math.max(0, offset - 1);
     const isAbove = pinned !== undefined && offset === 0 && limit > 0;
-    const shown = others.slice(start, start + limit - (isAbove ? 1 : 0));
+    const shown = unpinned.slice(start, start + limit - (isAbove ? 1 : 0));
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
     const results = shown.map((hit, n) => result(hit, texts[n], plan));
     // The pieces of the first screen are loaded anyway, so adjacent query words can be ranked up.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
     if (isAbove) {
-      const hit = found.find((hit) => hit.page === pinned) || new Hit(pinned, 0);
+      const hit = hits.find((hit) => hit.page === pinned) || new Hit(pinned, 0);
       const first = result(hit, await this.files.text(pinned, bestPiece(hit)), plan);
       first.score = results.length ? results[0].score : 0;
       results.unshift({ ...first, pinned: true });
@@ -74,8 +74,8 @@ class Search {
   }
 
   async find(plan, now) {
-    const found = this.rank(plan, now);
-    return plan.phrases.length || plan.notPhrases.length ? this.withPhrases(found, plan) : found;
+    const hits = this.rank(plan, now);
+    return plan.phrases.length || plan.notPhrases.length ? this.withPhrases(hits, plan) : hits;
   }
 
   // A minus is part of a word if the query has only excluded terms, or pages write the word so.
@@ -110,18 +110,18 @@ class Search {
     let isChanged = false;
     for (const [n, term] of query.terms.entries()) {
       const isLast = n === query.terms.length - 1;
-      const found = words(term.text);
+      const termWords = words(term.text);
       // An excluded name excludes only pages with the whole name, not those with a part of it.
-      if (term.isPhrase || (term.isNot && isName(found))) {
-        const phrase = await this.phrase(found, term);
+      if (term.isPhrase || (term.isNot && isName(termWords))) {
+        const phrase = await this.phrase(termWords, term);
         (term.isNot ? plan.notPhrases : plan.phrases).push(phrase);
         const quote = term.isPhrase ? '"' : '';
         written.push(`${term.isNot ? '-' : ''}${term.inTitle ? 'title:' : ''}${quote}${term.text}${quote}`);
         continue;
       }
       const ending = term.isBeginning ? 'open' : isLast && !term.isNot ? 'maybe' : 'typed';
-      const units = await this.units(found, ending, !term.isNot);
-      const whole = found.filter((word) => word.kind === 'plain');
+      const units = await this.units(termWords, ending, !term.isNot);
+      const whole = termWords.filter((word) => word.kind === 'plain');
       if (!term.isNot && !term.inTitle && whole.length > 1) {
         plan.names.push({ units, words: whole.map((word) => [word.text, word.position - whole[0].position]) });
       }
@@ -152,15 +152,15 @@ class Search {
 
   // Returns the units of one term: independent words, corrections of unknown words if `guess` is
   // set, and pairs of characters in scripts without spaces.
-  async units(found, ending, guess) {
+  async units(termWords, ending, guess) {
     const units = [];
-    const whole = found.filter((word) => word.kind !== 'part');
-    const pairs = new Set(found.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
+    const whole = termWords.filter((word) => word.kind !== 'part');
+    const pairs = new Set(termWords.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
     for (const [n, word] of whole.entries()) {
       // A character in a pair adds nothing.
       if (word.kind === 'character' && pairs.has(word.position)) continue;
       const isLast = n === whole.length - 1;
-      const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
+      const parts = termWords.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
       const added = await this.unit(word.text, parts, isLast ? ending : 'typed', guess);
       // The second character of a pair, if the pair before it has the first one.
       if (word.kind === 'pair' && n > 1 && whole[n - 2].kind === 'pair') added[0].rest = whole[n + 1].text;
@@ -177,22 +177,22 @@ class Search {
     if (form) unit.add(form, 1);
     else for (const group of kin) unit.put(group.forms, WEIGHTS.stem);
     for (const synonym of Object.hasOwn(this.manifest.synonyms, word) ? this.manifest.synonyms[word] : []) {
-      const other = await this.files.find(synonym);
-      if (other) unit.add(other, WEIGHTS.synonym);
+      const alternative = await this.files.find(synonym);
+      if (alternative) unit.add(alternative, WEIGHTS.synonym);
     }
-    unit.pages = unit.most();
+    unit.pages = unit.maxPages();
     const compounds = kin.length ? kin.flatMap((group) => group.compounds) : await this.files.compoundsOf(word);
     for (const longer of compounds) {
       const compound = await this.files.find(longer);
       if (compound) unit.put(compound.group.forms, WEIGHTS.compound);
     }
-    if (!unit.pages) unit.pages = unit.most();
+    if (!unit.pages) unit.pages = unit.maxPages();
     const isKnown = unit.pages > 0;
     const isOpen = ending !== 'typed' && word.length >= (isKnown && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
     if (isOpen) {
       const weight = isKnown && ending === 'maybe' ? WEIGHTS.longer : WEIGHTS.beginning;
       for (const longer of await this.files.beginning(word)) unit.put([longer], weight);
-      if (!isKnown || ending === 'open') unit.pages = unit.most();
+      if (!isKnown || ending === 'open') unit.pages = unit.maxPages();
     }
     unit.isOpen = ending === 'open';
     if (unit.forms.size || !guess) return [unit];
@@ -206,7 +206,7 @@ class Search {
       unit.written = near[0].text;
       unit.isGuess = true;
       unit.add(near[0], WEIGHTS.correction);
-      for (const other of near.slice(1)) unit.put([other], WEIGHTS.correction / 2);
+      for (const alternative of near.slice(1)) unit.put([alternative], WEIGHTS.correction / 2);
       unit.pages = near[0].group.pages;
       return [unit];
     }
@@ -231,16 +231,16 @@ class Search {
     }
   }
 
-  async phrase(found, term) {
-    const picked = found.filter((word) => word.kind === 'plain' || word.kind === 'pair' ||
-      (word.kind === 'character' && !found.some((other) => other.kind === 'pair')));
+  async phrase(termWords, term) {
+    const picked = termWords.filter((word) => word.kind === 'plain' || word.kind === 'pair' ||
+      (word.kind === 'character' && !termWords.some((other) => other.kind === 'pair')));
     const units = [];
     for (const word of picked) {
       const unit = new Unit(word.text);
       const form = await this.files.find(word.text);
       if (form) unit.put([form], 1);
-      unit.isName = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end).length > 1;
-      unit.pages = unit.most();
+      unit.isName = termWords.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end).length > 1;
+      unit.pages = unit.maxPages();
       units.push(unit);
     }
     const first = picked.length ? picked[0].position : 0;
@@ -254,35 +254,35 @@ class Search {
     const must = plan.must.concat(phrased);
     const units = plan.units.concat(must);
     for (const unit of units) unit.weigh(pages);
-    const telling = plan.units.filter((unit) => !unit.isCommon);
-    const asked = telling.length ? telling : plan.units;
+    const distinctive = plan.units.filter((unit) => !unit.isCommon);
+    const required = distinctive.length ? distinctive : plan.units;
     const hits = this.hits(units);
-    const barred = new Set();
+    const excluded = new Set();
     // A word that only the text outside the main text has excludes nothing: a footer could exclude every page.
-    for (const unit of plan.not) unit.each((page, word) => (unit.inTitle ? word.inTitle : !word.onlyBeside) && barred.add(page));
-    for (const site of plan.notSites) for (const page of site.pages) barred.add(page);
+    for (const unit of plan.not) unit.each((page, word) => (unit.inTitle ? word.inTitle : !word.onlyBeside) && excluded.add(page));
+    for (const site of plan.notSites) for (const page of site.pages) excluded.add(page);
     const inSite = new Set(plan.sites.flatMap((site) => Array.from(site.pages)));
-    for (const [page, until] of this.until) if (until <= now) barred.add(page);
+    for (const [page, until] of this.until) if (until <= now) excluded.add(page);
     if (!units.length && plan.hasSites) for (const page of inSite) hits.set(page, new Hit(page, 0));
-    const found = [];
+    const candidates = [];
     const numbers = new Map(units.map((unit, n) => [unit, n]));
     for (const hit of hits.values()) {
-      if (barred.has(hit.page) || (plan.hasSites && !inSite.has(hit.page))) continue;
+      if (excluded.has(hit.page) || (plan.hasSites && !inSite.has(hit.page))) continue;
       if (must.some((unit) => !hit.words[numbers.get(unit)])) continue;
-      hit.has = asked.reduce((count, unit) => count + (hit.words[numbers.get(unit)] ? 1 : 0), 0);
+      hit.has = required.reduce((count, unit) => count + (hit.words[numbers.get(unit)] ? 1 : 0), 0);
       score(hit, units);
       hit.prior = this.prior(hit.page, plan.isAboutChanges);
       hit.score *= hit.prior;
-      found.push(hit);
+      candidates.push(hit);
     }
-    const least = asked.length <= 2 ? asked.length : Math.ceil((asked.length * 3) / 5);
+    const least = required.length <= 2 ? required.length : Math.ceil((required.length * 3) / 5);
     const leastPart = plan.units.length <= 2 ? Infinity : WEIGHTS.least_part;
-    let chosen = found.filter((hit) => hit.has >= least || hit.part >= leastPart);
-    const withAny = asked.length ? found.filter((hit) => hit.has > 0) : found;
-    const isPair = asked.length === 2;
+    let chosen = candidates.filter((hit) => hit.has >= least || hit.part >= leastPart);
+    const withAny = required.length ? candidates.filter((hit) => hit.has > 0) : candidates;
+    const isPair = required.length === 2;
     const isRelaxed = isPair && chosen.length < MIN_WITH_ALL_WORDS && chosen.length < withAny.length;
     if (isRelaxed || !chosen.length) chosen = withAny;
-    const withAll = chosen.filter((hit) => hit.has === asked.length).length;
+    const withAll = chosen.filter((hit) => hit.has === required.length).length;
     plan.lacksWords = withAll < Math.min(MIN_WITH_ALL_WORDS, chosen.length);
     // Pages with one word come after those with both, also when the first screen is sorted again.
     if (isRelaxed) {
@@ -323,21 +323,21 @@ class Search {
 
   // Keeps the pages that have the phrases and no excluded phrase. Of the pages whose text must be
   // read to decide that, only the best are kept.
-  async withPhrases(found, plan) {
+  async withPhrases(hits, plan) {
     const hasPhrase = async (hit, phrase) => {
       for (const piece of phrase.inTitle ? [] : piecesOf(hit, phrase.units)) {
         const text = await this.files.text(hit.page, piece);
-        if (!stands(phrase.words, wordsOf(text))) continue;
+        if (!containsPhrase(phrase.words, wordsOf(text))) continue;
         hit.piece = piece;
         return true;
       }
       if (!isInTitle(hit, phrase.units)) return false;
       const text = await this.files.text(hit.page, bestPiece(hit));
-      return stands(phrase.words, words(text.t));
+      return containsPhrase(phrase.words, words(text.t));
     };
     let reads = 0;
-    const checked = await Promise.all(found.map(async (hit) => {
-      const hasWords = (phrase) => phrase.units.every((unit) => unit.found().has(hit.page));
+    const checked = await Promise.all(hits.map(async (hit) => {
+      const hasWords = (phrase) => phrase.units.every((unit) => unit.wordsByPage().has(hit.page));
       const barring = plan.notPhrases.filter(hasWords);
       if (!plan.phrases.length && !barring.length) return hit;
       if (reads++ >= MAX_CHECKED_FOR_PHRASES) return null;
@@ -350,8 +350,8 @@ class Search {
 }
 
 // Returns whether a term consists of several words or parts, such as `user_agent`.
-function isName(found) {
-  return found.filter((word) => word.kind !== 'part').length > 1 || found.some((word) => word.kind === 'part');
+function isName(termWords) {
+  return termWords.filter((word) => word.kind !== 'part').length > 1 || termWords.some((word) => word.kind === 'part');
 }
 
 // Returns whether a query is about changes: `page_prior.rs` in JavaScript.
@@ -395,10 +395,10 @@ class Unit {
   }
 
   // Returns the number of pages with the most frequent word.
-  most() {
-    let most = 0;
-    for (const { forms } of this.groups) for (const form of forms) most = Math.max(most, form.group.pages);
-    return most;
+  maxPages() {
+    let max = 0;
+    for (const { forms } of this.groups) for (const form of forms) max = Math.max(max, form.group.pages);
+    return max;
   }
 
   // Sets how distinctive the unit is among this many pages.
@@ -421,14 +421,14 @@ class Unit {
 
   // Visits the pages with any of the words.
   each(visit) {
-    for (const [page, word] of this.found()) visit(page, word);
+    for (const [page, word] of this.wordsByPage()) visit(page, word);
   }
 
   // Returns what each page has of the words. In each page, only the group with the greatest weight
   // counts. Computed once: all groups must be there.
-  found() {
+  wordsByPage() {
     if (this.ofPages) return this.ofPages;
-    const found = new Map();
+    const byPage = new Map();
     for (const { forms, weight } of this.groups) {
       const ofGroup = new Map();
       for (const form of forms) {
@@ -445,21 +445,21 @@ class Unit {
         }
       }
       for (const [page, word] of ofGroup) {
-        const known = found.get(page);
-        if (!known) {
-          found.set(page, word);
+        const merged = byPage.get(page);
+        if (!merged) {
+          byPage.set(page, word);
           continue;
         }
-        known.weight = Math.max(known.weight, word.weight);
-        known.text = Math.max(known.text, word.text);
-        known.inTitle = known.inTitle || word.inTitle;
-        known.onlyBeside = known.onlyBeside && word.onlyBeside;
-        known.headings |= word.headings;
-        known.pieces |= word.pieces;
+        merged.weight = Math.max(merged.weight, word.weight);
+        merged.text = Math.max(merged.text, word.text);
+        merged.inTitle = merged.inTitle || word.inTitle;
+        merged.onlyBeside = merged.onlyBeside && word.onlyBeside;
+        merged.headings |= word.headings;
+        merged.pieces |= word.pieces;
       }
     }
-    this.ofPages = found;
-    return found;
+    this.ofPages = byPage;
+    return byPage;
   }
 }
 
@@ -530,19 +530,19 @@ function bestPiece(hit) {
 function piecesOf(hit, units) {
   let pieces = -1;
   for (const unit of units) {
-    const word = unit.found().get(hit.page);
+    const word = unit.wordsByPage().get(hit.page);
     if (word) pieces &= word.pieces;
   }
   if (pieces === -1) return [0];
-  const found = [];
-  for (let piece = 0; piece < 30; piece++) if (pieces & (1 << piece)) found.push(piece);
-  return found;
+  const matching = [];
+  for (let piece = 0; piece < 30; piece++) if (pieces & (1 << piece)) matching.push(piece);
+  return matching;
 }
 
 // Returns whether the title of a page has all words of a phrase, in any order.
 function isInTitle(hit, units) {
   return units.every((unit) => {
-    const word = unit.found().get(hit.page);
+    const word = unit.wordsByPage().get(hit.page);
     return word !== undefined && word.inTitle;
   });
 }
@@ -553,17 +553,17 @@ function wordsOf(text) {
 }
 
 // Returns whether the words occur at these distances from each other.
-function stands(phrase, found) {
+function containsPhrase(phrase, textWords) {
   if (!phrase.length) return false;
   const at = new Map();
-  for (const word of found) {
+  for (const word of textWords) {
     if (!at.has(word.text)) at.set(word.text, new Set());
     at.get(word.text).add(word.position);
   }
   const places = phrase.map(([text, offset]) => [at.get(text), offset]);
-  if (places.some(([found]) => !found)) return false;
+  if (places.some(([textWords]) => !textWords)) return false;
   for (const start of places[0][0]) {
-    if (places.every(([found, offset]) => found.has(start + offset))) return true;
+    if (places.every(([textWords, offset]) => textWords.has(start + offset))) return true;
   }
   return false;
 }
@@ -581,10 +581,10 @@ function result(hit, text, plan) {
   const around = best(hits);
   const excerpt = text.x ? stretch(text.x, around, hits) : { parts: plainParts(text.d || ''), start: 0, end: 0 };
   const titleHits = marks(inTitle, wanted);
-  const found = sections(text, hits, wanted, new Set(titleHits.map((hit) => hit[2])));
-  const leadsTo = found.enters ? found.best[0].url : text.u;
+  const chosen = sections(text, hits, wanted, new Set(titleHits.map((hit) => hit[2])));
+  const leadsTo = chosen.enters ? chosen.best[0].url : text.u;
   const section = around ? sectionAt(text, excerpt.start) : undefined;
-  const isInIt = !found.enters || (section !== undefined && section.url === leadsTo);
+  const isInIt = !chosen.enters || (section !== undefined && section.url === leadsTo);
   return {
     url: text.u,
     leads_to: leadsTo,
@@ -595,7 +595,7 @@ function result(hit, text, plan) {
     title_parts: tidy(cut(text.t, 0, text.t.length, titleHits)),
     excerpt_parts: excerpt.parts,
     section,
-    sections: found.best.length ? found.best : undefined,
+    sections: chosen.best.length ? chosen.best : undefined,
     language: text.l || null,
     modified: text.m === undefined ? null : text.m,
   };
@@ -606,9 +606,9 @@ function result(hit, text, plan) {
 function nearness(hit, text, inTitle, inText, units) {
   const all = units.reduce((sum, unit) => sum + unit.rarity, 0) || 1;
   if (units.length < 2 && !units.some((unit) => unit.isName)) return hit.passage * hit.heading;
-  const places = (found, isHeading) => {
+  const places = (textWords, isHeading) => {
     const places = [];
-    for (const word of found) {
+    for (const word of textWords) {
       units.forEach((unit, n) => {
         const weight = unit.forms.get(word.text);
         if (weight === undefined || (unit.isName && weight < LEAST_NAME_WEIGHT)) return;
@@ -640,12 +640,12 @@ function neighbours(text, inTitle, inText, plan) {
       const both = first.idfs[field] + second.idfs[field];
       score += (weight * both * (saturation + 1) * often) / (saturation + often);
     };
-    const often = (found) => adjacent(found, first.written, second.written);
+    const often = (fieldWords) => adjacent(fieldWords, first.written, second.written);
     add(often(inText), 'text', ofText);
     add(often(inTitle), 'title', ofTitle);
     for (const ofLevel of [1, 2]) {
-      const found = headings.filter(([, level]) => level === ofLevel);
-      add(found.reduce((sum, [heading]) => sum + often(heading), 0), 'heading', ofTitle / ofLevel);
+      const ofThisLevel = headings.filter(([, level]) => level === ofLevel);
+      add(ofThisLevel.reduce((sum, [heading]) => sum + often(heading), 0), 'heading', ofTitle / ofLevel);
     }
   }
   return score;
@@ -659,16 +659,16 @@ function names(text, inTitle, inText, plan) {
     const headings = (text.h || []).map(([, , heading]) => words(heading));
     const fields = [['text', inText], ['title', inTitle], ...headings.map((heading) => ['heading', heading])];
     const rarity = (field) => units.reduce((sum, unit) => sum + (unit.idfs ? unit.idfs[field] : 0), 0);
-    const found = fields.filter(([, found]) => stands(name, found));
-    score += WEIGHTS.name * Math.max(0, ...found.map(([field]) => rarity(field)));
+    const matching = fields.filter(([, fieldWords]) => containsPhrase(name, fieldWords));
+    score += WEIGHTS.name * Math.max(0, ...matching.map(([field]) => rarity(field)));
   }
   return score;
 }
 
 // Counts how often the second word follows the first, with at most one word in between.
-function adjacent(found, first, second) {
+function adjacent(textWords, first, second) {
   let [often, before] = [0, -9];
-  for (const word of found) {
+  for (const word of textWords) {
     if (word.text === second && word.position > before && word.position - before <= 2) often++;
     if (word.text === first) before = word.position;
   }
@@ -682,8 +682,8 @@ function bestPassage(places, units, near) {
   for (const [at, n] of places) {
     if (counts[n]++ === 0) has += units[n].rarity;
     while (places[first][0] + near < at) {
-      const gone = places[first++][1];
-      if (--counts[gone] === 0) has -= units[gone].rarity;
+      const dropped = places[first++][1];
+      if (--counts[dropped] === 0) has -= units[dropped].rarity;
     }
     best = Math.max(best, has);
   }
@@ -692,9 +692,9 @@ function bestPassage(places, units, near) {
 
 // Returns the places of wanted words: start, end, unit. A part counts only if the whole word is not
 // wanted.
-function marks(found, wanted) {
+function marks(textWords, wanted) {
   const hits = [];
-  for (const word of found) {
+  for (const word of textWords) {
     const unit = wanted.get(word.text);
     if (unit === undefined) continue;
     const last = hits[hits.length - 1];
@@ -709,7 +709,7 @@ function marks(found, wanted) {
 
 // Returns the stretch with the most distinct units, then the most words, then the earliest start.
 function best(hits) {
-  let found = null;
+  let bestRange = null;
   let last = 0;
   for (let first = 0; first < hits.length; first++) {
     last = Math.max(last, first);
@@ -717,9 +717,9 @@ function best(hits) {
     const within = hits.slice(first, last + 1);
     const units = new Set(within.map((hit) => hit[2])).size;
     const worth = units * 100 + Math.min(within.length, 6);
-    if (!found || worth > found.worth) found = { worth, range: [hits[first][0], hits[last][1]] };
+    if (!bestRange || worth > bestRange.worth) bestRange = { worth, range: [hits[first][0], hits[last][1]] };
   }
-  return found && found.range;
+  return bestRange && bestRange.range;
 }
 
 // Returns the text around a place, starting at a sentence or line if one starts nearby.
@@ -765,7 +765,7 @@ function plainParts(text) {
 // Collapses white space, and removes characters that move the cursor or change the text direction.
 function tidy(parts) {
   let afterSpace = true;
-  const found = [];
+  const tidied = [];
   for (const part of parts) {
     let line = '';
     for (const c of part.text.replace(/[\u200E\u200F\u202A-\u202E\u2066-\u2069]/g, '')) {
@@ -773,7 +773,7 @@ function tidy(parts) {
       if (!(isSpace && afterSpace)) line += isSpace ? ' ' : c;
       afterSpace = isSpace;
     }
-    if (line) found.push({ text: line, match: part.match });
+    if (line) tidied.push({ text: line, match: part.match });
   }
-  return found;
+  return tidied;
 }

@@ -12,7 +12,7 @@ const MAX_WORD_LETTERS = 60;
 // marked words.
 function sections(text, hits, wanted, inTitle) {
   const headings = text.h || [];
-  const found = [];
+  const candidates = [];
   const distinct = (units) => new Set(units).size;
   headings.forEach(([place, , heading], n) => {
     // Only the last heading under which the piece starts has text in it.
@@ -23,7 +23,7 @@ function sections(text, hits, wanted, inTitle) {
     const named = place < 0
       ? marks(words(heading), wanted).map((hit) => hit[2])
       : within.filter((hit) => hit[1] <= place + heading.length).map((hit) => hit[2]);
-    found.push({
+    candidates.push({
       n,
       units: distinct(within.map((hit) => hit[2]).concat(place < 0 ? named : [])),
       named: distinct(named),
@@ -31,11 +31,11 @@ function sections(text, hits, wanted, inTitle) {
       saysMore: named.some((unit) => !inTitle.has(unit)),
     });
   });
-  found.sort((a, b) => b.units - a.units || b.named - a.named || b.hits - a.hits || a.n - b.n);
+  candidates.sort((a, b) => b.units - a.units || b.named - a.named || b.hits - a.hits || a.n - b.n);
   // The text before the second heading belongs to the page itself.
   const first = headings.length ? Math.max(0, headings[0][0]) : text.x.length;
   const before = distinct(hits.filter(([start]) => start < first).map((hit) => hit[2]));
-  const best = found.filter((section) => section.units * 2 > found[0].units).slice(0, MAX_SECTIONS);
+  const best = candidates.filter((section) => section.units * 2 > candidates[0].units).slice(0, MAX_SECTIONS);
   const enters = best.length > 0 && best[0].saysMore && best[0].units >= before;
   return { best: best.map(({ n }) => section(text, n)), enters };
 }
@@ -95,8 +95,8 @@ function passageUrl(address, text, hits, excerpt) {
   const begin = text.lastIndexOf('\n', first[0] - 1) + 1;
   const newline = text.indexOf('\n', first[1]);
   const end = newline < 0 ? excerpt.end : Math.min(newline, excerpt.end);
-  const most = Math.min(end, first[0] + MAX_PASSAGE_LETTERS);
-  const last = shown.filter((hit) => hit[1] <= most).pop() || first;
+  const maxEnd = Math.min(end, first[0] + MAX_PASSAGE_LETTERS);
+  const last = shown.filter((hit) => hit[1] <= maxEnd).pop() || first;
   const [from, to] = wholeWords(text, first[0], last[1], begin, end);
   const passage = text.slice(from, to);
   let directive = encoded(passage);
@@ -114,6 +114,6 @@ function passageUrl(address, text, hits, excerpt) {
 function wholeWords(text, start, end, from, to) {
   const before = /[\p{L}\p{N}_]*$/u.exec(text.slice(from, start))[0].length;
   const after = /^[\p{L}\p{N}_]*/u.exec(text.slice(end, to))[0].length;
-  const most = (letters) => (letters > MAX_WORD_LETTERS ? 0 : letters);
-  return [start - most(before), end + most(after)];
+  const unlessLong = (letters) => (letters > MAX_WORD_LETTERS ? 0 : letters);
+  return [start - unlessLong(before), end + unlessLong(after)];
 }

@@ -64,27 +64,27 @@ function stemsOf(word) {
 
 // Splits a word into parts: at joints, and at capitals that start a new part.
 function parts(word) {
-  const found = [];
+  const ranges = [];
   const chars = Array.from(word);
   let start = 0;
   let at = 0;
   for (let n = 0; n < chars.length; n++) {
     const c = chars[n];
     if (JOINT.test(c)) {
-      if (start < at) found.push([start, at]);
+      if (start < at) ranges.push([start, at]);
       start = at + c.length;
     } else if (start < at && /\p{Lu}/u.test(c)) {
       const before = chars[n - 1] || '';
       const after = chars[n + 1] || '';
       if (/\p{Ll}/u.test(before) || (/\p{Lu}/u.test(before) && /\p{Ll}/u.test(after))) {
-        found.push([start, at]);
+        ranges.push([start, at]);
         start = at;
       }
     }
     at += c.length;
   }
-  if (start < word.length) found.push([start, word.length]);
-  return found;
+  if (start < word.length) ranges.push([start, word.length]);
+  return ranges;
 }
 
 function bytes(text) {
@@ -94,12 +94,12 @@ function bytes(text) {
 // Returns the words of a text in order, each followed by its parts: where they start and end, and
 // their number in the text. `kind` is plain, part, character or pair.
 function words(text) {
-  const found = [];
+  const all = [];
   let position = 0;
   let last = 0;
   const push = (start, end, at, kind) => {
     const folded = fold(text.slice(start, end));
-    if (folded) found.push({ text: folded, start, end, position: at, kind });
+    if (folded) all.push({ text: folded, start, end, position: at, kind });
   };
   const plain = (start, end) => {
     const written = text.slice(start, end);
@@ -160,7 +160,7 @@ function words(text) {
     if (from < end) run(from, end);
   }
   gap(last, text.length);
-  return found;
+  return all;
 }
 
 // Returns whether a match is an operator: two to four symbols in a row that touch no letter or
