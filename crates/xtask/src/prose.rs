@@ -300,7 +300,7 @@ enum PythonString {
 
 impl PythonString {
     /// Returns the text of a line that is a comment or part of a docstring. Passes to the next line.
-    fn comment_in(&mut self, line: &str) -> Option<&str> {
+    fn comment_in<'a>(&mut self, line: &'a str) -> Option<&'a str> {
         const QUOTES: &str = "\"\"\"";
         let before = *self;
         let is_docstring = before == PythonString::Docstring
@@ -314,7 +314,7 @@ impl PythonString {
         };
         match before {
             _ if is_docstring => Some(line.trim_matches('"')),
-            PythonString::None => line.strip_prefix('#'),
+            PythonString::None => line.strip_prefix('#').filter(|text| !text.starts_with('!')),
             PythonString::Docstring | PythonString::Other => None,
         }
     }
