@@ -147,15 +147,36 @@ pub(crate) fn begin_groups(
     refuse_twice(urls, name)?;
     let servers = reach(urls, credentials)?;
     servers.iter().try_for_each(judge)?;
-    let crawl_rows = servers.iter().map(|server| server.find(name));
-    let crawl_rows = crawl_rows.collect::<Result<Vec<_>, _>>()?;
-    let has_begun = crawl_rows.iter().flatten().any(|row| row.is_whole);
-    let mut groups = match has_begun {
+    let crawl_rows = find_rows(&servers, |server| server.find(name))?;
+    let mut groups = match has_begun(&crawl_rows) {
         true => go_on(servers, crawl_rows, name)?,
         false => first_start(servers, name, buckets.max(1).into())?,
     };
     groups.sort_by_key(|group| group.crawl.group);
     Ok(groups)
+}
+
+/// Returns the row of the crawl on each server, as `find` returns it. `None` if the server doesn't
+/// have the crawl.
+///
+/// Another worker may create the crawl while the rows are read, so that a server seems to lack the
+/// crawl although a later one has all of it. The rows are then read again: a row is whole only once
+/// all groups exist.
+fn find_rows<S, E>(
+    servers: &[S],
+    mut find: impl FnMut(&S) -> Result<Option<CrawlRow>, E>,
+) -> Result<Vec<Option<CrawlRow>>, E> {
+    let mut read = || servers.iter().map(&mut find).collect::<Result<Vec<_>, E>>();
+    let rows = read()?;
+    match has_begun(&rows) && rows.iter().any(Option::is_none) {
+        true => read(),
+        false => Ok(rows),
+    }
+}
+
+/// Returns whether a crawl was created on all of its servers.
+fn has_begun(rows: &[Option<CrawlRow>]) -> bool {
+    rows.iter().flatten().any(|row| row.is_whole)
 }
 
 /// Returns the server groups of an existing crawl, sorted by number.
@@ -407,5 +428,50 @@ pub(crate) async fn crawl(
         client
             .execute(begin, &[&name, &key, homes, &group, &groups, &is_whole])
             .await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use crawl_frontier::FingerprintKey;
+
+    use super::{CrawlRow, find_rows};
+
+    fn row(group: i32, is_whole: bool) -> CrawlRow {
+        CrawlRow {
+            number: 1,
+            buckets: 64,
+            key: FingerprintKey::new([7; 16]),
+            group,
+            groups: 2,
+            is_whole,
+        }
+    }
+
+    #[test]
+    fn rows_are_read_again_if_the_crawl_was_created_while_they_were_read() {
+        // The rows of two servers at the first and the second reading, and the result.
+        let cases = [
+            ([None, None], [None, None], [false, false]),
+            ([None, Some(false)], [None, None], [false, true]),
+            ([Some(false), Some(true)], [None, None], [true, true]),
+            ([None, Some(true)], [Some(true), Some(true)], [true, true]),
+            // The first server is to join the crawl.
+            ([None, Some(true)], [None, Some(true)], [false, true]),
+        ];
+        for (first, second, expected) in cases {
+            let mut readings = first.into_iter().chain(second);
+            let rows = find_rows(&[0, 1], |server| {
+                let is_whole = readings.next().flatten();
+                Ok::<_, Infallible>(is_whole.map(|is_whole| row(*server, is_whole)))
+            });
+            let Ok(rows) = rows;
+            assert_eq!(
+                rows.iter().map(Option::is_some).collect::<Vec<_>>(),
+                expected
+            );
+        }
     }
 }
