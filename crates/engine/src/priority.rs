@@ -62,11 +62,11 @@ impl Priority {
 
     /// Returns the priority of the sitemaps listed in a sitemap index, and whether they are nested
     /// too deeply to be followed. `self` is the priority of the index.
-    pub(crate) fn of_named_sitemaps(self) -> (Priority, SitemapNesting) {
+    pub(crate) fn of_named_sitemaps(self) -> (Priority, SitemapDepthCheck) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
         let nesting = match level > MAX_SITEMAP_LEVELS {
-            true => SitemapNesting::TooDeep,
-            false => SitemapNesting::Followed,
+            true => SitemapDepthCheck::TooDeep,
+            false => SitemapDepthCheck::Followed,
         };
         (Priority(Priority::SITEMAP.0 + level), nesting)
     }
@@ -118,7 +118,7 @@ impl Priority {
 
 /// Whether the sitemaps that a sitemap index names are followed, or nested too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SitemapNesting {
+pub(crate) enum SitemapDepthCheck {
     Followed,
     TooDeep,
 }
@@ -164,12 +164,12 @@ mod tests {
     fn each_kind_has_its_own_range() {
         let levels = (1..=MAX_SITEMAP_LEVELS).scan(Priority::SITEMAP, |at, _| {
             let (next, nesting) = at.of_named_sitemaps();
-            assert_eq!(nesting, SitemapNesting::Followed);
+            assert_eq!(nesting, SitemapDepthCheck::Followed);
             *at = next;
             Some(next)
         });
         let deepest = levels.last().unwrap();
-        assert_eq!(deepest.of_named_sitemaps().1, SitemapNesting::TooDeep);
+        assert_eq!(deepest.of_named_sitemaps().1, SitemapDepthCheck::TooDeep);
         let entries = [
             Some(1.0),
             Some(0.5),

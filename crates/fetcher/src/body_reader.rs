@@ -32,7 +32,7 @@ pub(crate) struct BodyLimits<'a> {
 }
 
 /// The part of a body that was read.
-pub(crate) struct CollectedBody {
+pub(crate) struct ReceivedBody {
     pub(crate) body: Bytes,
     pub(crate) room: BodyMemoryReservation,
     pub(crate) end: BodyEnd,
@@ -53,10 +53,10 @@ pub(crate) async fn collect(
     mut response: Response,
     framing: BodyFraming,
     bounds: BodyLimits<'_>,
-) -> CollectedBody {
+) -> ReceivedBody {
     if let Some(detail) = framing.unknown_coding {
         let error = ClassifiedError::new(FailureKind::BadBody, FailurePhase::Body, detail);
-        return CollectedBody {
+        return ReceivedBody {
             body: Bytes::new(),
             room: BodyMemoryReservation::default(),
             end: BodyEnd::Broken(error),
@@ -112,7 +112,7 @@ pub(crate) async fn collect(
         }
         (end, _) => end,
     };
-    CollectedBody {
+    ReceivedBody {
         body: bytes_kept.into_bytes(),
         room: room.unwrap_or_default(),
         end,

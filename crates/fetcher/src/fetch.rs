@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::address_checker::AddressChecker;
 use crate::body_framing::BodyFraming;
 use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
-use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, not_within};
+use crate::body_reader::{BodyEnd, BodyLimits, ReceivedBody, collect, not_within};
 use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, TruncationReason};
@@ -479,7 +479,7 @@ impl Fetcher {
             total: self.config.timeout,
             rooms: &self.rooms,
         };
-        let CollectedBody { body, room, end } =
+        let ReceivedBody { body, room, end } =
             collect(response, BodyFraming::of(&exchange), bounds).await;
         exchange.ended = self.clock.now();
         (exchange.body, exchange.room) = (body, room);

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use crate::body_framing::BodyFraming;
 use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
-use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect};
+use crate::body_reader::{BodyEnd, BodyLimits, ReceivedBody, collect};
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TruncationReason, Validators};
 use crate::failure_kind::FailureKind;
 use crate::http_client_setup::MAX_HEADER_FIELDS;
@@ -185,7 +185,7 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
     };
     exchange.headers = std::mem::take(response.headers_mut());
     let framing = BodyFraming::of(&exchange);
-    let CollectedBody { body, end, .. } = collect(response, framing, bounds).await;
+    let ReceivedBody { body, end, .. } = collect(response, framing, bounds).await;
     exchange.body = body;
     let kind = match end {
         BodyEnd::Whole => None,

@@ -34,6 +34,8 @@ mod compile;
 mod compiled_rule;
 mod config;
 #[cfg(feature = "tree")]
+mod css_page_matcher;
+#[cfg(feature = "tree")]
 mod css_selector_matching;
 #[cfg(feature = "tree")]
 mod dates;
@@ -54,8 +56,6 @@ mod no_match_reason;
 #[cfg(feature = "tree")]
 mod number;
 #[cfg(feature = "tree")]
-mod page_css_selector;
-#[cfg(feature = "tree")]
 mod page_tree;
 mod rule_error;
 mod rule_inputs_and_results;
@@ -70,7 +70,7 @@ pub use config::{
     ElementContent, FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig,
 };
 #[cfg(feature = "tree")]
-pub use page_css_selector::PageCssSelector;
+pub use css_page_matcher::CssPageMatcher;
 #[cfg(feature = "tree")]
 pub use page_tree::tree_listing;
 pub use rule_error::RuleError;
@@ -80,4 +80,4 @@ pub use rule_inputs_and_results::{
 #[cfg(feature = "tree")]
 pub use rules::CompiledRules;
 #[cfg(not(feature = "tree"))]
-pub use rules_disabled::{CompiledRules, PageCssSelector, tree_listing};
+pub use rules_disabled::{CompiledRules, CssPageMatcher, tree_listing};

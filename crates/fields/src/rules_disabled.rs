@@ -1,4 +1,4 @@
-//! Replaces [`CompiledRules`] and [`PageCssSelector`] in a build without the feature `tree`. Such a
+//! Replaces [`CompiledRules`] and [`CssPageMatcher`] in a build without the feature `tree`. Such a
 //! build can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
@@ -68,14 +68,14 @@ impl CompiledRules {
 /// A CSS selector to test pages with. In a build without the feature `tree`, no value of this type
 /// can exist.
 #[derive(Clone, Debug)]
-pub struct PageCssSelector(std::convert::Infallible);
+pub struct CssPageMatcher(std::convert::Infallible);
 
-impl PageCssSelector {
+impl CssPageMatcher {
     /// Returns an error, because this build can't apply selectors.
     ///
     /// # Errors
     /// Always.
-    pub fn parse(_: &str) -> Result<PageCssSelector, String> {
+    pub fn parse(_: &str) -> Result<CssPageMatcher, String> {
         Err("this build can't apply selectors; build with the feature `extract`".to_owned())
     }
 

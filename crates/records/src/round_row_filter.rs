@@ -23,8 +23,8 @@ pub enum RoundSelection {
 }
 
 /// Iterates over the rows of `excluded.jsonl` that are still in force. A row is in force if no
-/// later round visited or excluded its URL. No row shows that a URL became pending again, so such a
-/// URL counts as excluded until it is visited. Takes memory like [`RoundRowFilter`].
+/// later round visited or excluded its URL. A URL that becomes pending again has no
+/// row, so it counts as excluded until it is visited. Takes as much memory as [`RoundRowFilter`].
 #[derive(Debug)]
 pub struct ExclusionsInForce {
     rows: RowFileReader<ExcludedRow>,

@@ -184,7 +184,7 @@ impl SharedHostLimits {
         }
     }
 
-    /// Creates limits on nothing but the number of requests in flight.
+    /// Creates limits that restrict only the number of requests in flight.
     pub(crate) fn of_number(number: u32) -> SharedHostLimits {
         SharedHostLimits {
             number,

@@ -210,7 +210,7 @@ impl ScriptedReply {
         ScriptedReply::raw([RawReplyStep::Send(bytes.to_vec())])
     }
 
-    /// Creates a reply of endless HTML without a length.
+    /// Creates a reply with an endless HTML body and without a `Content-Length`.
     pub fn endless_body() -> ScriptedReply {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
         let body = b"<p>and so on</p>\n".repeat(1000);

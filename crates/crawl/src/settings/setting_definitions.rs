@@ -200,8 +200,8 @@ macro_rules! tables {
 }
 
 impl Layer {
-    /// Drops values of the command line that were not typed: a `-v` count of zero and an empty
-    /// contact from the environment.
+    /// Drops values that the user didn't set: a `-v` count of zero, and the contact if its environment
+    /// variable is empty.
     pub(crate) fn typed(mut self) -> Layer {
         self.display.verbose = self.display.verbose.filter(|count| *count > 0);
         self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crawl_coding::{DecodeEnd, DecodeLimits, DecodedBody, decode};
 use crawl_extractor::{DecodedPage, is_html};
 use crawl_fetcher::Exchange;
-use crawl_fields::PageCssSelector;
+use crawl_fields::CssPageMatcher;
 use http::header::{CONTENT_ENCODING, HeaderValue};
 
 use super::{LoginMethod, SiteLogin};
@@ -27,7 +27,7 @@ pub struct PageSign(SessionSign);
 #[derive(Clone, Debug)]
 enum SessionSign {
     Text(String),
-    Selector(PageCssSelector),
+    Selector(CssPageMatcher),
 }
 
 /// Why a text can't be used as a [`PageSign`].
@@ -66,7 +66,7 @@ impl PageSign {
     /// The selector is empty, too long or invalid, or this build can't apply selectors.
     pub fn selector(text: &str) -> Result<PageSign, PageSignError> {
         check_length(text)?;
-        let selector = PageCssSelector::parse(text).map_err(|why| PageSignError::Selector {
+        let selector = CssPageMatcher::parse(text).map_err(|why| PageSignError::Selector {
             text: text.to_owned(),
             why,
         })?;

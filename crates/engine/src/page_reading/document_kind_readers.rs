@@ -19,7 +19,7 @@ use crawl_scope::Scope;
 use crawl_traps::PageFingerprintBuilder;
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 
-use super::document_links::{DiscoveryContext, DocumentLinkCollector, page_refusal};
+use super::document_links::{DiscoveryAttributes, DocumentLinkCollector, page_refusal};
 use super::document_result::{DocumentError, ReadDocument};
 use super::main_text_digest::{TextComparisonInputs, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
@@ -32,7 +32,7 @@ use crate::messages::page_pipeline_stages::{
     FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence,
 };
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
-use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapNesting, may_list};
+use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapDepthCheck, may_list};
 use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
 use crate::revisit::visit::RenderNeed;
 use crate::secret_redaction::redacted_entry;
@@ -297,9 +297,9 @@ impl PageReader {
     ) -> ReadDocument {
         let feed = read_feed(bytes, content_type, &self.limits);
         let from = links.from();
-        let page = DiscoveryContext {
+        let page = DiscoveryAttributes {
             depth: from.depth.max(1),
-            ..DiscoveryContext::link(from)
+            ..DiscoveryAttributes::link(from)
         };
         let mut modified = Vec::new();
         for entry in &feed.entries {
@@ -311,7 +311,7 @@ impl PageReader {
             if links.wants_resources() {
                 for file in &entry.enclosures {
                     links.add(
-                        DiscoveryContext::resource(from),
+                        DiscoveryAttributes::resource(from),
                         file.resolve(&from.url),
                         None,
                     );
@@ -373,10 +373,10 @@ impl PageReader {
         // Entries of a sitemap have the depth of links on the site's home page, regardless of how
         // many sitemap indexes led to the sitemap. If the sitemap is a seed, its entries are seeds
         // too.
-        let mut discovery = DiscoveryContext {
+        let mut discovery = DiscoveryAttributes {
             depth: u32::from(!from.is_seed),
             is_seed: from.is_seed,
-            ..DiscoveryContext::link(from)
+            ..DiscoveryAttributes::link(from)
         };
         let mut too_deep = None;
         if sitemap.kind == SitemapKind::Index {
@@ -384,7 +384,7 @@ impl PageReader {
             // A sitemap's priority encodes how many sitemap indexes led to the sitemap.
             let (priority, nesting) = Priority::of(from).of_named_sitemaps();
             discovery.priority = priority;
-            too_deep = (nesting == SitemapNesting::TooDeep).then(|| NotFetchedReason {
+            too_deep = (nesting == SitemapDepthCheck::TooDeep).then(|| NotFetchedReason {
                 rule: Some(format!(
                     "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
                 )),
@@ -416,7 +416,7 @@ impl PageReader {
             }
             let discovery = match discovery.kind {
                 UrlKind::Sitemap => discovery,
-                _ => DiscoveryContext {
+                _ => DiscoveryAttributes {
                     priority: Priority::of_sitemap_entry(entry.priority),
                     ..discovery
                 },
@@ -445,7 +445,7 @@ impl PageReader {
         target: Result<CanonicalUrl, UnusableUrlError>,
         scope: &Arc<Scope>,
     ) -> ReadDocument {
-        let discovery = DiscoveryContext {
+        let discovery = DiscoveryAttributes {
             kind: lease.kind,
             depth: lease.depth,
             redirects: lease.redirects.saturating_add(1),
@@ -550,7 +550,7 @@ fn urls_of(links: &DocumentLinkCollector<'_>, entry: &SitemapEntry) -> u64 {
 /// that they belong to the page. A sitemap that is a seed may list resources of any host.
 fn add_entry(
     links: &mut DocumentLinkCollector<'_>,
-    page: DiscoveryContext,
+    page: DiscoveryAttributes,
     url: Result<CanonicalUrl, UnusableUrlError>,
     entry: &SitemapEntry,
 ) {
@@ -569,11 +569,11 @@ fn add_entry(
             true => Priority::FOREIGN_ENTRY,
             false => page.priority,
         };
-        links.add(DiscoveryContext { priority, ..page }, url, None);
+        links.add(DiscoveryAttributes { priority, ..page }, url, None);
     }
     if wants_resources {
         for raw in entry.resources() {
-            links.add(DiscoveryContext::resource(from), named(raw), None);
+            links.add(DiscoveryAttributes::resource(from), named(raw), None);
         }
     }
 }

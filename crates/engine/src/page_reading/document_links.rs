@@ -69,7 +69,7 @@ impl LinkPolicy {
 
 /// How a URL was found in a document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DiscoveryContext {
+pub(crate) struct DiscoveryAttributes {
     pub(crate) kind: UrlKind,
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
@@ -77,10 +77,10 @@ pub(crate) struct DiscoveryContext {
     pub(crate) is_seed: bool,
 }
 
-impl DiscoveryContext {
+impl DiscoveryAttributes {
     /// Returns how a link that a person can click was found.
-    pub(crate) fn link(from: &Lease) -> DiscoveryContext {
-        DiscoveryContext {
+    pub(crate) fn link(from: &Lease) -> DiscoveryAttributes {
+        DiscoveryAttributes {
             kind: UrlKind::Page,
             depth: from.depth.saturating_add(1),
             redirects: 0,
@@ -92,16 +92,16 @@ impl DiscoveryContext {
     /// Returns how a resource of a page, such as an image, was found. A resource has the depth of
     /// its page. A resource of a resource, such as an image of a style sheet, comes later in the
     /// queue.
-    pub(crate) fn resource(from: &Lease) -> DiscoveryContext {
+    pub(crate) fn resource(from: &Lease) -> DiscoveryAttributes {
         let priority = match from.kind {
             UrlKind::Resource => Priority::of(from).of_nested_resources(),
             UrlKind::Page | UrlKind::Sitemap => Priority::RESOURCE,
         };
-        DiscoveryContext {
+        DiscoveryAttributes {
             kind: UrlKind::Resource,
             depth: from.depth,
             priority,
-            ..DiscoveryContext::link(from)
+            ..DiscoveryAttributes::link(from)
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> DocumentLinkCollector<'a> {
     ///   resources of all pages are wanted.
     /// - In a document that is the last allowed hop out of scope, links to pages are dropped too,
     ///   except redirects.
-    fn ends_here(&self, discovery: DiscoveryContext) -> bool {
+    fn ends_here(&self, discovery: DiscoveryAttributes) -> bool {
         if self.is_in_trap {
             return true;
         }
@@ -227,12 +227,12 @@ impl<'a> DocumentLinkCollector<'a> {
             }
     }
 
-    /// Returns the number of consecutive links out of scope on the way to a URL. [`u8::MAX`] for a
-    /// page out of scope that a sitemap lists, unless the sitemap is a seed: a hop is a link of a
-    /// page, so `--hops-off-scope` doesn't cover what only a sitemap lists.
+    /// Returns how many consecutive links out of scope lead to a URL. `--hops-off-scope` counts links
+    /// between pages, so it doesn't cover pages out of scope that only a sitemap lists: for these,
+    /// returns [`u8::MAX`]. Entries of a seed sitemap count like links.
     fn hops_to(
         &self,
-        discovery: DiscoveryContext,
+        discovery: DiscoveryAttributes,
         url: &CanonicalUrl,
         verdict: &ScopeVerdict,
     ) -> u8 {
@@ -279,7 +279,7 @@ impl<'a> DocumentLinkCollector<'a> {
             Err(why) => return self.count_dropped(why, 1),
         };
         let (discovery, barred) = match kind {
-            UrlKind::Resource => (DiscoveryContext::resource(self.from), None),
+            UrlKind::Resource => (DiscoveryAttributes::resource(self.from), None),
             _ => {
                 if self.policy.rows {
                     let url = self.url(&target).clone();
@@ -288,7 +288,7 @@ impl<'a> DocumentLinkCollector<'a> {
                 let barred = page_bar
                     .cloned()
                     .or_else(|| rel_refusal(link.rel, link.element));
-                (DiscoveryContext::link(self.from), barred)
+                (DiscoveryAttributes::link(self.from), barred)
             }
         };
         match target {
@@ -408,7 +408,7 @@ impl<'a> DocumentLinkCollector<'a> {
 
     pub(crate) fn add(
         &mut self,
-        discovery: DiscoveryContext,
+        discovery: DiscoveryAttributes,
         url: Result<CanonicalUrl, UnusableUrlError>,
         barred: Option<NotFetchedReason>,
     ) {
@@ -444,7 +444,7 @@ impl<'a> DocumentLinkCollector<'a> {
     /// target from the cache.
     fn add_known(
         &mut self,
-        mut discovery: DiscoveryContext,
+        mut discovery: DiscoveryAttributes,
         number: usize,
         mut barred: Option<NotFetchedReason>,
     ) {
@@ -492,7 +492,7 @@ impl<'a> DocumentLinkCollector<'a> {
     fn may_replace(
         &self,
         place: usize,
-        discovery: DiscoveryContext,
+        discovery: DiscoveryAttributes,
         barred: Option<&NotFetchedReason>,
     ) -> bool {
         let earlier = &self.found[place];
@@ -519,10 +519,10 @@ impl<'a> DocumentLinkCollector<'a> {
     /// sitemap URLs are returned unchanged.
     fn named(
         &self,
-        discovery: DiscoveryContext,
+        discovery: DiscoveryAttributes,
         url: CanonicalUrl,
         barred: Option<NotFetchedReason>,
-    ) -> (DiscoveryContext, CanonicalUrl, Option<NotFetchedReason>) {
+    ) -> (DiscoveryAttributes, CanonicalUrl, Option<NotFetchedReason>) {
         if discovery.kind != UrlKind::Page || discovery.redirects > 0 {
             return (discovery, url, barred);
         }
@@ -535,7 +535,7 @@ impl<'a> DocumentLinkCollector<'a> {
             Some(refusal) => {
                 let priority = Priority::ACTION;
                 (
-                    DiscoveryContext {
+                    DiscoveryAttributes {
                         priority,
                         ..discovery
                     },
@@ -548,7 +548,7 @@ impl<'a> DocumentLinkCollector<'a> {
 
     fn admission(
         &self,
-        discovery: DiscoveryContext,
+        discovery: DiscoveryAttributes,
         url: CanonicalUrl,
         barred: Option<NotFetchedReason>,
         verdict: ScopeVerdict,
@@ -583,7 +583,7 @@ impl<'a> DocumentLinkCollector<'a> {
 
     fn standing(
         &self,
-        (discovery, hops_off): (DiscoveryContext, u8),
+        (discovery, hops_off): (DiscoveryAttributes, u8),
         url: &CanonicalUrl,
         barred: Option<NotFetchedReason>,
         verdict: ScopeVerdict,

@@ -8,7 +8,7 @@ pub(crate) enum DeclaredChangeRate {
     /// `Static`: the page never changes.
     #[serde(rename = "s")]
     Static,
-    /// `Dynamic`: the page changes at every visit.
+    /// `Dynamic`: the page changes on every visit.
     #[serde(rename = "d")]
     Dynamic,
 }

@@ -12,7 +12,7 @@ use crawl_policy::ProductToken;
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::{DiscoveryContext, DocumentLinkCollector, LinkPolicy};
+use super::{DiscoveryAttributes, DocumentLinkCollector, LinkPolicy};
 use crate::config::{Config, EmbeddedResourcePolicy};
 use crate::page_reading::document_result::ReadDocument;
 use crate::page_reading::link_cache::LinkCache;
@@ -120,9 +120,9 @@ fn a_page_that_only_a_sitemap_lists_out_of_scope_is_not_a_hop() {
     let admitted = |from: &Lease, path: &str| {
         let cache = RefCell::new(LinkCache::default());
         let mut links = DocumentLinkCollector::new(from, &scope, &policy, None, (&cache, None));
-        let discovery = DiscoveryContext {
+        let discovery = DiscoveryAttributes {
             is_seed: from.is_seed && from.kind == UrlKind::Sitemap,
-            ..DiscoveryContext::link(from)
+            ..DiscoveryAttributes::link(from)
         };
         links.add(discovery, Ok(url(path)), None);
         let [link] = links

@@ -1,4 +1,4 @@
-//! Tests that compare answers with what is stored about the last visit.
+//! Tests of change detection, which compares a response with the stored state of the last visit.
 
 use crawl_fetcher::FailureKind;
 use crawl_frontier::UrlKind;

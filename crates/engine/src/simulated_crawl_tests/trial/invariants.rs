@@ -57,7 +57,7 @@ struct SeenRequest {
     is_detached: bool,
 }
 
-/// A wait that was recorded by an earlier life (run of the program).
+/// A wait that an earlier run of the program recorded.
 struct EarlierRunWait {
     /// Where the wait is recorded, if only in a row of `requests.jsonl`: the worker whose
     /// directory has the row, and the length of the file up to and including the row. `None` if

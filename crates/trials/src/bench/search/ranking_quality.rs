@@ -19,8 +19,7 @@ pub(super) struct RankingQuality {
     pub(super) gain: f64,
 }
 
-/// Rates a ranking as an answer to a query. `ranked` contains the paths of the pages in the order
-/// of their ranks.
+/// Measures how well a ranking answers a query. `ranked` has the paths of the pages, best first.
 pub(super) fn worth(ranked: &[String], judged: &JudgedQuery) -> RankingQuality {
     let grade = |path: &String| {
         let page = judged.pages.iter().find(|(page, _)| page == path);

@@ -4,18 +4,18 @@ use crate::css_selector_matching::CssSelectorList;
 use crate::page_tree::PageTree;
 use crate::rule_work_budget::RuleWorkBudget;
 
-/// A CSS selector to test pages with. See [`PageCssSelector::is_on`].
+/// A CSS selector to test pages with. See [`CssPageMatcher::is_on`].
 #[derive(Clone, Debug)]
-pub struct PageCssSelector(CssSelectorList);
+pub struct CssPageMatcher(CssSelectorList);
 
-impl PageCssSelector {
+impl CssPageMatcher {
     /// Parses a selector.
     ///
     /// # Errors
     /// The reason why the text is not a supported selector.
-    pub fn parse(text: &str) -> Result<PageCssSelector, String> {
+    pub fn parse(text: &str) -> Result<CssPageMatcher, String> {
         let selector = CssSelectorList::parse(text);
-        selector.map(PageCssSelector).map_err(|(_, why)| why)
+        selector.map(CssPageMatcher).map_err(|(_, why)| why)
     }
 
     /// Returns whether any element of the page matches. `None` if a limit was reached before a
@@ -23,7 +23,7 @@ impl PageCssSelector {
     ///
     /// ```
     /// # #[cfg(feature = "tree")] {
-    /// let selector = crawl_fields::PageCssSelector::parse("a.logout").unwrap();
+    /// let selector = crawl_fields::CssPageMatcher::parse("a.logout").unwrap();
     /// assert_eq!(selector.is_on("<p><a class=logout>Bye</a>"), Some(true));
     /// assert_eq!(selector.is_on("<p>a.logout"), Some(false));
     /// # }
