@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(breaches, ["c: low must not import high"]);
         let rows: [(&str, &[&str]); 2] = [("low", &["high"]), ("high", &["low"])];
         let breaches = directions("c", &rows, &crate_of(&files));
-        assert_eq!(breaches, ["c: high does not stand above low"]);
+        assert_eq!(breaches, ["c: high is not above low"]);
         let breaches = directions("c", &rows[1..], &crate_of(&files));
         assert!(
             breaches

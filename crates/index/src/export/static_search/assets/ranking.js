@@ -39,7 +39,7 @@ class Search {
       const phrases = query.terms.filter(isPhrase).map((term) => `"${term.text}"`);
       const terms = query.terms.map((term) => (isPhrase(term) ? { ...term, isPhrase: false } : term));
       plan = await this.plan({ ...query, terms });
-      plan.unknown.unshift(...named);
+      plan.unknown.unshift(...phrases);
       hits = await this.find(plan, now);
     }
     // The pinned page takes the first place, so the others move back by one.
