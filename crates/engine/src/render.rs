@@ -302,7 +302,8 @@ pub struct ResourceRequestSender(pub(crate) Arc<ResourceRequestHandler>);
 
 impl fmt::Debug for ResourceRequestSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RenderRequests").finish_non_exhaustive()
+        f.debug_struct("ResourceRequestSender")
+            .finish_non_exhaustive()
     }
 }
 

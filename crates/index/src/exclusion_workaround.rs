@@ -20,7 +20,7 @@ impl Clone for ForwardSeekQuery {
 
 impl fmt::Debug for ForwardSeekQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Excluded").field(&self.0).finish()
+        f.debug_tuple("ForwardSeekQuery").field(&self.0).finish()
     }
 }
 

@@ -63,7 +63,7 @@ impl TokenizerDeadline {
 
 impl fmt::Debug for TokenizerDeadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stop").finish_non_exhaustive()
+        f.debug_struct("TokenizerDeadline").finish_non_exhaustive()
     }
 }
 
