@@ -608,11 +608,11 @@ tables! {
         /// Shorter if the server's Cache-Control or Expires demands it, but at least 1m.
         #[arg(value_name = "DURATION")]
         robots_max_age: DurationSetting = DurationSetting::from_secs(24 * 60 * 60), GoesOn;
-        /// First wait before an unreachable robots.txt is retried
+        /// First wait before an unreachable robots.txt is retried, if it has no Retry-After
         ///
         /// Unreachable: 429, 5xx, a broken response or none. No page of its origin is fetched until
-        /// then, unless the last good copy is still valid. Each further wait is twice as long. A
-        /// longer Retry-After is respected.
+        /// then, unless the last good copy is still valid. Each further wait is twice as long,
+        /// unless the server's Retry-After is longer.
         #[arg(value_name = "DURATION")]
         robots_retry: DurationSetting = DurationSetting::from_secs(5 * 60), Guarded("sets how often robots.txt is fetched");
         /// Maximum wait between retries of an unreachable robots.txt

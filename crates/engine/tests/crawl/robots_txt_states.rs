@@ -172,6 +172,13 @@ fn states() -> Vec<State> {
         waits: true,
         ..status("503, then 404", 503)
     });
+    states.push(State {
+        robots: Box::new(|_| {
+            ReplySequence::always(HttpAnswer::of(503).header("retry-after", "0"))
+                .then(HttpAnswer::text(RULES))
+        }),
+        ..status("503 with Retry-After: 0, then rules", 503)
+    });
     states
 }
 
@@ -240,16 +247,16 @@ fn rfc9309_2_3_1_state_by_state() {
          pages fetches after each response to `/robots.txt`. The rules, if they can be read, disallow one page.\n\n\
          For example, if robots.txt answers 503, nothing else is fetched from the server until that changes, unless\n\
          an earlier good copy is still valid (`--robots-last-good`, 30 days). The crawls below have no such copy.\n\
-         An unreachable robots.txt is first tried again after 5 minutes (`--robots-retry`), or after a longer\n\
-         `Retry-After` (up to `--max-retry-after`). If only such hosts are left, the crawl waits at most a minute\n\
-         (`--wait-unreachable`), then ends, keeps their URLs for the next start, and names each host and the\n\
-         reason.\n\n\
+         An unreachable robots.txt is first retried after its `Retry-After` (up to `--max-retry-after`), or else\n\
+         after 5 minutes (`--robots-retry`). Each further wait is twice as long, unless `Retry-After` is longer. If\n\
+         only such hosts are left, the crawl waits at most a minute (`--wait-unreachable`), then ends, keeps their\n\
+         URLs for the next start, and names each host and the reason.\n\n\
          RFC 9309: a 4xx other than 429, more than five redirects, or a redirect without a target means that there\n\
          are no rules. After 429, 5xx, 300 without a target, 304, 305, or no readable answer, the rules are\n\
          unknown, so nothing is fetched.\n\n\
          In this table, hosts without a fetched page have the [coverage verdict](rows.md#hostsjsonl) `blocked`, all\n\
-         others `whole` (`complete` in reports). In the last two rows, the crawl is set to retry after\n\
-         milliseconds, and to wait.\n\n\
+         others `whole` (`complete` in reports). In the two rows before the last, the crawl is\n\
+         set to retry after milliseconds, and to wait.\n\n\
          | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {

@@ -118,8 +118,9 @@ impl RobotsCopy {
     /// from `result`, and `before` is the copy so far.
     ///
     /// A good answer replaces everything. If the file is unreachable, the last good file is kept,
-    /// and robots.txt must be fetched again after a wait. The wait doubles each time, unless the
-    /// server's Retry-After is longer. If the last request got no answer, a new run may fetch
+    /// and robots.txt must be fetched again after a wait. The first wait is the server's
+    /// Retry-After, if it sent one. Each further wait is twice as long as the one before, unless
+    /// the Retry-After is longer. If the last request got no answer, a new run may fetch
     /// robots.txt again before the wait ends. If that request gets no answer either, it doesn't
     /// extend the wait. A [`RobotsFetchResult::Redirect`] that is not followed means no rules (RFC
     /// 9309 section 2.3.1.2).
@@ -320,9 +321,15 @@ impl RobotsCopy {
             _ => 1,
         };
         let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
-        let wait = doubled.min(times.longest_wait);
-        let wait_asked = wait_asked.unwrap_or_default().min(times.longest_asked);
-        let end = now + wait.max(wait_asked);
+        let back_off = doubled.min(times.longest_wait);
+        let wait = match wait_asked.map(|asked| asked.min(times.longest_asked)) {
+            // The server may be back sooner than we would try. If it isn't, don't trust a short
+            // Retry-After again.
+            Some(asked) if tries == 1 => asked,
+            Some(asked) => back_off.max(asked),
+            None => back_off,
+        };
+        let end = now + wait;
         self.expires = waiting.map_or(end, |before| before.expires.min(end));
         self.state = RobotsRulesState::Unreachable {
             why: why.to_owned(),

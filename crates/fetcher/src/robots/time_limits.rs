@@ -18,7 +18,8 @@ pub struct RobotsTimeLimits {
     /// copy kept (`no-store`, `no-cache`, or an `Expires` in the past). Without this, robots.txt
     /// would be fetched before each page.
     pub least: Duration,
-    /// The first wait before an unreachable robots.txt is retried. Doubles each time.
+    /// The first wait before an unreachable robots.txt is retried, if the answer has no Retry-After.
+    /// Doubles each time.
     pub first_wait: Duration,
     /// Maximum wait between retries.
     pub longest_wait: Duration,

@@ -375,6 +375,7 @@ impl RobotsResponses {
                 let demanded =
                     exchange.map_or(0, |found| retry_after(&found.fields, end - self.added));
                 answer.state = RobotsResponseState::Unreachable;
+                // Earlier versions waited for `robots-retry` after a short Retry-After too.
                 answer.until = end.saturating_add(wait.max(demanded));
                 answer.good = held;
             }

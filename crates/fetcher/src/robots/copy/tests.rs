@@ -163,11 +163,24 @@ fn a_request_without_an_answer_during_a_wait_does_not_extend_it() {
 }
 
 #[test]
-fn a_longer_retry_after_applies_up_to_a_day() {
+fn the_first_wait_is_that_of_retry_after_up_to_a_day() {
     let wait = |asked| unreachable(None, Duration::ZERO, Some(asked)).expires;
-    assert_eq!(wait(Duration::from_secs(10)), at(Duration::from_secs(300)));
+    assert_eq!(wait(Duration::ZERO), at(Duration::ZERO));
+    assert_eq!(wait(Duration::from_secs(10)), at(Duration::from_secs(10)));
     assert_eq!(wait(8 * HOUR), at(8 * HOUR));
     assert_eq!(wait(Duration::MAX), at(24 * HOUR));
+}
+
+#[test]
+fn further_waits_double_unless_retry_after_is_longer() {
+    let mut copy = unreachable(None, Duration::ZERO, Some(Duration::from_secs(10)));
+    let mut waits = Vec::new();
+    for asked in [0, 10, 3_000, 3_000] {
+        let when = copy.expires.since(at(Duration::ZERO));
+        copy = unreachable(Some(&copy), when, Some(Duration::from_secs(asked)));
+        waits.push(copy.expires.since(copy.fetched_at).as_secs());
+    }
+    assert_eq!(waits, [600, 1_200, 3_000, 4_800]);
 }
 
 #[test]
