@@ -268,6 +268,7 @@ pub(super) fn heading(flags: &Command, fields: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::config_file::parse;
+    use expect_test::expect_file;
     use serde_json::json;
 
     use super::{audited, defaults_listing, effective, record};
@@ -275,23 +276,19 @@ mod tests {
 
     #[test]
     fn default_file_holds_every_key_with_its_default() {
-        let committed = include_str!("../../../../config/default.toml");
-        assert_eq!(
-            committed,
-            defaults_listing(),
-            "config/default.toml is what `crawl config` prints"
-        );
-        let settled = parse(committed, "default.toml").unwrap().settle();
+        let listing = defaults_listing();
+        expect_file!["../../../../config/default.toml"].assert_eq(&listing);
+        let settled = parse(&listing, "default.toml").unwrap().settle();
         assert_eq!(settled, Settings::default());
         let keys: usize = TABLES.iter().map(|(_, fields)| fields.len()).sum();
-        let written = committed
+        let written = listing
             .lines()
             .filter(|line| line.contains(" = ") && !line.starts_with('#'));
         assert_eq!(
             written.count(),
             keys + ["seed", "seed-file", "seed-sitemap"].len()
         );
-        for (line, next) in committed.lines().zip(committed.lines().skip(1)) {
+        for (line, next) in listing.lines().zip(listing.lines().skip(1)) {
             let is_key = next.contains(" = ") && !next.starts_with('#');
             assert!(
                 !is_key || line.starts_with("# ") && line.len() > 10,
