@@ -1,5 +1,7 @@
 //! Loads a page, lets its scripts run, and reads its DOM.
 
+mod page_clock;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use crate::config::WINDOW;
 use crate::devtools_client::{
@@ -24,21 +26,6 @@ use crate::{
     RenderingResult,
 };
 
-/// Virtual time between two checks of whether the page is idle. Virtual time is not real time: if a
-/// page only waits for a timer, virtual time jumps ahead.
-const SLICE: Duration = Duration::from_secs(1);
-
-/// Offset of the checks from whole multiples of [`SLICE`], in virtual time. Page timers fire at
-/// whole milliseconds, so none fires at the same time as a check.
-const CHECK_DELAY: Duration = Duration::from_micros(500);
-
-/// A page is idle after this many periods of [`SLICE`] without a request or a change of its DOM.
-const QUIET_SLICES: u32 = 3;
-
-/// Maximum number of tasks that the browser runs before it forces virtual time to advance. Without
-/// a maximum, virtual time would stop for a page that always has tasks.
-const MAX_TASKS_AT_A_TIME: u32 = 10_000;
-
 /// How long the browser may take to close a page. After that, the browser is killed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -48,15 +35,13 @@ const SCREENSHOT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the page may take to receive an answer before it gets the next one.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long the workers of a page may be busy before the page is read without them.
-const WORKER_PATIENCE: Duration = Duration::from_secs(2);
-
 /// The name of the JavaScript world for our scripts, which is isolated from the page's scripts.
 const WORLD: &str = "crawl";
 
 const RESTRICT: &str = include_str!("scripts/restrict.js");
 const STAY: &str = include_str!("scripts/stay.js");
 const SERIALIZE: &str = include_str!("scripts/serialize.js");
+const SCROLL: &str = include_str!("scripts/scroll.js");
 
 /// Renders a page in a new browser context.
 pub(crate) async fn render(
@@ -301,85 +286,16 @@ impl<'a> PageRendering<'a> {
         Ok(())
     }
 
-    /// Creates the isolated world where our scripts read the document. Returns the id of its
+    /// Creates the isolated world where our scripts scroll and read the document. Returns the id of its
     /// execution context.
     async fn world(&mut self) -> Result<i64, RenderError> {
         let options = json!({"frameId": self.main_frame, "worldName": WORLD});
         let created = self.command("Page.createIsolatedWorld", options).await?;
         let world = created["executionContextId"].as_i64().unwrap_or_default();
-        self.evaluate(world, SERIALIZE).await?;
+        for script in [SERIALIZE, SCROLL] {
+            self.evaluate(world, script).await?;
+        }
         Ok(world)
-    }
-
-    /// Lets virtual time pass until the page is idle or [`BrowserConfig::page_time`] is over.
-    async fn spend_page_time(&mut self, world: i64) -> Result<(), RenderError> {
-        let mut quiet = 0;
-        while self.page_time < self.config.page_time && quiet < QUIET_SLICES {
-            let slice = SLICE.min(self.config.page_time - self.page_time);
-            let is_first = self.page_time.is_zero();
-            let budget = slice
-                + if is_first {
-                    CHECK_DELAY
-                } else {
-                    Duration::ZERO
-                };
-            let passed_on = self.passed_on;
-            self.is_slice_over = false;
-            let policy = json!({
-                "policy": "pauseIfNetworkFetchesPending",
-                "budget": budget.as_secs_f64() * 1000.0,
-                "maxVirtualTimeTaskStarvationCount": MAX_TASKS_AT_A_TIME,
-            });
-            self.command("Emulation.setVirtualTimePolicy", policy)
-                .await?;
-            while !self.is_slice_over {
-                self.turn().await?;
-            }
-            self.page_time += slice;
-            // Virtual time has passed without waiting for the page's workers, so wait until each
-            // has handled its current task.
-            self.wait_for_answers().await?;
-            self.wait_for_workers().await?;
-            let is_quiet = self.evaluate(world, "isQuiet()").await? == true;
-            // The page may react later to an answer received in this slice, so it isn't idle yet.
-            let is_idle = is_quiet && self.passed_on == passed_on;
-            quiet = if is_idle { quiet + 1 } else { 0 };
-        }
-        self.is_time_over = true;
-        self.wait_for_answers().await?;
-        Ok(())
-    }
-
-    /// Waits until the caller has answered all requests.
-    async fn wait_for_answers(&mut self) -> Result<(), RenderError> {
-        while !self.waiting.is_empty() {
-            self.turn().await?;
-        }
-        Ok(())
-    }
-
-    /// Waits until each worker has handled its current task. Workers that take too long are ignored
-    /// from then on.
-    async fn wait_for_workers(&mut self) -> Result<(), RenderError> {
-        let sessions = self.sessions.iter();
-        let workers = sessions.filter(|(_, role)| **role == TargetRole::Worker);
-        let workers: Vec<String> = workers.map(|(session, _)| session.clone()).collect();
-        let task = |session: &String| {
-            let options = json!({"expression": "0"});
-            let connection = self.connection;
-            connection.send(Some(session), "Runtime.evaluate", options)
-        };
-        let replies: Vec<PendingCommandReply> = workers.iter().map(task).collect();
-        let deadline = Instant::now() + WORKER_PATIENCE;
-        for (session, mut reply) in workers.into_iter().zip(replies) {
-            match timeout_at(deadline, self.ended(&mut reply)).await {
-                Ok(ended) => ended?,
-                Err(_) => {
-                    self.sessions.insert(session, TargetRole::Page);
-                }
-            }
-        }
-        Ok(())
     }
 
     async fn read(&mut self, world: i64) -> Result<RenderingResult, RenderError> {

@@ -8,4 +8,5 @@ mod browser_process_lifecycle;
 mod in_memory_site;
 mod page_limits;
 mod page_request_interception;
+mod scrolling;
 mod virtual_time;
