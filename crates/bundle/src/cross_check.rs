@@ -302,8 +302,9 @@ impl CrossCheck {
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// Adds a row that requires a row of `pages.jsonl` for the URL `from`, such as a link on that
-    /// page. Of consecutive rows with the same URL, only the first needs to be added.
+    /// Adds a row that is valid only if `pages.jsonl` has a row for the URL `from`. For example, a
+    /// link is valid only if the page that contains it has a row. Of consecutive rows with the same
+    /// URL, only the first needs to be added.
     pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
         let at = (self.file(file), line);
         self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])

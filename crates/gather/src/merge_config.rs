@@ -44,7 +44,8 @@ const EQUAL_KEYS: [(&str, KeysThatMustAgree); 10] = [
 ];
 
 /// The tables of `crawl.toml` with settings that a worker can reload. The workers of a shared crawl
-/// begin with equal settings, but not all of them may reload.
+/// begin with equal settings. Their values in these tables may differ once only some of them have
+/// reloaded.
 const RELOADED: [&str; 4] = ["scope", "politeness", "site", "group"];
 
 /// Returns an error if the two directories belong to different crawls.

@@ -248,8 +248,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     Ok(removal)
 }
 
-/// Returns the targets of robots.txt redirects that gave rules. The rules prove why pages were
-/// fetched.
+/// Returns the URLs to which robots.txt files redirected and from which the crawl read rules. A
+/// single one of these URLs can't be forgotten, because its rules prove why pages were fetched.
 fn redirected_robots_txts(dir: &Path) -> Result<HashSet<CanonicalUrl>, CommandError> {
     let mut urls = HashSet::new();
     for row in requests(dir).map_err(of_records)? {

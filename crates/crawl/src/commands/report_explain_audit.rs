@@ -160,8 +160,8 @@ fn add_index_presence(dir: &Path, explanation: &mut Explanation) {
     }
 }
 
-/// Returns the public keys for verifying the signatures of a crawl: those of `--keys`, or else
-/// those of the private keys that the crawl's own settings name.
+/// Returns the public keys for verifying the signatures of a crawl. They come from the files of
+/// `--keys` or, without this flag, from the private keys that the crawl's own settings name.
 fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
     if !args.keys.is_empty() {
         return published_keys(&args.keys);
@@ -193,8 +193,8 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, SigningKeySet)>, Command
         let value = operator?.get(key)?.as_str()?;
         (!matches!(value, "" | "off")).then_some(())
     };
-    // A crawl that doesn't sign requests needs no keys, so skip the check whether its settings are
-    // this user's own.
+    // A crawl that doesn't sign requests needs no keys. Return early, because `gather` fails if the
+    // settings aren't proven to be this user's own.
     if is_set("signature").or(is_set("signature-agent")).is_none() {
         return Ok(None);
     }

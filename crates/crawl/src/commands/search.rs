@@ -94,8 +94,8 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 
-/// Returns the symbols in a query that can't be searched, if the query has neither letters nor
-/// digits.
+/// Returns the symbols that can't be searched, if the query consists only of symbols. `None` if it
+/// has a letter or a digit.
 fn only_symbols(answer: &SearchResults) -> Option<String> {
     let has_word = answer.query.contains(char::is_alphanumeric);
     let symbols = answer.unknown.iter().map(|symbols| safe_line(symbols));

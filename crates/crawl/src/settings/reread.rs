@@ -14,7 +14,7 @@ use super::{host_lists, sites};
 use crate::error::{CommandError, ErrorCollector};
 use crate::settings::CheckedSettings;
 
-/// Stand-in for a table's name: the top level of the file, outside all tables.
+/// Table name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The sources from which a running crawl's settings are reread, with their values at the start.

@@ -29,7 +29,7 @@ use crate::error::{CommandError, no_crawl, quoted};
 use crate::settings::typed_seed;
 use crate::values::{FilePath, HostListEntry};
 
-/// Stand-in for a table's name: the top level of the file, outside all tables.
+/// Table name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The guarded keys that [`memory`] doesn't list, each with its table and the harm that it could
@@ -147,11 +147,12 @@ impl StoredConfig {
     /// Returns the stored settings that take effect. They are overridden by `explicit`, the layer
     /// of the flags and the file of `--config`.
     ///
-    /// If `explicit` names seeds, the stored seeds are appended to them, and settings that apply
-    /// only to a crawl continued without named seeds are dropped.
+    /// If `explicit` names seeds, appends the stored seeds to them. Of the other stored settings,
+    /// only [`SettingPersistence::Kept`] ones then take effect.
     ///
     /// # Errors
-    /// The file isn't proven to be this user's, and has a guarded key that `explicit` doesn't set.
+    /// The file isn't proven to be this user's, and has seeds or guarded keys that `explicit`
+    /// doesn't set.
     pub(super) fn beneath(
         mut self,
         explicit: &mut Layer,
@@ -332,8 +333,8 @@ fn guarded_line(table: &str, key: &str, value: &Value) -> String {
     safe_line(&format!("{place}{key} = {value}  ({effect})")).into_owned()
 }
 
-/// Returns the guarded keys that differ from their defaults, with the tables of a crawl.toml. Such
-/// keys are rejected unless a mark proves that this user set them.
+/// Returns the guarded keys that differ from their defaults, in tables as in crawl.toml. Such keys
+/// are rejected unless a mark proves that this user set them.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
     let (settled, usual) = (settled(settings), settled(&Settings::default()));

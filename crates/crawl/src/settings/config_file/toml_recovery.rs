@@ -133,8 +133,8 @@ fn unread(text: &str, statements: &[TomlStatement], at: usize) -> UnreadSettings
     }
 }
 
-/// Returns the named table that the statements after `before` belong to. `None` for any other
-/// table.
+/// Returns the `[site]` or `[group]` table that the statements after `before` belong to. `None` if
+/// they belong to another table or to none.
 fn named_table(text: &str, before: &[TomlStatement]) -> Option<ConfigTableName> {
     let head = before.iter().rfind(|statement| statement.is_head)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
