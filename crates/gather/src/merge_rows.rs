@@ -135,9 +135,9 @@ pub(crate) fn extracts(workers: &mut [WorkerDirectory], to: &Path) -> Result<(),
     sync(out)
 }
 
-/// Writes `tombstones.jsonl`, and the delays that operators set, each ordered by time. The delays
-/// go to [`DELAYS`], which a resumed crawl loads, if the crawl will resume in `to` (`goes_on`), and
-/// otherwise to [`GATHERED_DELAYS`].
+/// Writes `tombstones.jsonl`, and the delays that operators set, each ordered by time. If a crawl
+/// will resume in `to` (`goes_on`), the delays go to [`DELAYS`], which the crawl loads. Otherwise
+/// they go to [`GATHERED_DELAYS`].
 pub(crate) fn operators_rows(
     workers: &mut [WorkerDirectory],
     goes_on: bool,

@@ -231,8 +231,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
         }
         return Ok(removal);
     }
-    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would
-    // ignore it, and the pages of all ports would be erased.
+    // Check the host with `HostPatternMap::insert`, because it rejects a port outside of loopback.
+    // `HostKey::parse` drops such a port, so the pages of all ports would be erased.
     let page = typed_seed::read(what).map(|page| page.url.to_string());
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \

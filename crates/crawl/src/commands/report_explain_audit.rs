@@ -249,8 +249,8 @@ fn write_conduct(
     write_file(file, page)
 }
 
-/// Checks that one of `keys` signed requests of the crawl, if any request was signed. Otherwise the
-/// signed page would seem to come from another crawler.
+/// If requests of the crawl are signed, checks that one of `keys` signed them. Otherwise the page,
+/// signed with one of `keys`, would seem to come from another crawler.
 fn hold_crawl_keys(
     keys: &SigningKeySet,
     audit: &crawl_records::AuditReport,

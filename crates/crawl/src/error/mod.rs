@@ -237,8 +237,8 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// Returns the value of the name in `known` that is most similar to `word`. `None` if no name is
-/// similar enough.
+/// Returns the value whose name in `known` is most similar to `word`. `None` if no name is similar
+/// enough.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     let likeness = |(known, value): (String, T)| (strsim::jaro_winkler(word, &known), value);
     let candidates = known.into_iter().map(likeness);
@@ -248,8 +248,8 @@ pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)
         .map(|(_, value)| value)
 }
 
-/// Quotes a path for a shell, as an argument of a command that a message shows. A name that begins
-/// with `-` gets `./` in front, so that it isn't read as a flag.
+/// Quotes a path as a shell argument, for a command in a message. A name that begins with `-` gets
+/// `./` in front, so that it isn't read as a flag.
 pub(crate) fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let path = match path.starts_with('-') {

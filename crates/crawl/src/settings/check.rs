@@ -90,8 +90,8 @@ pub(crate) struct CheckedSettings {
 }
 
 impl CheckedSettings {
-    /// Replaces the seeds with `seeds`, the URLs chosen for the typed seeds, such as their http
-    /// URLs, in the same order. Removes duplicates.
+    /// Replaces the seeds with `seeds`, the URLs chosen for the typed seeds, in the same order. For
+    /// example, a seed typed without a scheme may have got its http URL. Removes duplicates.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds

@@ -241,8 +241,8 @@ impl StoredConfig {
         authenticity_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
     }
 
-    /// Returns the text of the file with other settings. If the file has this user's mark, the text
-    /// has one too.
+    /// Returns the text of the file with other settings. If the file is marked as this user's own,
+    /// so is the text.
     fn with_settings(&self, settings: &Settings, around: &UserFolders) -> String {
         let mark = match self.marked(around) {
             MarkCheckResult::Ours => own_mark(settings, &self.dir, around),
@@ -380,7 +380,8 @@ fn guarded(settings: &Settings) -> Table {
 }
 
 /// Returns the text of the crawl.toml in `dir` without the seeds and hosts that match. `None` if
-/// nothing matches. If the file had this user's mark, the new text has one too.
+/// nothing matches, or if the file is missing. If the file is marked as this user's own, so is the
+/// text.
 pub(crate) fn stored_without(
     dir: &Path,
     is_out: &dyn Fn(&CanonicalUrl) -> bool,
@@ -403,8 +404,8 @@ pub(crate) fn stored_without(
 }
 
 /// Replaces the rules `[[extract]]` in the text of the crawl.toml in `dir`. Returns `None` if the
-/// rules are the same, or if the file is missing. If the file had this user's mark, the new text
-/// has one too.
+/// rules are the same, or if the file is missing. If the file is marked as this user's own, so is
+/// the text.
 pub(crate) fn stored_with_rules(
     dir: &Path,
     rules: &[RuleConfig],
@@ -421,9 +422,9 @@ pub(crate) fn stored_with_rules(
     Ok(Some(stored.with_settings(&settings, around)))
 }
 
-/// Returns the text of the crawl.toml in `dir` with this user's mark, which is valid once `dir` is
-/// renamed to `place`. `sources` are the workers' directories that were gathered into `dir`. `None`
-/// unless the crawl.toml of every worker has this user's mark.
+/// Returns the text of the crawl.toml in `dir`, marked as this user's own. The mark is valid once
+/// `dir` is renamed to `place`. `sources` are the workers' directories that were gathered into
+/// `dir`. `None` unless the crawl.toml of every worker is marked as this user's own.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn gathered_with_mark(
     sources: &[PathBuf],

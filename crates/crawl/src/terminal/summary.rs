@@ -285,8 +285,8 @@ fn name_problems(summary: &RunSummary, text: &mut String) {
     }
 }
 
-/// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. Lists
-/// nothing for an interrupted crawl, which may still find matches.
+/// Lists the extraction rules, and the fields in them, that matched nothing in the whole crawl.
+/// Lists nothing if the crawl was interrupted or handed over, because it may still find matches.
 fn name_unmatched_rules(summary: &RunSummary, report: &CrawlReport, text: &mut String) {
     let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
     let warnings: Vec<String> = rules.flat_map(ExtractRuleCounts::warnings).collect();
