@@ -500,8 +500,8 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
     )
 }
 
-/// Returns whether the crawl in a directory started at the typed host, and the directory is named
-/// after that host.
+/// Returns whether the crawl in the directory `dir` started at the typed host. If so, the directory
+/// is only named after the host, and the user means the host.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     let typed = typed_seed::read(typed).map(|seed| seed.url);
     let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
