@@ -118,8 +118,9 @@ struct RequestedSettings {
     seeds: Vec<String>,
 }
 
-/// Returns the settings in force, with the politeness settings, exclusions, budgets, sites and
-/// groups of `requested`.
+/// Returns the settings in force, with most politeness settings, and the exclusions, budgets, sites
+/// and groups, of `requested`. Settings that need a restart stay as they are, such as the
+/// concurrency and the credentials of sites.
 fn taken_over(running: &Settings, requested: &Settings) -> Settings {
     let current = &running.politeness;
     Settings {
