@@ -27,10 +27,10 @@ pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Com
     written.map_err(|why| unwritable(path, &why))
 }
 
-/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`. It could
-/// overwrite one of the crawl's files, and a crawl can't continue in a directory with a file that
-/// isn't its own. Accepts an `out` that is itself one of `dirs`, because commands refuse an output
-/// that exists.
+/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`. Such an
+/// output could overwrite one of the crawl's files, and a crawl can't continue in a directory with
+/// a file that isn't its own. Accepts an `out` that is itself one of `dirs`, because commands
+/// refuse an output that exists.
 pub(crate) fn refuse_inside<'a>(
     out: &Path,
     dirs: impl IntoIterator<Item = &'a Path>,

@@ -112,7 +112,7 @@ impl MirrorFileMap {
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
     /// no such file, tries the URL that the crawl fetched instead of `url`, such as one without
-    /// tracking parameters.
+    /// the parameters of a `Clean-param` rule.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<LinkedFile<'_>> {
         self.after_redirects(url.as_str()).or_else(|| {
             let is_known =

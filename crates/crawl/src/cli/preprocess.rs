@@ -50,7 +50,7 @@ pub(super) fn built() -> Command {
 }
 
 /// Rejects an unusable contact from the environment. The error names the variable, because the user
-/// didn't type the contact and may not think of the variable.
+/// didn't type the contact and might look elsewhere.
 fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
     // Most subcommands have no `--contact`, so there is nothing to check.

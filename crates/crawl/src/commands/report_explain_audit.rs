@@ -160,7 +160,7 @@ fn add_index_presence(dir: &Path, explanation: &mut Explanation) {
     }
 }
 
-/// Returns the public keys for verifying the signatures of a crawl. They come from the files of
+/// Returns the public keys for verifying the signatures of a crawl. The keys come from the files of
 /// `--keys` or, without this flag, from the private keys that the crawl's own settings name.
 fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
     if !args.keys.is_empty() {

@@ -96,7 +96,7 @@ fn from(level: LevelFilter) -> Targets {
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 
-/// Formats fields for the log file as [`DefaultFields`] does on stderr. It is a separate type
+/// Formats fields for the log file as [`DefaultFields`] does on stderr. A separate type is needed,
 /// because a span stores its formatted fields by the type of the formatter. With the same type,
 /// both outputs would append to the same text, and each field would appear twice.
 #[derive(Debug, Default)]
