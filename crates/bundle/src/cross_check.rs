@@ -17,8 +17,8 @@ const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// The sources of statements. The statements about one subject are sorted by these numbers, and
-/// compared with the first one.
+/// The kinds of statements ([`CrossCheckStatement::kind`]): which record, line or row makes the
+/// statement. The statements about one subject are sorted by kind, and compared with the first one.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;

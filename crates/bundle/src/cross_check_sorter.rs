@@ -137,7 +137,7 @@ impl CrossCheckSorter {
     }
 
     /// Calls `each` once per key, in the order of keys, with all statements of that key, ordered by
-    /// source.
+    /// [`CrossCheckStatement::kind`].
     pub(crate) fn each_group(
         mut self,
         mut each: impl FnMut(&[CrossCheckStatement]),

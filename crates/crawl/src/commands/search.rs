@@ -141,7 +141,8 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     text
 }
 
-/// Writes a line for each facet, with the facet's values as a filter accepts them.
+/// Writes a line for each facet. The line lists the facet's values in the form that `--filter`
+/// accepts.
 fn counts(text: &mut String, facets: &FacetCounts, columns: usize) {
     let all = [
         ("folder", &facets.folder),

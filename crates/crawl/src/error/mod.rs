@@ -156,7 +156,8 @@ pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
 }
 
 impl CommandError {
-    /// Creates an error in the command line or the configuration.
+    /// Creates an error with the exit code [`USAGE`]: the command line or the configuration is
+    /// wrong.
     pub(crate) fn usage(message: impl Into<String>) -> CommandError {
         CommandError {
             message: message.into(),

@@ -83,7 +83,7 @@ pub(crate) struct CheckedSettings {
     pub(crate) logins: Vec<Arc<SiteLogin>>,
     /// The cookies of `--cookies`, and the digest of the file.
     pub(crate) cookie_file: Option<(CookieFile, String)>,
-    /// The compiled rules for the fields of pages.
+    /// The compiled extraction rules (`[[extract]]`).
     pub(crate) extract: Arc<CompiledRules>,
     /// How pages are rendered. `None` if no pages are rendered.
     pub(crate) render: Option<RenderConfig>,
