@@ -18,8 +18,9 @@ use crate::verification_result::VerificationResult;
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
 /// next two bytes depend on the compressor, so they are not compared.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
-/// The bits of the byte after [`ZSTD_MAGIC`] that don't depend on the record's length, and their
-/// expected value. The crawler writes zstd frames with a checksum and without a dictionary.
+/// A mask for the byte after [`ZSTD_MAGIC`], and the expected result. The mask drops the bits that
+/// depend on the record's length. The crawler writes zstd frames with a checksum and without a
+/// dictionary.
 const ZSTD_FLAGS: (u8, u8) = (0b0001_1111, 0b0000_0100);
 
 /// Returns the sorted names of a crawl's WARC files. Ignores files of other programs in the folder.
@@ -206,7 +207,6 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// Returns the facts about a capture that are in its metadata record.
 fn about(record: &WarcRecord) -> MetadataRecordFields {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {

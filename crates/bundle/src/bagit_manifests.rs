@@ -230,8 +230,7 @@ fn length_if_whole(
     Ok(None)
 }
 
-/// Reports each file of the bundle that no manifest lists, and each entry that is neither a file
-/// nor a folder.
+/// Reports each entry that no manifest lists, and each folder that contains no listed file.
 fn find_unlisted(
     root: &Path,
     folder: &str,

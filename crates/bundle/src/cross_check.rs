@@ -17,8 +17,8 @@ const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// The sources of statements. The statements about one subject are sorted by these numbers, and
-/// compared with the first one.
+/// The kinds of statements ([`CrossCheckStatement::kind`]): which record, line or row makes the
+/// statement. The statements about one subject are sorted by kind, and compared with the first one.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
@@ -302,8 +302,9 @@ impl CrossCheck {
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// Adds a row that requires a row of `pages.jsonl` for the URL `from`, such as a link on that
-    /// page. Of consecutive rows with the same URL, only the first needs to be added.
+    /// Adds a row that is valid only if `pages.jsonl` has a row for the URL `from`. For example, a
+    /// link is valid only if the page that contains it has a row. Of consecutive rows with the same
+    /// URL, only the first needs to be added.
     pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
         let at = (self.file(file), line);
         self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The number of facts in each statement, including those that it leaves out.
+/// The number of facts in each statement. A fact that the statement leaves out is stored as 0.
 pub(crate) const FACTS: usize = 11;
 
 /// Maximum number of statements sorted in memory at a time: about 40 MB.
@@ -137,7 +137,7 @@ impl CrossCheckSorter {
     }
 
     /// Calls `each` once per key, in the order of keys, with all statements of that key, ordered by
-    /// source.
+    /// [`CrossCheckStatement::kind`].
     pub(crate) fn each_group(
         mut self,
         mut each: impl FnMut(&[CrossCheckStatement]),

@@ -11,8 +11,9 @@ use crate::bagit_manifests::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification_result::VerificationResult;
 
-/// Checks each file in the list of digests. Returns true if the list is complete. It is incomplete
-/// while a run is active, and after a run was killed.
+/// Checks each file in the list of digests. Returns true if the list is complete. While a run is
+/// active, and after a run was killed, the list is incomplete. If it is complete, also reports
+/// files that it doesn't list.
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut VerificationResult,

@@ -149,8 +149,8 @@ impl SampleColumnCheck {
     }
 }
 
-/// Returns a message about the first column that the crawler would not write, or not with this
-/// value. Accepts a missing column, because older versions wrote fewer columns.
+/// Returns a message about the first column that is unknown, or whose value the crawler would write
+/// differently. Accepts a missing column, because older versions wrote fewer columns.
 fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     let mut again = serde_json::to_vec(row).ok()?;
     again.push(b'\n');

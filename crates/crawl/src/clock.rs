@@ -6,8 +6,9 @@ use jiff::Timestamp;
 
 use crate::error::CommandError;
 
-/// The first second of the year 9999: a clock at this time or later counts as wrong. The date
-/// libraries accept dates up to the end of that year, so times added to the current time still fit.
+/// The start of the year 9999. A clock at or after this time counts as wrong. The date libraries
+/// accept dates until the end of that year, which leaves room for adding durations to the current
+/// time.
 const END: Duration = Duration::from_secs(253_370_764_800);
 
 /// Checks that the system clock is set to a date that can be recorded.

@@ -27,10 +27,10 @@ pub(crate) fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Com
     written.map_err(|why| unwritable(path, &why))
 }
 
-/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`: it could
-/// overwrite a file of the crawl, and a file that isn't the crawl's would keep the crawl from
-/// continuing. `out` may be one of `dirs` itself here, because commands refuse an output that
-/// exists.
+/// Refuses to write the file or folder `out` inside one of the crawl directories `dirs`. Such an
+/// output could overwrite one of the crawl's files, and a crawl can't continue in a directory with
+/// a file that isn't its own. Accepts an `out` that is itself one of `dirs`, because commands
+/// refuse an output that exists.
 pub(crate) fn refuse_inside<'a>(
     out: &Path,
     dirs: impl IntoIterator<Item = &'a Path>,
@@ -58,8 +58,8 @@ pub(crate) fn is_inside(path: &Path, dir: &Path) -> bool {
     !dir.as_os_str().is_empty() && real_path(path).starts_with(real_path(dir))
 }
 
-/// Returns whether `path` is the report of the crawl in `dir`, which `crawl report` may write
-/// again.
+/// Returns whether `path` is the HTML report of the crawl in `dir`. `crawl report` may replace this
+/// file, although it is in the crawl's directory.
 pub(crate) fn is_report_of(path: &Path, dir: &Path) -> bool {
     real_path(path) == real_path(dir).join("report.html")
 }

@@ -29,8 +29,9 @@ pub(crate) fn open_with_rules(
     Ok(index.with_rules(rules))
 }
 
-/// Returns `rules` with the URLs of their pins replaced by those of the pages that results show.
-/// Warns about pins whose pages are not in the index of the crawl in `dir`.
+/// Returns `rules` with each pinned page's URL replaced by the one that results show for this page,
+/// such as its canonical URL. Warns about pinned pages that are not in the index of the crawl in
+/// `dir`. A pinned page is one that the rules put first for a query.
 pub(crate) fn resolve_pins(
     index: &IndexSearcher,
     rules: SearchRules,

@@ -89,7 +89,6 @@ pub(crate) fn gather_archives(
     Ok((places, digests))
 }
 
-/// Returns the names of a worker's WARC files, sorted.
 fn warc_names(dir: &Path) -> Result<BTreeSet<String>, GatherError> {
     let folder = dir.join(FOLDER);
     let mut names = BTreeSet::new();

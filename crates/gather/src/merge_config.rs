@@ -44,7 +44,8 @@ const EQUAL_KEYS: [(&str, KeysThatMustAgree); 10] = [
 ];
 
 /// The tables of `crawl.toml` with settings that a worker can reload. The workers of a shared crawl
-/// begin with equal settings, but not all of them may reload.
+/// begin with equal settings. Their values in these tables may differ once only some of them have
+/// reloaded.
 const RELOADED: [&str; 4] = ["scope", "politeness", "site", "group"];
 
 /// Returns an error if the two directories belong to different crawls.
@@ -98,8 +99,9 @@ fn differing_key(one: &Table, other: &Table, reloaded: &[&str]) -> Option<String
 }
 
 /// Returns the text of the gathered `crawl.toml`: the first worker's configuration, with the
-/// earliest start and the latest restart of all workers. If `goes_on` (a crawl will resume in the
-/// gathered directory), the text contains no worker's name.
+/// earliest start and the latest restart of all workers. Leaves out the worker's name, its output
+/// directory and its mark. If `goes_on` (a crawl will resume in the gathered directory), leaves out
+/// all settings of the shared frontier.
 pub(crate) fn gathered_config(workers: &[WorkerDirectory], goes_on: bool) -> String {
     let mut config = workers
         .first()
@@ -151,7 +153,8 @@ struct StartTimes {
 
 impl StartTimes {
     /// Combines the times of several workers: the earliest start and the latest restart. The first
-    /// start of a worker doesn't count as a restart.
+    /// start of a worker doesn't count as a restart. Without a restart, `last_started` is the
+    /// earliest start.
     fn of(configs: &[&Table]) -> StartTimes {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs

@@ -135,9 +135,9 @@ pub(crate) fn extracts(workers: &mut [WorkerDirectory], to: &Path) -> Result<(),
     sync(out)
 }
 
-/// Writes `tombstones.jsonl`, and the delays that operators set, each ordered by time. The delays
-/// go to [`DELAYS`], which a resumed crawl loads, if the crawl will resume in `to` (`goes_on`), and
-/// otherwise to [`GATHERED_DELAYS`].
+/// Writes `tombstones.jsonl`, and the delays that operators set, each ordered by time. If a crawl
+/// will resume in `to` (`goes_on`), the delays go to [`DELAYS`], which the crawl loads. Otherwise
+/// they go to [`GATHERED_DELAYS`].
 pub(crate) fn operators_rows(
     workers: &mut [WorkerDirectory],
     goes_on: bool,
@@ -181,8 +181,8 @@ pub(crate) fn list_workers(workers: &[WorkerDirectory], to: &Path) -> Result<(),
 }
 
 /// Merges one row file of all workers and visits its rows, ordered by `key`. The rows of one worker
-/// keep their order: a row with a smaller key than the row before it gets that row's key. A missing
-/// file has no rows. Skips and counts unreadable lines.
+/// keep their order even if a key is smaller than the one before: such a row is ordered by the
+/// greatest key so far. A missing file has no rows. Skips and counts unreadable lines.
 fn merge<T: DeserializeOwned, K: Ord + Copy>(
     workers: &mut [WorkerDirectory],
     name: impl Fn(&Path) -> &'static str,

@@ -23,11 +23,10 @@ const REASONS: [&str; 8] = [
     "finished",
 ];
 
-/// Writes `waiting.jsonl`. A worker's row about an origin is skipped if another worker took over
-/// the origin later, because the later owner may have fetched the URLs. Workers own whole buckets
-/// of origins, and each change of owner increases the bucket's epoch. So the order of the owners
-/// depends neither on requests nor on clocks. If the order is unknown, the row with the most URLs
-/// counts.
+/// Writes `waiting.jsonl`. Skips a worker's row about an origin if another worker took over the
+/// origin later, because that worker may have fetched the URLs. Workers own whole buckets of
+/// origins. Each change of owner increases the bucket's epoch, so the worker with the higher epoch
+/// owned the origin later. If the epochs don't show the order, writes the row with the most URLs.
 pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<(), GatherError> {
     let last = last_epochs(workers);
     let mut rows: BTreeMap<&str, &WaitingRow> = BTreeMap::new();

@@ -34,9 +34,9 @@ struct RedirectTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkedFile<'a> {
     pub(crate) path: &'a str,
-    /// The fragment that replaces the link's own: the last one in a `Location` of the redirects
-    /// that lead to the file. A `Location` without a fragment keeps the previous fragment (RFC 9110
-    /// section 10.2.2).
+    /// The fragment to use instead of the link's own. `None` if no redirect between the link and
+    /// the file has a fragment in `Location`; otherwise the last such fragment (RFC 9110 section
+    /// 10.2.2).
     pub(crate) fragment: Option<&'a str>,
 }
 
@@ -111,7 +111,8 @@ impl MirrorFileMap {
     }
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
-    /// no such file, looks up the URL that the crawl fetched for the link.
+    /// no such file, tries the URL that the crawl fetched instead of `url`, such as one without
+    /// the parameters of a `Clean-param` rule.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<LinkedFile<'_>> {
         self.after_redirects(url.as_str()).or_else(|| {
             let is_known =

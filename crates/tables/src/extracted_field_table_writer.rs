@@ -32,7 +32,8 @@ const LIST_SEPARATOR: &str = "; ";
 /// The number of days from 0000-03-01 to 1970-01-01 in the proleptic Gregorian calendar.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// The result of writing the table of a rule, or of a list of groups.
+/// The result of writing the table of a rule, or of a list of groups in a rule. A group is a field
+/// that consists of other fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenRuleTable {
     /// The name of the table, which is its file name without the extension.
@@ -42,9 +43,9 @@ pub struct WrittenRuleTable {
 }
 
 /// Writes the extracted fields of the crawl in `dir` as tables into the folder `out`. The table of
-/// a rule has a row for each page and a column for each field. Each list of groups has a separate
-/// table, with a row for each object. `rounds` selects the rows. Writes nothing if the crawl has no
-/// rules.
+/// a rule has a row for each page and a column for each field. A field that extracts a list of
+/// objects, such as the offers on a page, has a table of its own, with a row for each object.
+/// `rounds` selects the rows. Writes nothing if the crawl has no rules.
 ///
 /// # Errors
 /// I/O errors. Malformed lines don't cause an error, but are counted.

@@ -1,5 +1,5 @@
 //! Determines the tables for extracted fields: one table for each rule, and one for each list of
-//! groups in a rule.
+//! groups in a rule. A group is a field that consists of other fields.
 
 use crawl_fields::{FieldConfig, FieldConfigList, FieldType, RuleConfig};
 use crawl_records::ExtractRow;

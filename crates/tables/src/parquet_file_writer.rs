@@ -247,8 +247,8 @@ fn description(row: &str, columns: &[ColumnDescription]) -> KeyValue {
     KeyValue::new(DESCRIPTION.to_owned(), text.to_string())
 }
 
-/// Returns the schema of a column. Every column may be null. Unlike Common Crawl's tables, which
-/// contain only responses, our tables also contain failed requests.
+/// Returns the schema of a column. Every column may be null, because our tables also contain failed
+/// requests. Common Crawl's tables contain only responses.
 fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         ColumnKind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),

@@ -39,9 +39,9 @@ pub(crate) struct CaptureCopyReport {
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
     pub(crate) files: u64,
-    /// The number of revisits whose payload is in an earlier round. Those that don't name the file
-    /// with their payload are also counted in `without_container`.
+    /// The number of revisits whose payload is in an earlier round.
     pub(crate) revisits_of_earlier: u64,
+    /// How many of the revisits in `revisits_of_earlier` don't name the file with their payload.
     pub(crate) without_container: u64,
     /// Descriptions of the records that could not be read.
     pub(crate) damages: Vec<String>,

@@ -94,10 +94,10 @@ impl CaptureRounds {
         self.wanted.is_some()
     }
 
-    /// Returns the round of the response at `offset` of a WARC file. This is the round of the next
-    /// page in the file, so a request for robots.txt belongs to the round of the pages after it.
-    /// Without a next page, the round is `previous`, that of the capture before, or else the first
-    /// round with visited pages. `None` if no page was visited.
+    /// Returns the round of the response at `offset` of a WARC file: the round of the next page in
+    /// the file. A request for robots.txt thus belongs to the round of the pages after it. If no
+    /// page follows, returns `previous`, the round of the capture before. If there is none either,
+    /// returns the first round with visited pages. `None` if no page was visited.
     pub(crate) fn of(&self, file: &str, offset: u64, previous: Option<u32>) -> Option<u32> {
         let mut ends = self.ends.get(file).into_iter().flatten();
         let next = ends.find(|(_, end)| offset <= **end);

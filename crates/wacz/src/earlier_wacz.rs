@@ -107,7 +107,6 @@ fn rounds_of(file: &File) -> io::Result<Vec<u32>> {
     Ok(package.rounds)
 }
 
-/// Returns the digest and length of a file.
 fn digest(path: &Path) -> io::Result<(String, u64)> {
     let mut file = BufReader::with_capacity(1 << 16, open_regular(path)?);
     let mut hash = Context::new(&SHA256);

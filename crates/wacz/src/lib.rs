@@ -1,11 +1,11 @@
 //! Packages the archive of a crawl as a WACZ file (Web Archive Collection Zipped, version 1.1.1),
 //! which can be replayed in a browser.
 //!
-//! [`package`] reads a crawl's directory and writes one ZIP file. The file contains the unchanged
-//! WARC files, their index in compressed blocks, the list of pages with titles and texts, and
-//! `datapackage.json`, which lists all other files with their digests. A package covers the whole
-//! crawl or a single round. If the crawl was killed, the package contains the captures that are
-//! intact.
+//! [`package`] reads a crawl's directory and writes one ZIP file. The file contains the WARC
+//! records, compressed with gzip, their index in compressed blocks, the list of pages with titles
+//! and texts, and `datapackage.json`, which lists all other files with their digests. A package
+//! covers the whole crawl or a single round. If the crawl was killed, the package contains the
+//! captures that are intact.
 //!
 //! Memory is bounded regardless of the archive's size. The same crawl and the same [`WaczOptions`]
 //! always yield the same bytes. The crate never fetches, reads no clock, and changes nothing in the

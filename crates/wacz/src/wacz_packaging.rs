@@ -46,9 +46,9 @@ pub struct WrittenWacz {
 /// packages its current records.
 ///
 /// # Errors
-/// [`WaczError::NoCaptures`] if there is nothing to replay, [`WaczError::NoRound`],
-/// [`WaczError::NotEarlier`], and I/O errors. Damaged records don't cause an error, but are listed
-/// in [`WrittenWacz::damages`].
+/// [`WaczError::NoCaptures`] if there is nothing to replay, [`WaczError::EmptyRound`],
+/// [`WaczError::NoRound`], [`WaczError::NotEarlier`], and I/O errors. Damaged records don't cause
+/// an error, but are listed in [`WrittenWacz::damages`].
 pub fn package(
     dir: &Path,
     scratch: &Path,

@@ -136,8 +136,9 @@ const NO_FLAGS: [(&[&str], &str); 7] = [
     ),
 ];
 
-/// Returns the hint for a flag that `command` doesn't have, but that another tool has. `None` if no
-/// flag of `command` does the same.
+/// Returns the hint for a flag that `command` doesn't have, but that another tool has. The hint is
+/// a flag of `command` that does the same, or the advice in [`NO_FLAGS`]. `None` if there is
+/// neither.
 pub(super) fn hint(command: &Command, flag: &str) -> Option<String> {
     let has = |name: &str| {
         let mut flags = command.get_arguments();

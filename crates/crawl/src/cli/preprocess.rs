@@ -49,8 +49,8 @@ pub(super) fn built() -> Command {
     command
 }
 
-/// Rejects an unusable contact from the environment, with an error that names the variable: the
-/// user didn't type the contact, and might not look there.
+/// Rejects an unusable contact from the environment. The error names the variable, because the user
+/// didn't type the contact and might look elsewhere.
 fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
     // Most subcommands have no `--contact`, so there is nothing to check.

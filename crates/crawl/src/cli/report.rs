@@ -199,7 +199,6 @@ pub(crate) enum FaultFormat {
     Html,
 }
 
-/// Parses the name of a kind of fault.
 pub(super) fn fault_kind(name: &str) -> Result<FaultKind, String> {
     let kinds = FaultKind::ALL.map(|kind| (kind.to_string(), kind));
     let entry = kinds.iter().find(|(known, _)| known == name);

@@ -231,8 +231,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
         }
         return Ok(removal);
     }
-    // `HostPatternMap::insert` also rejects a port outside of loopback. `HostKey::parse` would
-    // ignore it, and the pages of all ports would be erased.
+    // Check the host with `HostPatternMap::insert`, because it rejects a port outside of loopback.
+    // `HostKey::parse` drops such a port, so the pages of all ports would be erased.
     let page = typed_seed::read(what).map(|page| page.url.to_string());
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
@@ -248,8 +248,8 @@ fn named(what: &str) -> Result<RemovalSelection, CommandError> {
     Ok(removal)
 }
 
-/// Returns the targets of robots.txt redirects that gave rules. The rules prove why pages were
-/// fetched.
+/// Returns the URLs to which robots.txt files redirected and from which the crawl read rules. A
+/// single one of these URLs can't be forgotten, because its rules prove why pages were fetched.
 fn redirected_robots_txts(dir: &Path) -> Result<HashSet<CanonicalUrl>, CommandError> {
     let mut urls = HashSet::new();
     for row in requests(dir).map_err(of_records)? {

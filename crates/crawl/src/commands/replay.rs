@@ -23,8 +23,8 @@ struct ReplayReport {
     /// Settings that differ from those in the crawl's crawl.toml. If there are none, each request
     /// is replayed at its recorded time.
     settings: Vec<String>,
-    /// How many of the recorded runs that the replay followed had other settings than the replay.
-    /// Runs whose settings were not recorded don't count.
+    /// Number of the crawl's runs that the replay followed although they had other settings than
+    /// the replay. Runs whose settings were not recorded don't count.
     runs_with_other_settings: u64,
     /// Whether the replay followed the recorded order, over all rounds. Otherwise it decided the
     /// order itself, and ended after one round.
@@ -60,8 +60,8 @@ struct ReplayReport {
     /// The first divergence from the records in words, for the text output.
     #[serde(skip)]
     differs: Option<String>,
-    /// The result of rendering pages again. `None` if the replay used no rendered pages and no
-    /// browser was missing.
+    /// The result of rendering pages again. Present if the replay used rendered pages or could not
+    /// start a browser.
     rendered: Option<RerenderReport>,
     /// A comparison of the crawl (A) with its replay (B).
     comparison: CrawlComparison,

@@ -160,8 +160,8 @@ fn add_index_presence(dir: &Path, explanation: &mut Explanation) {
     }
 }
 
-/// Returns the public keys for verifying the signatures of a crawl: those of `--keys`, or else
-/// those of the private keys that the crawl's own settings name.
+/// Returns the public keys for verifying the signatures of a crawl. The keys come from the files of
+/// `--keys` or, without this flag, from the private keys that the crawl's own settings name.
 fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
     if !args.keys.is_empty() {
         return published_keys(&args.keys);
@@ -193,8 +193,8 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, SigningKeySet)>, Command
         let value = operator?.get(key)?.as_str()?;
         (!matches!(value, "" | "off")).then_some(())
     };
-    // A crawl that doesn't sign requests needs no keys, so skip the check whether its settings are
-    // this user's own.
+    // A crawl that doesn't sign requests needs no keys. Return early, because `gather` fails if the
+    // settings aren't proven to be this user's own.
     if is_set("signature").or(is_set("signature-agent")).is_none() {
         return Ok(None);
     }
@@ -249,8 +249,8 @@ fn write_conduct(
     write_file(file, page)
 }
 
-/// Checks that one of `keys` signed requests of the crawl, if any request was signed. Otherwise the
-/// signed page would seem to come from another crawler.
+/// If requests of the crawl are signed, checks that one of `keys` signed them. Otherwise the page,
+/// signed with one of `keys`, would seem to come from another crawler.
 fn hold_crawl_keys(
     keys: &SigningKeySet,
     audit: &crawl_records::AuditReport,

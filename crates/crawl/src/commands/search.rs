@@ -94,8 +94,8 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 
-/// Returns the symbols in a query that can't be searched, if the query has neither letters nor
-/// digits.
+/// Returns the symbols that can't be searched, if the query consists only of symbols. `None` if it
+/// has a letter or a digit.
 fn only_symbols(answer: &SearchResults) -> Option<String> {
     let has_word = answer.query.contains(char::is_alphanumeric);
     let symbols = answer.unknown.iter().map(|symbols| safe_line(symbols));
@@ -141,7 +141,8 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     text
 }
 
-/// Writes a line for each facet, with the facet's values as a filter accepts them.
+/// Writes a line for each facet. The line lists the facet's values in the form that `--filter`
+/// accepts.
 fn counts(text: &mut String, facets: &FacetCounts, columns: usize) {
     let all = [
         ("folder", &facets.folder),

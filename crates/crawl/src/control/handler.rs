@@ -50,7 +50,8 @@ struct ControlState {
     phase: ControlPhase,
     /// Number of times that the phase has changed.
     phase_changes: u64,
-    /// All `delay` commands so far, in order. Each new round's engine gets these commands again.
+    /// The `delay` commands in force, in order. A later command for the same host, or for every
+    /// host, replaces earlier ones. Each new round's engine gets these commands again.
     delays: Vec<EngineCommand>,
     /// Commands for the next round, posted as soon as it begins, each with the sender of its reply.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), ControlRefusal>>)>,

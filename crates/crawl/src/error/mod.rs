@@ -24,7 +24,7 @@ pub(crate) const FINISHED: u8 = 0;
 pub(crate) const NOTHING_DONE: u8 = 1;
 /// Exit code if the command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
-/// Exit code if the disk or the state failed.
+/// Exit code if the disk, the stored state of a crawl or the system failed.
 pub(crate) const DISK: u8 = 3;
 /// Exit code of a check that found something wrong: a breach (`crawl audit`), a defect (`crawl
 /// verify`), a failed clause (`crawl conformance`), or an invalid signature (`crawl identity
@@ -67,8 +67,8 @@ pub(crate) struct AffectedSettings {
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<ConfigTableName>,
     /// Keys of settings whose values the error depends on: another value could remove or change the
-    /// error. If `table` is set and can have such a key, the key is that table's; otherwise it is a
-    /// setting of the whole crawl.
+    /// error. If `table` is set, keys that this kind of table can have are those of the table. All
+    /// other keys are settings of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: UnreadSettings,
@@ -82,7 +82,7 @@ pub(crate) enum UnreadSettings {
     Nothing,
     /// The settings with these keys could not be read.
     Keys {
-        /// The named table that contains the keys, if they are in one.
+        /// The `[site]` or `[group]` table that contains the keys, if they are in one.
         table: Option<ConfigTableName>,
         /// The keys as written in a file.
         keys: Vec<String>,
@@ -156,7 +156,8 @@ pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
 }
 
 impl CommandError {
-    /// Creates an error in the command line or the configuration.
+    /// Creates an error with the exit code [`USAGE`]: the command line or the configuration is
+    /// wrong.
     pub(crate) fn usage(message: impl Into<String>) -> CommandError {
         CommandError {
             message: message.into(),
@@ -167,7 +168,8 @@ impl CommandError {
         }
     }
 
-    /// Creates a failure of the disk or the state.
+    /// Creates an error with the exit code [`DISK`]: the disk, the stored state or the system
+    /// failed.
     pub(crate) fn disk(message: impl Into<String>) -> CommandError {
         CommandError {
             code: DISK,
@@ -206,7 +208,7 @@ impl CommandError {
         self.about_table(Some(("group", name.to_owned())))
     }
 
-    /// Sets the named table that the error concerns, if any.
+    /// Sets the `[site]` or `[group]` table that the error concerns, if any.
     pub(crate) fn about_table(mut self, table: Option<ConfigTableName>) -> CommandError {
         self.subject.table = table;
         self
@@ -236,8 +238,8 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// Returns the value of the name in `known` that is most similar to `word`. `None` if no name is
-/// similar enough.
+/// Returns the value whose name in `known` is most similar to `word`. `None` if no name is similar
+/// enough.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     let likeness = |(known, value): (String, T)| (strsim::jaro_winkler(word, &known), value);
     let candidates = known.into_iter().map(likeness);
@@ -247,8 +249,8 @@ pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)
         .map(|(_, value)| value)
 }
 
-/// Quotes a path for a shell, as an argument of a command that a message shows. A name that begins
-/// with `-` gets `./` in front, so that it isn't read as a flag.
+/// Quotes a path as a shell argument, for a command in a message. A name that begins with `-` gets
+/// `./` in front, so that it isn't read as a flag.
 pub(crate) fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let path = match path.starts_with('-') {

@@ -24,7 +24,7 @@ pub(crate) enum KeySource {
     Environment,
 }
 
-/// Metadata of a key file. If it changes, the file was replaced.
+/// Metadata of a key file. If it changes, the file was edited or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyFileStamp {
     modified: Option<SystemTime>,

@@ -30,9 +30,9 @@ impl OutputDirectory {
         }
     }
 
-    /// Returns the directory for the final configuration, whose output path is `path`. If `path` is
-    /// not the path of `self`, [`Crawl::configure`](crate::Crawl::configure) changed it, so the
-    /// directory counts as named by the user.
+    /// Adopts the output path of the final configuration. If
+    /// [`Crawl::configure`](crate::Crawl::configure) changed it, `path` differs from the path of
+    /// `self`. In that case, returns `path` as a directory named by the user, which is kept.
     pub(super) fn changed_to(self, path: &Path) -> OutputDirectory {
         match self.path() == path {
             true => self,

@@ -137,7 +137,9 @@ impl CrawlToolHandler {
         Ok(ToolResult { text, data })
     }
 
-    /// Returns as Markdown as much of a page's text as the page's directives allow to be shown.
+    /// Returns the text of a page as Markdown. If the page limits excerpts (`nosnippet`,
+    /// `max-snippet`), returns only that many characters of its plain text, or an error if it
+    /// allows none.
     fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
         let text = match page.max_snippet {
             Some(0) => return Err(no_text(page)),
@@ -207,8 +209,8 @@ impl CrawlToolHandler {
         let url = usable(&call.url)?;
         let explanation = explanation::explain(&self.dir, &url);
         let mut explanation = explanation.map_err(|why| why.to_string())?;
-        // If a page refuses to be used by a model, omit its title too, because the title is part of
-        // the content.
+        // If the site doesn't allow models to read the page, omit the title too, because it is part
+        // of the content.
         if refuses(&*self.archived()?, url.as_str())
             && let Some(page) = &mut explanation.page
         {

@@ -106,8 +106,8 @@ impl Job {
         }
     }
 
-    /// Returns whether the next start recognises the crawl.toml in the directory as this user's
-    /// own.
+    /// Returns whether the crawl.toml in the directory has a mark. The mark lets the next start
+    /// recognise the file as this user's own.
     pub(crate) fn has_mark(&self) -> ConfigTrustStatus {
         if self.directory == ContinuationCommand::Temporary {
             return ConfigTrustStatus::Temporary;

@@ -121,8 +121,9 @@ fn page_budgets(settings: &Settings, checked: &CheckedSettings) -> PageBudgets {
     }
 }
 
-/// Returns the names of the settings that may end the planned crawl early, and that the plan can't
-/// take into account, because they limit bytes, times or unknown pages.
+/// Returns the names of settings that the plan ignores, although they may end the crawl earlier or
+/// make it fetch other pages. The plan can't predict the bytes and times of pages, nor which pages
+/// a sample by depth or path contains.
 fn uncounted(settings: &Settings, checked: &CheckedSettings) -> Vec<String> {
     let budgets = crawl_budgets(settings, checked);
     let names_of = |bytes: bool, server_time: bool, time: bool| {

@@ -22,8 +22,8 @@ use crate::error::{CommandError, no_threads, unwritable};
 use crate::settings::{CheckedSettings, Settings, check};
 use crate::terminal::{Terminal, start_log};
 
-/// How many bytes at the end of `requests.jsonl` a recheck reads, to respect the hosts' current
-/// gaps and waits.
+/// Number of bytes that a recheck reads from the end of `requests.jsonl`. The latest requests show
+/// how long to wait before the next request to each host.
 const MAX_REQUESTS_BYTES: u64 = 16 << 20;
 
 /// Fetches the current rules of the hosts of a crawl, and writes to `recheck.jsonl` whether the
@@ -90,8 +90,8 @@ async fn run(
     Ok(summary.ended)
 }
 
-/// Copies the end of the request log, starting at a full row, so that the run respects current gaps
-/// and waits.
+/// Copies the end of the request log, from the start of a row. The run reads from it how long to
+/// wait before the next request to each host.
 fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     const NAME: &str = "requests.jsonl";
     let copy = || -> io::Result<()> {

@@ -43,8 +43,8 @@ struct EndedRound {
 struct RoundRunner<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Whether and how to stop. `RoundRunner` never marks a value of this receiver as seen. A clone
-    /// therefore also notices a change from before it was made.
+    /// Whether and how to stop. `RoundRunner` never marks a value of this receiver as seen, so a
+    /// clone also reports a change that happened before the clone was made.
     stopped: watch::Receiver<StopUrgency>,
     server: Option<ControlServer>,
     metrics: Option<MetricsServer>,

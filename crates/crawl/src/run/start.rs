@@ -115,9 +115,9 @@ fn keeps_record(older: &toml::Table, key: &str) -> Option<Switch> {
     older.get("output")?.get(key)?.as_str()?.parse().ok()
 }
 
-/// Rejects seeds that the crawl in the directory does not have, unless `--add-seed` is given,
-/// because two sites that share an archive and a search index can't be separated again. A seed list
-/// that grew is rejected too, since the list may be meant for another directory.
+/// Rejects seeds that the crawl in the directory does not have, unless `--add-seed` is given. Two
+/// sites that share an archive and a search index can't be separated again. A seed list that grew
+/// is rejected too, since the list may be meant for another directory.
 fn refuse_new_seeds(
     older: &toml::Table,
     settings: &Settings,

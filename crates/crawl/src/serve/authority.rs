@@ -38,8 +38,8 @@ impl HostFieldAuthority {
     }
 }
 
-/// Returns the server's name in a request, as sent (RFC 9112 section 3.2). An absolute target
-/// overrides `Host`. `None` if `Host` is missing or repeated.
+/// Returns the server's name in a request, as sent (RFC 9112 section 3.2). A request target that is
+/// an absolute URL overrides `Host`. `None` if `Host` is missing or repeated.
 pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if let Some(authority) = uri.authority() {
         return Some(authority.to_string());

@@ -41,8 +41,8 @@ const SHARED: [&str; 4] = [
     "/api/openapi.json",
 ];
 
-/// The server's robots.txt. It excludes result pages, because crawlers can fetch the listed pages
-/// from their own sites.
+/// The server's robots.txt, which excludes result pages, the API and the page about the crawl.
+/// Crawlers can fetch the pages in the results from their own sites.
 const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
 
 /// Builds the routes and their middleware.

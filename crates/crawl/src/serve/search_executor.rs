@@ -45,7 +45,8 @@ impl SearchExecutor {
         let rules = search_index_opener::rules(rules)?;
         let index = search_index_opener::open_if_any(dir)?;
         if let Some(index) = &index {
-            // Pages may be indexed later, so each search resolves the pins again.
+            // Resolve the pins only to warn about pages that aren't indexed. Each search resolves
+            // the pins again, because pages may be indexed later.
             search_index_opener::resolve_pins(index, rules.clone(), dir)?;
         }
         let index = index.map(|index| Arc::new(index.with_rules(rules.clone())));

@@ -83,15 +83,15 @@ pub(crate) struct CheckedSettings {
     pub(crate) logins: Vec<Arc<SiteLogin>>,
     /// The cookies of `--cookies`, and the digest of the file.
     pub(crate) cookie_file: Option<(CookieFile, String)>,
-    /// The compiled rules for the fields of pages.
+    /// The compiled extraction rules (`[[extract]]`).
     pub(crate) extract: Arc<CompiledRules>,
     /// How pages are rendered. `None` if no pages are rendered.
     pub(crate) render: Option<RenderConfig>,
 }
 
 impl CheckedSettings {
-    /// Replaces the seeds with `seeds`, the URLs chosen for the typed seeds, such as their http
-    /// URLs, in the same order. Removes duplicates.
+    /// Replaces the seeds with `seeds`, the URLs chosen for the typed seeds, in the same order. For
+    /// example, a seed typed without a scheme may have got its http URL. Removes duplicates.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds
@@ -500,8 +500,8 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
     )
 }
 
-/// Returns whether the crawl in a directory started at the typed host, and the directory is named
-/// after that host.
+/// Returns whether the crawl in the directory `dir` started at the typed host. If so, the directory
+/// is only named after the host, and the user means the host.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     let typed = typed_seed::read(typed).map(|seed| seed.url);
     let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();

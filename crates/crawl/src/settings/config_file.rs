@@ -33,7 +33,7 @@ pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
     problems.or(layer)
 }
 
-/// Reads the rules for fields of a settings file.
+/// Reads the extraction rules (`[[extract]]`) in a settings file.
 ///
 /// # Errors
 /// The file can't be read, has mistakes, or has no rules.
@@ -260,7 +260,8 @@ impl<'a> ConfigFileText<'a> {
         }
     }
 
-    /// Keeps the readable rules for fields. `None` if the value isn't a list of tables.
+    /// Keeps the readable extraction rules (`[[extract]]`). `None` if the value isn't a list of
+    /// tables.
     fn keep_rules(
         &self,
         name: &Spanned<DeString<'a>>,
@@ -298,7 +299,8 @@ impl<'a> ConfigFileText<'a> {
         Some(())
     }
 
-    /// Compiles the rules for fields, and removes the rules with mistakes from the layer.
+    /// Compiles the extraction rules (`[[extract]]`), and removes those with mistakes from the
+    /// layer.
     fn check_rules(&self, layer: &mut Layer, problems: &mut ErrorCollector) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let Some(rules) = &mut layer.extract else {
@@ -478,8 +480,8 @@ impl<'a> ConfigFileText<'a> {
         })
     }
 
-    /// Returns the byte offset of a key in a named table, or of the table itself if it lacks the
-    /// key. `None` if the file lacks the table.
+    /// Returns the byte offset of a key in a `[site]` or `[group]` table, or of the table itself if
+    /// it lacks the key. `None` if the file lacks the table.
     fn place_of_table(&self, kind: &str, name: &str, key: Option<&str>) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let names = root.get_ref().get(kind)?.get_ref().as_table()?;
@@ -640,7 +642,7 @@ pub(crate) fn key_of(field: &str) -> String {
 }
 
 impl Layer {
-    /// Returns whether this layer sets a key of a named table.
+    /// Returns whether this layer sets a key of a `[site]` or `[group]` table.
     pub(super) fn sets_key_of(&self, (kind, name): &ConfigTableName, key: &str) -> bool {
         let tables = match *kind {
             sites::TABLE => serde_json::to_value(&self.site),

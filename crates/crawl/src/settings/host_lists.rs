@@ -114,7 +114,6 @@ pub(super) fn names(listed: &[HostListEntry]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns whether an entry names a host file.
 pub(super) fn is_file(entry: &HostListEntry) -> bool {
     matches!(entry, HostListEntry::File(_))
 }

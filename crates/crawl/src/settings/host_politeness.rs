@@ -104,7 +104,8 @@ impl HostPolitenessOverrides {
             delay: self.delay.map(DurationSetting::get),
             delay_factor: self.delay_factor.map(|factor| factor.0),
             per_host: self.per_host,
-            // `None` means the crawl's limit, so no limit is the highest one.
+            // `None` would mean the limit of the whole crawl, so `unlimited` becomes the highest
+            // number.
             per_site: (self.per_site).map(|OptionalLimit(max)| {
                 max.map_or(u32::MAX, |max| u32::try_from(max.0).unwrap_or(u32::MAX))
             }),

@@ -34,9 +34,9 @@ const BROWSER_KEYS: [&str; 4] = [
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Adds the seeds and the contact of the crawl in `dir` to the flags, each if neither the flags nor
-/// the file of `--config` set it. A replay sends no requests, so even the values of someone else's
-/// crawl are harmless.
+/// Adds the seeds and the contact of the crawl in `dir` to the flags. Seeds or a contact in the
+/// flags or in the file of `--config` take precedence. A replay sends no requests, so even the
+/// values of someone else's crawl are harmless.
 ///
 /// If the file is a crawl.toml that a crawl wrote and the flags set no `--output`, sets the output
 /// directory to `dir`. The replay is then refused, instead of writing to the output directory that

@@ -14,7 +14,7 @@ use super::{host_lists, sites};
 use crate::error::{CommandError, ErrorCollector};
 use crate::settings::CheckedSettings;
 
-/// Stand-in for a table's name: the top level of the file, outside all tables.
+/// Table name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The sources from which a running crawl's settings are reread, with their values at the start.
@@ -118,8 +118,9 @@ struct RequestedSettings {
     seeds: Vec<String>,
 }
 
-/// Returns the settings in force, with the politeness settings, exclusions, budgets, sites and
-/// groups of `requested`.
+/// Returns the settings in force, with most politeness settings, and the exclusions, budgets, sites
+/// and groups, of `requested`. Settings that need a restart stay as they are, such as the
+/// concurrency and the credentials of sites.
 fn taken_over(running: &Settings, requested: &Settings) -> Settings {
     let current = &running.politeness;
     Settings {

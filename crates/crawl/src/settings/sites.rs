@@ -99,8 +99,8 @@ impl SiteSettings {
         self.access.keeps_cookies()
     }
 
-    /// Returns the budget that each covered host has. A missing limit is the crawl's, so an
-    /// unlimited one is the highest limit.
+    /// Returns the budget that each covered host has. `None` in the budget means the limit of the
+    /// whole crawl, so `unlimited` becomes the highest number.
     fn budget(&self) -> HostBudget {
         let time = |limit: OptionalLimit<DurationSetting>| {
             limit.0.map_or(Duration::MAX, DurationSetting::get)

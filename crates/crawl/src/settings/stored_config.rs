@@ -29,7 +29,7 @@ use crate::error::{CommandError, no_crawl, quoted};
 use crate::settings::typed_seed;
 use crate::values::{FilePath, HostListEntry};
 
-/// Stand-in for a table's name: the top level of the file, outside all tables.
+/// Table name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The guarded keys that [`memory`] doesn't list, each with its table and the harm that it could
@@ -147,11 +147,12 @@ impl StoredConfig {
     /// Returns the stored settings that take effect. They are overridden by `explicit`, the layer
     /// of the flags and the file of `--config`.
     ///
-    /// If `explicit` names seeds, the stored seeds are appended to them, and settings that apply
-    /// only to a crawl continued without named seeds are dropped.
+    /// If `explicit` names seeds, appends the stored seeds to them. Of the other stored settings,
+    /// only [`SettingPersistence::Kept`] ones then take effect.
     ///
     /// # Errors
-    /// The file isn't proven to be this user's, and has a guarded key that `explicit` doesn't set.
+    /// The file isn't proven to be this user's, and has seeds or guarded keys that `explicit`
+    /// doesn't set.
     pub(super) fn beneath(
         mut self,
         explicit: &mut Layer,
@@ -240,8 +241,8 @@ impl StoredConfig {
         authenticity_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
     }
 
-    /// Returns the text of the file with other settings. If the file has this user's mark, the text
-    /// has one too.
+    /// Returns the text of the file with other settings. If the file is marked as this user's own,
+    /// so is the text.
     fn with_settings(&self, settings: &Settings, around: &UserFolders) -> String {
         let mark = match self.marked(around) {
             MarkCheckResult::Ours => own_mark(settings, &self.dir, around),
@@ -332,8 +333,8 @@ fn guarded_line(table: &str, key: &str, value: &Value) -> String {
     safe_line(&format!("{place}{key} = {value}  ({effect})")).into_owned()
 }
 
-/// Returns the guarded keys that differ from their defaults, with the tables of a crawl.toml. Such
-/// keys are rejected unless a mark proves that this user set them.
+/// Returns the guarded keys that differ from their defaults, in tables as in crawl.toml. Such keys
+/// are rejected unless a mark proves that this user set them.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
     let (settled, usual) = (settled(settings), settled(&Settings::default()));
@@ -379,7 +380,8 @@ fn guarded(settings: &Settings) -> Table {
 }
 
 /// Returns the text of the crawl.toml in `dir` without the seeds and hosts that match. `None` if
-/// nothing matches. If the file had this user's mark, the new text has one too.
+/// nothing matches, or if the file is missing. If the file is marked as this user's own, so is the
+/// text.
 pub(crate) fn stored_without(
     dir: &Path,
     is_out: &dyn Fn(&CanonicalUrl) -> bool,
@@ -402,8 +404,8 @@ pub(crate) fn stored_without(
 }
 
 /// Replaces the rules `[[extract]]` in the text of the crawl.toml in `dir`. Returns `None` if the
-/// rules are the same, or if the file is missing. If the file had this user's mark, the new text
-/// has one too.
+/// rules are the same, or if the file is missing. If the file is marked as this user's own, so is
+/// the text.
 pub(crate) fn stored_with_rules(
     dir: &Path,
     rules: &[RuleConfig],
@@ -420,9 +422,9 @@ pub(crate) fn stored_with_rules(
     Ok(Some(stored.with_settings(&settings, around)))
 }
 
-/// Returns the text of the crawl.toml in `dir` with this user's mark, which is valid once `dir` is
-/// renamed to `place`. `sources` are the workers' directories that were gathered into `dir`. `None`
-/// unless the crawl.toml of every worker has this user's mark.
+/// Returns the text of the crawl.toml in `dir`, marked as this user's own. The mark is valid once
+/// `dir` is renamed to `place`. `sources` are the workers' directories that were gathered into
+/// `dir`. `None` unless the crawl.toml of every worker is marked as this user's own.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn gathered_with_mark(
     sources: &[PathBuf],

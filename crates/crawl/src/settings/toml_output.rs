@@ -198,7 +198,8 @@ const AUDITED_KEYS: [&str; 6] = [
     "quiet-hours",
 ];
 
-/// Returns the settings that `crawl audit` judges by, with the tables and keys of crawl.toml.
+/// Returns the settings that `crawl audit` judges by, as an object with the tables and keys of
+/// crawl.toml.
 pub(crate) fn audited(settings: &Settings) -> serde_json::Map<String, serde_json::Value> {
     let mut tables = table_of(settings);
     tables.retain(|name, table| {

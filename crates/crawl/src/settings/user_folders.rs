@@ -24,8 +24,9 @@ impl UserFolders {
 }
 
 /// Returns the path of the file in which the crawls of a user lock hosts, so that no two crawls
-/// request the same host at once. The file is in the user's cache folder, because a crawl that cron
-/// starts has no runtime folder. `None` if there is neither.
+/// request the same host at once. The file is in the user's cache folder or, without one, in the
+/// runtime folder. The cache folder comes first because a crawl started by cron has no runtime
+/// folder. `None` if there is neither folder.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = cache.or_else(|| folder("XDG_RUNTIME_DIR"))?;

@@ -96,9 +96,9 @@ fn from(level: LevelFilter) -> Targets {
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 
-/// Formats fields for the log file as [`DefaultFields`] does on stderr. A span stores its formatted
-/// fields once per type of formatter. This separate type keeps the two outputs from sharing them,
-/// which would add each field twice.
+/// Formats fields for the log file as [`DefaultFields`] does on stderr. A separate type is needed,
+/// because a span stores its formatted fields by the type of the formatter. With the same type,
+/// both outputs would append to the same text, and each field would appear twice.
 #[derive(Debug, Default)]
 struct LogFileFieldsFormatter(DefaultFields);
 
@@ -112,7 +112,8 @@ impl<'writer> FormatFields<'writer> for LogFileFieldsFormatter {
     }
 }
 
-/// Formats a line as the message, its fields, and the fields of its exchange and host.
+/// Formats a line as the message, its fields, and the fields of the spans around it (exchange and
+/// host).
 struct TextLogFormatter;
 
 impl<S, N> FormatEvent<S, N> for TextLogFormatter

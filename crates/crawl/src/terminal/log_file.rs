@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// How far from the end of a file to look for the start of its last line.
+/// How far from the end of a file to look for the end of its last whole line.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// A log file of whole lines. A full file is renamed to `FILE.1`, `FILE.1` to `FILE.2` and so on,
@@ -27,7 +27,8 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Opens a file and truncates it after its last whole line, since a power cut may have torn the
-    /// line after that. A file without any line is not a log, so it stays whole.
+    /// line after that. Removes nothing from a file without line breaks at its end, which probably
+    /// isn't a log.
     pub(super) fn open(
         path: &Path,
         max_bytes: Option<u64>,

@@ -26,8 +26,8 @@ pub(crate) use status_line::StatusLine;
 pub(crate) use summary::{ConfigTrustStatus, closing, exit_code};
 pub(crate) use unreached_hosts::{nothing_reached, unreached_hosts};
 
-/// Stderr, shared by progress, log lines and messages so that output doesn't break the bar. Clones
-/// write to the same terminal.
+/// Stderr. Progress, log lines and messages share it, so that other output doesn't break the
+/// progress bar. Clones write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     /// The progress mode. Never `Auto`, which `new` replaces with the mode that suits stderr.

@@ -74,7 +74,6 @@ fn draw(terminal: &Terminal, now: &ProgressSnapshot) {
     }
 }
 
-/// Draws the bar for the fraction of the crawl that is done.
 fn bar(share_done: f64) -> String {
     // The cast turns NaN into 0.
     let full = (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as usize;

@@ -14,7 +14,8 @@ use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreache
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
 
-/// The budgets that start over with each run, so the same command continues.
+/// The budgets that start over with each run. After one of them ends a run, the same command
+/// continues the crawl.
 const PER_RUN: [&str; 2] = ["max-time", "max-time-per-host"];
 
 /// Counters in `RunSummary::unusable` that the summary reports, each with its description.
@@ -284,8 +285,8 @@ fn name_problems(summary: &RunSummary, text: &mut String) {
     }
 }
 
-/// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. Lists
-/// nothing for an interrupted crawl, which may still find matches.
+/// Lists the extraction rules, and the fields in them, that matched nothing in the whole crawl.
+/// Lists nothing if the crawl was interrupted or handed over, because it may still find matches.
 fn name_unmatched_rules(summary: &RunSummary, report: &CrawlReport, text: &mut String) {
     let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
     let warnings: Vec<String> = rules.flat_map(ExtractRuleCounts::warnings).collect();
@@ -597,7 +598,7 @@ mod tests {
         let line = "  continue: raise max-pages and max-pages of [site.\"e.example\"] first, \
                     nothing else is left to fetch\n";
         assert!(text.contains(line), "{text}");
-        // The next run has the time of this budget again.
+        // This budget starts over with each run, so the summary suggests the same command.
         let mut finished = summary(EndReason::Finished);
         finished.pending = 7;
         let mut by_time = report(&finished);

@@ -93,7 +93,8 @@ pub(crate) fn nothing_reached(summary: &RunSummary) -> String {
     text
 }
 
-/// Returns a line for each host that the run could not fetch from, with the reason.
+/// Returns a line for each host that the run could not fetch from, with the reason. Only counts the
+/// hosts after the first `MAX_NAMED`.
 pub(crate) fn unreached_hosts(summary: &RunSummary) -> String {
     let hosts = hosts_of(summary);
     let mut text = String::new();

@@ -46,7 +46,7 @@ fn is_password(part: &str) -> bool {
 impl FromStr for FrontierConnectionString {
     type Err = ValueParseError;
 
-    /// Accepts any text: an error would show the text, which may hold a password.
+    /// Accepts any text. An error would display the text, which may contain a password.
     fn from_str(text: &str) -> Result<FrontierConnectionString, ValueParseError> {
         Ok(FrontierConnectionString(text.to_owned()))
     }

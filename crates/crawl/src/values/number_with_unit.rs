@@ -12,7 +12,8 @@ pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
         return None;
     }
     let whole: u64 = whole.parse().ok()?;
-    // From the last digit to the first, because each step rounds down what the digits after it add.
+    // Start with the last digit: each step adds a digit in front and divides by 10. Rounding down
+    // in each step gives the same result as rounding down once at the end.
     let part = fraction.chars().rev().try_fold(0, |below, digit| {
         let digit = digit.to_digit(10)?;
         Some((u128::from(digit) * u128::from(scale) + below) / 10)

@@ -23,9 +23,9 @@ use crate::settings::{UserFolders, check_name, gathered_with_mark};
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
-/// The row file of excluded URLs. When a run ends, each worker appends the URLs that were put
-/// aside, outside of any commit. An export copies only the committed rows, because the continued
-/// crawl writes the others again.
+/// The row file of excluded URLs. When a run ends, each worker also appends the URLs that may still
+/// become fetchable, such as those over a budget. These last rows belong to no commit. An export
+/// doesn't copy them, because the continued crawl writes them again.
 const EXCLUDED: &str = "excluded.jsonl";
 /// The file with the settings of a crawl.
 const CONFIG: &str = "crawl.toml";
@@ -143,9 +143,10 @@ pub(super) fn export_crawl(
     Ok(code)
 }
 
-/// Adds this user's mark to the crawl.toml in `made`, the temporary directory that becomes
-/// `output`. Does so only if the crawl.toml of every worker has this user's mark. Returns whether
-/// the mark was added.
+/// Marks the crawl.toml in `made` as this user's own file if the crawl.toml of every worker has
+/// this user's mark. Otherwise leaves it unmarked, and the user has to accept its settings with
+/// `--config`. `made` is the temporary directory that becomes `output`. Returns whether the file
+/// was marked.
 fn mark_config(dirs: &[PathBuf], made: &Path, output: &Path) -> Result<bool, CommandError> {
     let Some(text) = gathered_with_mark(dirs, made, output, &UserFolders::of_process())? else {
         return Ok(false);

@@ -65,8 +65,8 @@ fn quoted_strings(text: &str) -> Vec<String> {
             ('\\', Some(string)) => match chars.next() {
                 Some('x') => {
                     let hex: String = chars.by_ref().take(2).collect();
-                    // A byte becomes the character with the same number, and a broken escape
-                    // U+FFFD. A valid signature has only ASCII bytes.
+                    // Decode an escaped byte as the character with this code: a valid signature has
+                    // only ASCII bytes. An invalid escape becomes U+FFFD.
                     string.push(u8::from_str_radix(&hex, 16).map_or('\u{fffd}', char::from));
                 }
                 Some(escaped) => string.push(escaped),

@@ -19,8 +19,9 @@ pub(super) fn read(line: &str) -> Option<LoggedRequest> {
 /// Reads a JSON object.
 ///
 /// The fields of the request are in the object itself or in its member `request`, as in Caddy's
-/// log. Header fields are members of `headers` or `request_headers`, each a string or a list of
-/// strings, or members with names like nginx's variables (`http_signature_input`).
+/// log. The header fields are in a member `headers` or `request_headers`, each a string or a list
+/// of strings. Alternatively, each header field is a member named like nginx's variable for it,
+/// such as `http_signature_input`.
 fn read_json(line: &str) -> Option<LoggedRequest> {
     let Value::Object(line) = serde_json::from_str(line).ok()? else {
         return None;

@@ -44,8 +44,8 @@ pub(super) fn run(path: &Path, start_in: Option<Duration>) -> Result<u8, Command
 /// Writes a key file. No other user can read the file at any time, and a crawl that rereads it sees
 /// either the old keys or the new ones.
 ///
-/// If `exists` is false, fails if there is a file at `path`. A symbolic link is followed, so its
-/// target is replaced.
+/// If `exists`, replaces the file at `path`, or the target of a symbolic link. Otherwise, fails if
+/// anything is at `path`.
 fn write(path: &Path, exists: bool, text: &str) -> io::Result<()> {
     let path = match exists {
         true => path.canonicalize()?,

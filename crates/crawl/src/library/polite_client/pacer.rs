@@ -39,7 +39,7 @@ struct FinishedRequest {
     kind: RequestKind,
 }
 
-/// What a request fetches: a page or a robots.txt, with what its end needs.
+/// What a request fetches, a page or a robots.txt, with the data for handling its result.
 enum RequestKind {
     /// A page that a call wants. The reply is sent once the scheduler has recorded the end of the
     /// request.

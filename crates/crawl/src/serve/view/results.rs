@@ -142,8 +142,7 @@ fn pages(request: &SearchRequest, total: usize) -> Markup {
     }
 }
 
-/// Returns whether a URL may become a link. Only URLs that a browser fetches may, e.g. no
-/// `javascript:` URL.
+/// Returns whether a URL may become a link, unlike `javascript:alert(1)`.
 fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }

@@ -28,8 +28,8 @@ pub(super) struct TomlFault {
     pub(super) unread: UnreadSettings,
 }
 
-/// A statement of a settings file: a key with its value, or the head of a table. The statement may
-/// be invalid. The next statement begins where this one ends.
+/// A statement of a settings file: a key with its value, or the header of a table, such as
+/// `[scope]`. The statement may be invalid. The next statement begins where this one ends.
 struct TomlStatement {
     span: Range<usize>,
     is_head: bool,
@@ -38,8 +38,8 @@ struct TomlStatement {
 
 /// Returns the file with all invalid statements blanked out.
 ///
-/// The keys below an invalid head are blanked out too, because their table is unknown. The first of
-/// duplicate statements wins. An unclosed multi-line string swallows the rest of the file.
+/// The keys below an invalid table header are blanked out too, because their table is unknown. The
+/// first of duplicate statements wins. An unclosed multi-line string swallows the rest of the file.
 pub(super) fn readable(text: &str) -> RecoveredToml {
     let mut readable = RecoveredToml {
         text: text.to_owned(),
@@ -133,8 +133,8 @@ fn unread(text: &str, statements: &[TomlStatement], at: usize) -> UnreadSettings
     }
 }
 
-/// Returns the named table that the statements after `before` belong to. `None` for any other
-/// table.
+/// Returns the `[site]` or `[group]` table that the statements after `before` belong to. `None` if
+/// they belong to another table or to none.
 fn named_table(text: &str, before: &[TomlStatement]) -> Option<ConfigTableName> {
     let head = before.iter().rfind(|statement| statement.is_head)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
@@ -205,8 +205,8 @@ fn without_blanks(line: &[Token]) -> Vec<Token> {
         .collect()
 }
 
-/// Returns whether a line is only the head of a settings table. Within a list, such a line means
-/// that the list was not closed.
+/// Returns whether a line is only the header of a settings table, such as `[scope]`. Within a list,
+/// such a line means that the list was not closed.
 fn is_known_head(text: &str, line: &[Token]) -> bool {
     let word = |at: usize| {
         let span = line.get(at)?.span();
