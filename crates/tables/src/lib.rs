@@ -15,13 +15,15 @@
 //! ```
 //! use crawl_tables::{TableFormat, RoundSelection, export};
 //!
-//! let dir = tempfile::tempdir()?; let row =
-//! r#"{"url":"http://e.example/","reason":"robots","rule":null,"line":2,"found_on":null}"#;
+//! let dir = tempfile::tempdir()?;
+//! let row = r#"{"url":"http://e.example/","reason":"robots","rule":null,"line":2,"found_on":null}"#;
 //! std::fs::write(dir.path().join("crawl.toml"), "")?;
-//! std::fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n"))?; let out =
-//! tempfile::tempdir()?; let written = export(dir.path(), out.path(), TableFormat::Csv,
-//! RoundSelection::Last)?; assert!(written.iter().any(|table| table.name == "excluded" &&
-//! table.rows == 1)); let csv = std::fs::read_to_string(out.path().join("excluded.csv"))?;
+//! std::fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n"))?;
+//!
+//! let out = tempfile::tempdir()?;
+//! let written = export(dir.path(), out.path(), TableFormat::Csv, RoundSelection::Last)?;
+//! assert!(written.iter().any(|table| table.name == "excluded" && table.rows == 1));
+//! let csv = std::fs::read_to_string(out.path().join("excluded.csv"))?;
 //! assert!(csv.starts_with("url,host,reason,rule,line,found_on,seed_label,round,time\r\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

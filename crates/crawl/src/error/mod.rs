@@ -34,7 +34,7 @@ pub(crate) const BREACH: u8 = 4;
 /// commands start over.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Maximum characters of a word in a message. A longer one is shortened in the middle.
+/// Maximum characters of a word in a message.
 /// Beyond the limit: the middle is left out.
 const MAX_WORD_CHARS: usize = 200;
 /// Maximum characters of a line in a message.

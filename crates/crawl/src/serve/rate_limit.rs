@@ -11,7 +11,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 /// Maximum clients of `crawl serve` tracked separately.
-/// Beyond the limit: further clients share one account.
+/// Beyond the limit: all clients share one account until some have been idle.
 const MAX_CLIENTS: usize = 10_000;
 
 /// How often to drop the accounts of idle clients while there are too many. An idle client's bucket
@@ -48,7 +48,9 @@ impl ClientRateLimits {
         };
         self.accounts.check_key(&account).map_err(|not_until| {
             let wait = not_until.wait_time_from(self.clock.now());
-            wait.as_secs() + u64::from(wait.subsec_nanos() > 0).max(1)
+            wait.as_secs()
+                .saturating_add(u64::from(wait.subsec_nanos() > 0))
+                .max(1)
         })
     }
 
