@@ -13,12 +13,17 @@
 //! ```
 //! use crawl_records::{pages, report};
 //!
-//! let dir = tempfile::tempdir()?; let row =
-//! r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z",
-//! "ms":12,"bytes":3,"content_type":null,"digest":null,"depth":0,"via":null,"title":"E",
-//! "robots":null,"warc":null,"error":null}"#; std::fs::write(dir.path().join("pages.jsonl"),
-//! row.replace('\n', "") + "\n")?; let titles: Result<Vec<_>, _> = pages(dir.path())?.map(|row|
-//! row.map(|row| row.title)).collect(); assert_eq!(titles?, [Some("E".to_owned())]);
+//! let dir = tempfile::tempdir()?;
+//! let row = concat!(
+//!     r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","#,
+//!     r#""ms":12,"bytes":3,"content_type":null,"digest":null,"depth":0,"via":null,"title":"E","#,
+//!     r#""robots":null,"warc":null,"error":null}"#,
+//!     "\n",
+//! );
+//! std::fs::write(dir.path().join("pages.jsonl"), row)?;
+//!
+//! let titles: Result<Vec<_>, _> = pages(dir.path())?.map(|row| row.map(|row| row.title)).collect();
+//! assert_eq!(titles?, [Some("E".to_owned())]);
 //! assert_eq!(report(dir.path())?.pages.bytes, 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -24,8 +24,8 @@ const CHECK_DELAY: Duration = Duration::from_micros(500);
 /// A page is idle after this many periods of [`SLICE`] without a request or a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
-/// Maximum number of screens, each as tall as the window, to scroll down. Beyond the limit: text
-/// that a page loads further down is missing.
+/// Maximum screens (1,024 pixels each) that a rendered page is scrolled down.
+/// Beyond the limit: text that the page loads further down is missing.
 const MAX_SCREENS: u32 = 12;
 
 /// How long the page may react to each screen, in virtual time.

@@ -11,7 +11,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 /// Maximum clients of `crawl serve` tracked separately.
-/// Beyond the limit: all clients share one account until some have been idle.
+/// Beyond the limit: all clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
 /// How often to drop the accounts of idle clients while there are too many. An idle client's bucket
