@@ -180,7 +180,6 @@ impl LeasedUrlJudge {
         self.suspects.suspect(deaths);
     }
 
-    /// Holds the lease of a crash suspect until nothing else is left to fetch.
     pub(super) fn hold(&mut self, lease: Lease) {
         self.suspects.hold(lease);
     }
@@ -196,7 +195,6 @@ impl LeasedUrlJudge {
         self.suspects.begin_reading()
     }
 
-    /// Returns whether a crash suspect is being read alone, or will be next.
     pub(super) fn reads_alone(&self) -> bool {
         self.suspects.reads_alone()
     }

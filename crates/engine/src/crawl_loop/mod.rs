@@ -287,8 +287,8 @@ impl Coordinator {
         }
         for (host, bytes) in &committed.guesses {
             self.undecided_ended(now, host, *bytes);
-            // The state of the host that was committed with the sitemap doesn't count the sitemap
-            // as a page.
+            // The host state that was committed with the sitemap was created before the sitemap
+            // counted as a page. Store a newer one.
             if bytes.is_some() {
                 self.write_state(host, out);
             }

@@ -53,8 +53,8 @@ impl Coordinator {
             } else if let Some((why, until)) = unreachable.get(&host) {
                 next_try = Some(*until);
                 let reason = by_operator.get(&host).copied().unwrap_or("unreachable");
-                // The robots.txt files of a host are described together. Only that of this origin
-                // explains why the origin waits.
+                // If `why` lists unreachable robots.txt files, it lists those of all origins of the
+                // host. Name only the file of this origin.
                 match (is_of_robots(why), self.robots.why_unreachable(&origin)) {
                     (false, _) => (reason, Some((*why).to_owned())),
                     (true, None) => ("unreachable", None),

@@ -22,7 +22,8 @@ impl Coordinator {
                 let permit = self.hosts.set_aside(now, permit);
                 out.push(Effect::FindAddress { permit, url });
             }
-            // The permit needs no request, for example because its host is excluded.
+            // The permit was issued for a look-up, but needs none, for example because its host is
+            // excluded.
             None if permit.is_set_aside() => self.hosts.skip_look_up(permit),
             None => self.use_permit(now, permit, out),
         }

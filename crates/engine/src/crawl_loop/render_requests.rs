@@ -320,8 +320,8 @@ impl Coordinator {
         Ok(self.page_turn(now, origin))
     }
 
-    /// Decides the use of a permit if no resource of its origin waits: for a page, if there is room
-    /// for pages.
+    /// Decides whether to use a permit for a page, if no resource of its origin waits. The origin's
+    /// pages must wait while there is no room for pages.
     fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderPermitUse {
         if !self.renders.are_resources_alone {
             return RenderPermitUse::Page;

@@ -38,9 +38,9 @@ const IN_FLIGHT: u64 = 1 << 62;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
 const MAX_SKEW: Duration = Duration::from_secs(1);
-/// The end of a request is not written if the entry was written less than this before, unless the
-/// gap has another length: without delays, requests end too often for a system call each time. The
-/// entry then still marks the request as in flight.
+/// Minimum time between two writes of an entry when requests end, unless the gap has a new length.
+/// Without delays, requests end too often for a system call each time. An entry that is not
+/// rewritten still marks the request as in flight.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
@@ -106,7 +106,8 @@ struct ListEntry {
 pub(crate) struct HostHolder {
     /// The crawl. `None` if its file can't be read.
     pub(crate) crawl: Option<RunningCrawlDescription>,
-    /// The gap that the crawl has left behind. `None` if it still holds the host.
+    /// The gap after that crawl's last request to the host. `None` if that crawl still holds the
+    /// host.
     pub(crate) gap: Option<OtherCrawlsGap>,
 }
 
@@ -304,7 +305,7 @@ impl RunningCrawlFile {
             for (index, entry) in &mut of_host {
                 if !is_alive && entry.is_in_flight && matters(entry.gap, now) {
                     entry.end_lost_request(now);
-                    // If this fails, the request counts from the next time.
+                    // Ignore errors: the next crawl that reads the entry ends the request instead.
                     let _ = entry.write(&file, *index);
                 }
             }

@@ -65,8 +65,9 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000));
         if end > now && self.residents.snapshots_are_complete() {
-            // The clock was ahead. The host's stored state includes this request, and its times
-            // are corrected once. The row would begin the request's waits again at each start.
+            // The clock was ahead when the row was written. The host's stored state already
+            // includes this request, with times that are corrected when it is read. If the row
+            // counted as well, the host would have to wait again at each start.
             return Ok(());
         }
         let end = end.min(now);
@@ -122,9 +123,9 @@ impl Hosts {
         }
     }
 
-    /// Returns whether some host may still wait because the log may lack requests to it. Such a
-    /// wait is stored only with the host's next request. Until all waits are over, a new start must
-    /// begin them again.
+    /// Returns whether some host may still wait because the log may lack requests to it. A wait is
+    /// stored only with the host's next request. So if the run ends before all waits are over, the
+    /// next run must begin them again.
     pub(crate) fn waits_for_unknown_requests(&self, now: Tick) -> bool {
         now < self.unknown_until
     }
@@ -261,8 +262,8 @@ mod tests {
             end: 900_000,
             ..past_request("delay", 7, Some(30))
         };
-        // The row is not needed if the stored states of hosts include all requests. Otherwise each
-        // later start would begin the same waits again.
+        // The stored states of hosts already include the request in the row, so the row is ignored.
+        // If it counted as well, each later start would begin the same wait again.
         let mut after_clean_end = coordinator(with_delays);
         let restart = SnapshotCompleteness::Complete;
         after_clean_end.restore(restart).unwrap();

@@ -102,7 +102,6 @@ impl ResidentHosts {
         self.sequence
     }
 
-    /// Respects host locks held by the user's other crawls.
     pub(super) fn share(&mut self, locks: HostLocks) {
         self.locks = locks;
     }
@@ -117,7 +116,6 @@ impl ResidentHosts {
         self.locks.hold(host, delay, now)
     }
 
-    /// Returns whether other crawls of the user see this crawl's locks.
     pub(super) fn are_locks_shared(&self) -> bool {
         self.locks.are_shared()
     }
@@ -142,7 +140,6 @@ impl ResidentHosts {
         self.locks.free_all(now);
     }
 
-    /// Describes the other crawl that keeps this crawl from a host.
     pub(super) fn describe_holder(&self, now: Tick, delay: Duration, host: &HostKey) -> String {
         self.locks.describe_holder(host, delay, now)
     }
@@ -340,7 +337,8 @@ impl Hosts {
     /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
     /// and none of its URLs is leased and no request is in flight.
     pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
-        // The pace in a robots.txt is known only after its request has ended.
+        // Note the gap once more: the request that just ended may have been for robots.txt, which
+        // can change the host's pace.
         self.note_gap(host);
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         let is_busy = self.budgets.leases(host) > 0 || self.scheduler.has_in_flight(host);

@@ -126,7 +126,6 @@ fn out() -> SessionStatus {
     SessionStatus::LoggedOut("it answered 401".to_owned())
 }
 
-/// Logs in successfully. Returns the logins and the stored sessions.
 fn logged_in() -> (LoginTracker, SiteSessions) {
     let (mut logins, sessions) = logins(form());
     let request = submit(&mut logins);
