@@ -95,8 +95,8 @@ impl HostLocks {
     }
 
     /// Opens the locks that this crawl shares with the user's other crawls. `zero` is when the
-    /// monotonic clock was zero, in this crawl's time. `None` if the settings name no file to share,
-    /// or the file can't be opened.
+    /// monotonic clock was zero, in this crawl's time. `None` if the settings name no file to
+    /// share, or the file can't be opened.
     pub(crate) fn shared(config: &Config, zero: Option<Tick>, now: Tick) -> Option<HostLocks> {
         let path = config.host_locks.as_ref()?;
         let directory = std::path::absolute(&config.output);
@@ -242,7 +242,8 @@ impl HostLocks {
         }
     }
 
-    /// Unlocks all hosts, because no request is sent any more. Requests in flight count as ended now.
+    /// Unlocks all hosts, because no request is sent any more. Requests in flight count as ended
+    /// now.
     pub fn end(&mut self, now: Tick) {
         if let Some(shared) = &mut self.shared {
             shared.running.end(shared.clock.shared(now));

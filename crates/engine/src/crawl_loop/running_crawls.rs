@@ -384,7 +384,8 @@ fn matters(gap: OtherCrawlsGap, now: Tick) -> bool {
     kept_until(gap) > now && gap.since.since(now) <= MAX_SKEW
 }
 
-/// Returns the rest of the gap after a request for a crawl with this delay. `None` if it has passed.
+/// Returns how much longer a crawl with this `delay` must wait after the request that `gap`
+/// describes. `None` if the wait is over.
 fn rest(gap: OtherCrawlsGap, delay: Duration, now: Tick) -> Option<Duration> {
     let rest = (gap.since.min(now) + gap.for_delay(delay)).since(now);
     (!rest.is_zero() && matters(gap, now)).then_some(rest)

@@ -128,8 +128,9 @@ impl Coordinator {
         wake
     }
 
-    /// Ends a run whose budget is spent, once all leased URLs are committed. The run is finished if the
-    /// budget kept no URL from being fetched. It continues while requests in flight may find URLs.
+    /// Ends a run whose budget is spent, once all leased URLs are committed. The run counts as
+    /// finished if the budget kept no URL from being fetched. While requests in flight may find
+    /// URLs, the run continues.
     fn end_by_budget(&mut self, budget: &'static str) {
         let counts = self.frontier.counts();
         // Leased URLs count as unsettled, because crash suspects stay leased until they are read.

@@ -128,7 +128,7 @@ fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     lease.via.as_ref().filter(|_| is_linked)
 }
 
-/// An input of the coordinator, which acts only when it gets an event.
+/// An input of the coordinator (the crawl loop), which acts only when it gets an event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An exchange ended, successfully or not.
@@ -406,8 +406,8 @@ pub(crate) enum WriterMessage {
         /// URLs stay deferred.
         scope: Option<Arc<Scope>>,
     },
-    /// Admit pages of mirrors again whose copy on the mirrored origin was not fetched. Sent once no
-    /// further page can be fetched.
+    /// Admit deferred pages of mirrors again, if their copy on the mirrored origin was not fetched.
+    /// Sent once no further page can be fetched.
     TakeBackMirrored,
     /// Draw the sample from the URLs that were deferred for it. Sent once no further page can be
     /// found.

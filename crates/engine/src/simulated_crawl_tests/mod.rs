@@ -225,7 +225,7 @@ pub(crate) fn config(dir: &Path) -> Config {
     }
 }
 
-/// An exchange in flight. Flights are ordered by the time when they end.
+/// An exchange in flight. Exchanges are ordered by the time when they end.
 struct SimulatedExchange {
     ends: Tick,
     number: u64,

@@ -36,8 +36,8 @@ pub(crate) const EXTRACT_RULES: &str = "extract-rules.json";
 /// The temporary name of the rules file while it is written.
 pub(crate) const NEW_EXTRACT_RULES: &str = "extract-rules.json.new";
 
-/// Writes the rules to a file. Programs that read the rows need it for the types and the order of the
-/// fields.
+/// Writes the rules to a file. Programs that read the rows need this file for the types and the
+/// order of the fields.
 pub(crate) fn write_rules(dir: &Path, rules: &CompiledRules) -> Result<(), EngineError> {
     let path = dir.join(EXTRACT_RULES);
     replace(&path, &dir.join(NEW_EXTRACT_RULES), &rules_text(rules))
@@ -49,8 +49,8 @@ fn rules_text(rules: &CompiledRules) -> Vec<u8> {
 }
 
 /// Replaces the rows by those in `extracts.jsonl.part`, and the rules by the ones that extracted
-/// them. `config_text` is the new text of `crawl.toml`; `None` leaves the file unchanged. `frontier`
-/// has the committed lengths of files; `None` if the crawl has no state.
+/// them. `config_text` is the new text of `crawl.toml`; `None` leaves the file unchanged.
+/// `frontier` has the committed lengths of files; `None` if the crawl has no state.
 pub(crate) fn replace_rows(
     dir: &Path,
     rules: &CompiledRules,

@@ -343,9 +343,9 @@ impl CommitGroup<'_> {
         self.begin_walk(&seeds);
         self.readmit(&seeds)?;
         self.admit(&seeds)?;
-        // Send the walkers to their first URLs: until they wait for a URL, no settled page moves
-        // them. If the message about such a page came before this one, the page is already
-        // settled, and its walker moves on.
+        // Send the walkers to their first URLs. Later, a walker moves on when the page that it
+        // waits for is settled. If an earlier message settled that page, the walker moves on at
+        // once.
         self.move_walkers(None)
     }
 

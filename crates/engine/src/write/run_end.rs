@@ -113,8 +113,9 @@ pub(crate) fn write_derived(
     count_by_reason(config, visits.round.number, lookup)
 }
 
-/// For each unreachable origin, adds pending URLs to `waiting`: the first ones if its robots.txt is
-/// unreachable, otherwise only seeds, because links lead to the others.
+/// Adds the first pending URLs of each unreachable origin to its row in `waiting`. If only pages of
+/// the origin are unreachable, not its robots.txt, adds only seeds, because links lead to the other
+/// URLs.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],
@@ -142,7 +143,7 @@ fn list_unreachable(
     Ok(())
 }
 
-/// Is called for each unsettled URL, until it returns `Break`.
+/// A callback for unsettled URLs. `Break` ends the iteration.
 type UnsettledUrlCallback<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
 
 /// Returns a function that returns the exclusion of a pending URL that a budget kept from being
@@ -165,8 +166,8 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
     }
 }
 
-/// Returns the reason in the last committed row of each URL, both as hashes. A URL that stays
-/// deferred for that reason gets no row in later rounds.
+/// Returns a map from the hash of each URL to the hash of the reason in the URL's last committed
+/// row. A URL that stays deferred for that reason gets no row in later rounds.
 fn last_committed_reasons(file: &mut RowFileWriter) -> Result<HashMap<u64, u64>, EngineError> {
     file.sync()?;
     let mut reasons = HashMap::new();
@@ -214,8 +215,8 @@ fn list(
 }
 
 /// Counts the rows in the file itself, so that the summary agrees with the file. In later rounds,
-/// counts only the last row of each URL. With a `frontier`, leaves out the URLs that were fetched
-/// after they were excluded, or are pending since.
+/// counts only the last row of each URL. With a `frontier`, leaves out URLs that have been fetched
+/// or became pending after they were excluded.
 fn count_by_reason(
     config: &Config,
     round: u32,
