@@ -26,7 +26,7 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 /// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// Maximum rows of committed pages that the program running the crawl has not taken yet.
+/// Maximum rows of committed pages that wait for the program that uses this library.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
 /// Counts and limits the pages and writer messages that are not committed yet.
@@ -67,7 +67,7 @@ pub(super) struct CommitBacklogTracker {
     /// commit, the last time that nothing waited for a commit, and the last time that the number of
     /// pages in rendering fell.
     committed_at: Tick,
-    /// Rows of committed pages that the program running the crawl has not taken yet.
+    /// Rows of committed pages that wait for the program that uses this library.
     undelivered: usize,
     documents: WaitingDocumentTracker,
     /// Pages that are being rendered or wait to be rendered, a part of `unsettled`.
@@ -217,7 +217,7 @@ impl CommitBacklogTracker {
         }
     }
 
-    /// Sets the number of page rows that the program running the crawl has not taken yet.
+    /// Sets the number of page rows that wait for the program that uses this library.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }

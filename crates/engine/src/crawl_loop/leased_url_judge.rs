@@ -321,8 +321,8 @@ impl LeasedUrlJudge {
         drop(traps);
         Ok(match disposition {
             UrlDisposition::Fetch => LeasedUrlDisposition::Fetch(lease),
-            // The URL is behind the other URLs of its queue already. A retry must not be put behind
-            // them either, because its attempts would be counted from 1 again.
+            // Fetch the URL now if it is already behind the other URLs of its queue. Also fetch a
+            // retry now: if it were moved behind them, its attempts would be counted from 1 again.
             UrlDisposition::Later(_) if at.is_late() || lease.attempt > 1 => {
                 LeasedUrlDisposition::Fetch(lease)
             }

@@ -250,7 +250,7 @@ impl Coordinator {
         }
     }
 
-    /// Sets the number of page rows that the program running the crawl has not taken.
+    /// Sets the number of page rows that wait for the program that uses this library.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
         self.backlog.note_undelivered(rows);
     }

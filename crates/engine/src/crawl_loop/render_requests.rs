@@ -23,8 +23,8 @@ use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::time_conversions::millis;
 
-/// Whether a permit for a page goes to the page, or to a resource of a page in the browser, which
-/// takes precedence.
+/// Whether to use a permit for a page, or for a resource that a page in the browser waits for.
+/// Resources take precedence.
 pub(super) enum RenderPermitUse {
     /// Fetch a page.
     Page,

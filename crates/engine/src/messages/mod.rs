@@ -387,8 +387,8 @@ pub(crate) enum WriterMessage {
     },
     /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// Settle a URL, and admit another spelling of it. If the other spelling is not known to lead
-    /// to the same page, the URL is deferred or made pending again.
+    /// Admit another spelling of a URL, and settle the URL. If it isn't known that the other
+    /// spelling gives the same page, the URL is instead deferred or made pending again.
     SameAs {
         lease: Lease,
         /// The URL to fetch instead.

@@ -16,7 +16,7 @@ use crate::frontier_meta_keys::META_RECHECKED;
 
 /// Makes the next run of the crawl in `dir` fetch the rules of these origins again, if the crawl in
 /// `learnt` has other rules for them. The copies in `learnt` don't replace those in `dir`, because
-/// the crawl in `dir` must have a record of each request for rules that it follows.
+/// each crawl must itself fetch and record the rules that it follows.
 ///
 /// # Errors
 /// [`EngineError`] if the state of either directory can't be read or changed.
@@ -60,7 +60,8 @@ pub(crate) fn take_rechecked(
     Ok(origins)
 }
 
-/// Makes the stored rules of these origins expire now, and empties the list of rechecked origins.
+/// Makes the stored rules of these origins expire now, and empties the list of origins whose rules
+/// a recheck found changed.
 pub(crate) fn expire(
     frontier: &dyn Frontier,
     origins: &[String],

@@ -7,12 +7,17 @@
 //! DIR/extract-rules.json    the rules of the last run, or of the last `crawl extract`
 //! ```
 //!
-//! A replacement writes the new rows, rules and `crawl.toml` under temporary names. Then it renames
-//! the rows to `extracts.jsonl.new` and `crawl.toml.new` to `crawl.toml`, commits the length of the
-//! rows, and renames the rows to `extracts.jsonl`. If a crash happens while both
-//! `extracts.jsonl.new` and `crawl.toml.new` exist, the next start removes the new rows. If only
-//! `extracts.jsonl.new` exists, the next start finishes the replacement. So the rules in
-//! `crawl.toml`, which a start reads before it opens the state, are always those of the rows.
+//! A replacement has these steps:
+//!
+//! 1. Write the new rows, rules and `crawl.toml` under temporary names.
+//! 2. Rename the complete rows to `extracts.jsonl.new`.
+//! 3. Rename `crawl.toml.new` to `crawl.toml`.
+//! 4. Rename the rules, commit the length of the rows, and rename the rows to `extracts.jsonl`.
+//!
+//! After a crash, the next start removes the new rows if both `extracts.jsonl.new` and
+//! `crawl.toml.new` exist. If only `extracts.jsonl.new` exists, the next start repeats step 4. So
+//! the rules in `crawl.toml`, which a start reads before it opens the state, are always those of
+//! the rows.
 
 use std::fs;
 use std::io::{self, ErrorKind};

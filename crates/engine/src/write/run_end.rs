@@ -113,9 +113,8 @@ pub(crate) fn write_derived(
     count_by_reason(config, visits.round.number, lookup)
 }
 
-/// Adds the first pending URLs of each unreachable origin to its row in `waiting`. If only pages of
-/// the origin are unreachable, not its robots.txt, adds only seeds, because links lead to the other
-/// URLs.
+/// Adds the first pending URLs of each unreachable origin to its row in `waiting`. If the reason is
+/// not the origin's robots.txt, adds only seeds, because links lead to the other URLs.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],

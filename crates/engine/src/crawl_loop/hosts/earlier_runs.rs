@@ -112,9 +112,9 @@ impl Hosts {
     }
 
     /// Makes [`waits_for_unknown_requests`](Self::waits_for_unknown_requests) return true at least
-    /// until `host` has waited for its longest gap. Call this whenever a gap may have become
-    /// longer. Gaps may grow after [`note_unknown_requests`](Self::note_unknown_requests), because
-    /// robots.txt is read only then.
+    /// until `host` has waited for its longest gap. Call this again whenever a robots.txt may have
+    /// made the gap longer: [`note_unknown_requests`](Self::note_unknown_requests) runs before any
+    /// robots.txt is read.
     pub(super) fn extend_wait_for_unknown(&mut self, host: &HostKey) {
         if let Some(before) = self.unknown_before
             && let Some(gap) = self.scheduler.longest_gap(host)

@@ -98,8 +98,8 @@ impl Hosts {
             // another origin doesn't explain the wait.
             PauseReason::Failures(_) if has_answered(rest, robots) => None,
             PauseReason::Robots | PauseReason::Failures(_) => robots.why_unreachable_host(host),
-            // Ignore a robots.txt that is unreachable for another reason, which doesn't explain
-            // this wait.
+            // Name only a robots.txt whose answer demanded a wait. One that is unreachable for
+            // another reason doesn't explain this pause.
             PauseReason::Wait | PauseReason::RetryAfter => robots.why_host_waits(host),
             _ => None,
         };

@@ -114,8 +114,8 @@ struct OriginRobotsState {
     pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<NotFetchedReason>,
-    /// Whether this run may fetch robots.txt at once, before the retry time that an earlier run
-    /// set. True if the server did not answer that run, until robots.txt has been fetched.
+    /// Whether this run may fetch robots.txt before the retry time that an earlier run set. True if
+    /// the server did not answer that run. False again once robots.txt has been fetched.
     is_tried_at_start: bool,
 }
 
