@@ -357,9 +357,9 @@ impl LeasedUrlJudge {
 }
 
 /// Returns whether a page of a mirror is deferred in favour of its copy on the mirrored origin.
-/// True if the copy was fetched with a 2xx status, is pending, or is leased. If the copy is then
-/// not fetched, the page becomes pending again with the priority [`Priority::COPY_MISSING`], and no
-/// longer waits for a pending or leased copy.
+/// True if the copy was fetched with a 2xx status, is pending, or is leased. If the copy turns out
+/// not to be fetched, the page becomes pending again with the priority [`Priority::COPY_MISSING`].
+/// After that, only a copy that was fetched counts.
 fn yields_to(
     copy: &CanonicalUrl,
     at: Priority,

@@ -244,8 +244,8 @@ impl Coordinator {
         Ok(step)
     }
 
-    /// Settles a URL as failed, because earlier runs died while reading its page, the last time
-    /// with nothing else being read.
+    /// Settles a URL as failed. Earlier runs died while reading its page, even the last one, which
+    /// read nothing else at the same time.
     fn give_suspect_up(
         &mut self,
         now: Tick,

@@ -442,8 +442,8 @@ mod tests {
         scheduler.set_pending(at(20), &origin(), 3);
         scheduler.set_robots(at(20), &origin(), open_to_all());
         let permit = permit(&mut coordinator);
-        // No request follows. Pages can't be judged until robots.txt is fetched, and no URL is
-        // pending for which to fetch it.
+        // No request follows: pages can't be judged without robots.txt, and robots.txt is not
+        // fetched because no URL is pending.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
             (

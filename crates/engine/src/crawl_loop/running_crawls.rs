@@ -26,10 +26,13 @@ const ALIVE: u64 = 1 << 62;
 /// The offset of the list of hosts. The crawl's directory and start time come before the list, and
 /// fit, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
-/// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free;
-/// the end of the last request in microseconds since the epoch, or the start of the one in flight;
-/// the pace of the host in microseconds, with the two flags below; the wait that the host demanded;
-/// and how long the request matters, both in microseconds.
+/// Bytes per entry of the list of hosts. An entry has five numbers, with times in microseconds:
+///
+/// - the host's number plus one, or zero if the entry is free
+/// - the end of the last request since the Unix epoch, or the start of the one in flight
+/// - the pace of the host, with the two flags below
+/// - the wait that the host demanded
+/// - how long the request matters to other crawls
 const ENTRY_BYTES: usize = 40;
 /// The flag in an entry of a host that its crawl holds.
 const HELD: u64 = 1 << 63;

@@ -89,8 +89,7 @@ impl Job {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
                 is_head: context.is_head(lease),
-                // The content filter does not apply to sitemaps, because they are not pages but
-                // only list pages.
+                // Sitemaps are exempt from the content filter, because they only list pages.
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
             },
@@ -531,7 +530,7 @@ pub(crate) struct GroupCommitResult {
     pub(crate) ended: Vec<Origin>,
     /// The host of each guessed sitemap that had to be read
     /// ([`is_undecided_guess`](crate::priority::is_undecided_guess)), and the bytes of its body.
-    /// `None` if it does not exist, so that it has no row.
+    /// `None` for a sitemap that does not exist, which has no row.
     pub(crate) guesses: Vec<(HostKey, Option<u64>)>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,

@@ -149,8 +149,8 @@ impl<'a> CommitGroup<'a> {
 }
 
 impl CommitGroup<'_> {
-    /// Looks up the stored state of all links in the messages in advance. Does nothing unless the
-    /// frontier is shared, because only then each look-up takes a network request.
+    /// Looks up the stored state of all links in the messages at once, if the frontier is shared:
+    /// there, each single look-up would be a network request.
     pub(super) fn expect(&mut self, messages: &[KeyedMessage]) -> Result<(), EngineError> {
         let Some(transaction) = self.transaction.worker() else {
             return Ok(());

@@ -334,8 +334,8 @@ impl Hosts {
         self.residents.forget(now, host);
     }
 
-    /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
-    /// and none of its URLs is leased and no request is in flight.
+    /// Unlocks a host for the user's other crawls if this crawl doesn't need it now: the host is
+    /// parked or has nothing to fetch, and has neither leased URLs nor requests in flight.
     pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
         // Note the gap once more: the request that just ended may have been for robots.txt, which
         // can change the host's pace.

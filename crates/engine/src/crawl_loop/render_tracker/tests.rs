@@ -388,8 +388,8 @@ fn shell(scripts: u64) -> UnrenderedPageSummary {
     }
 }
 
-/// Queues a page that shows no more when rendered than as sent, and renders it unless similar pages
-/// were useless to render. Returns `None` if it is read as sent instead.
+/// Queues a page that shows no more when rendered than as sent, and renders it. Returns `None` if
+/// it is read as sent instead, because rendering similar pages was useless.
 fn render_in_vain(renders: &mut RenderTracker, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {

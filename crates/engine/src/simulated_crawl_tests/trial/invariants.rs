@@ -133,8 +133,8 @@ struct CommandEffects {
 }
 
 impl HostPause {
-    /// Returns whether the pause forbids a request. A pause of a single origin doesn't forbid a
-    /// robots.txt request that another host redirected here, because the scheduler doesn't know
+    /// Returns whether the pause forbids a request. If another host's robots.txt redirected the
+    /// request here, only a pause of the whole host forbids it, because the scheduler doesn't know
     /// which origin of this host the redirect leads to.
     fn blocks(&self, job: &Job) -> bool {
         let origin = match job {
