@@ -63,8 +63,9 @@ enum LoginPhase {
     LoggedIn,
     /// The site needs a login, but no login request was sent yet.
     Due,
-    /// The credentials are being read, to fill in this form. `None` for a token login, and for a
-    /// form login that first compares the credentials with the ones that the site refused.
+    /// The credentials are being read, to fill in this form. `None` for a token login. Also `None`
+    /// if the site refused the credentials before: then they are read before the form is requested,
+    /// and must have changed.
     Credentials(Option<LoginForm>),
     /// The next login request, which was not sent yet.
     Request(LoginStepRequest),

@@ -69,8 +69,8 @@ pub(crate) fn replace_rows(
     put_rows_in_place(dir, frontier)
 }
 
-/// Writes everything that the replacement needs. The next start removes the new rows if there is a
-/// new `crawl.toml`, and finishes the replacement otherwise.
+/// Writes everything that the replacement needs. After a crash at this point, the next start
+/// removes the new rows if there is a new `crawl.toml`, and finishes the replacement otherwise.
 fn prepare_replacement(
     dir: &Path,
     rules: &CompiledRules,

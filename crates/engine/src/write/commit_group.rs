@@ -649,8 +649,8 @@ impl CommitGroup<'_> {
         visit.bytes = without_redirect_to(bytes, &|url| tombstones.holds_link(url));
     }
 
-    /// Admits links to this worker's hosts that other workers found. Reopens URLs of its hosts if
-    /// the rows of these URLs are lost.
+    /// Admits links to this worker's hosts that other workers found. Also makes URLs of its hosts
+    /// pending again if the rows of these URLs were lost with another worker's directory.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
             return Ok(());

@@ -145,9 +145,9 @@ fn list_unreachable(
 /// A callback for unsettled URLs. `Break` ends the iteration.
 type UnsettledUrlCallback<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function that returns the exclusion of a pending URL that a budget kept from being
-/// fetched. The exclusion names the spent budget of the URL's origin, or else the budget that
-/// ended the run. The function returns `None` if no budget is the reason.
+/// Returns a function from a pending URL to its exclusion by a budget. The exclusion names the
+/// spent budget of the URL's origin, or else the budget that ended the run. The function returns
+/// `None` if no budget kept the URL from being fetched.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent

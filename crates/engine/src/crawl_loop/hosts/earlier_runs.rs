@@ -140,7 +140,8 @@ impl Hosts {
         own.unwrap_or(politeness.delay)
     }
 
-    /// Returns the gap that this crawl keeps between its requests to a host, as far as it is known.
+    /// Returns the gap that this crawl keeps between its requests to a host. For a host that the
+    /// scheduler doesn't know, this is the gap in the settings.
     pub(super) fn delay_in_force(&self, host: &HostKey) -> Duration {
         let gap = self.scheduler.longest_gap(host);
         gap.unwrap_or_else(|| self.own_delay(host))
@@ -304,8 +305,8 @@ mod tests {
         assert_eq!(wake, at(29));
     }
 
-    /// A run that follows a power loss and sends no request stores no waits of hosts. If its end
-    /// counted as clean, the run after it would not wait.
+    /// A run after a power loss may end before it sends any request. It then has stored no waits of
+    /// hosts, so its end must not count as clean: the run after it has to wait too.
     #[test]
     fn unknown_requests_are_waited_for_as_long_as_robots_txt_requires() {
         for (rule, seconds) in [

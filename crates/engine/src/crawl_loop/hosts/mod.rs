@@ -346,8 +346,8 @@ impl Hosts {
         self.budgets.unsettled(host, bytes);
     }
 
-    /// If the group of a host has room again, returns the origins that got no permit while the
-    /// group's budget was full.
+    /// If the hosts that share a budget with this one have budget left again, returns the origins
+    /// that got no permit while that budget was full.
     pub(super) fn with_room_again(
         &mut self,
         host: &HostKey,

@@ -76,8 +76,8 @@ impl Hosts {
         tried.map(|rest| rest.host).collect()
     }
 
-    /// Returns the paused hosts for which this crawl or another one is the cause, not the host:
-    /// quiet hours, or another crawl's requests. The values are the reasons in `waiting.jsonl`.
+    /// Returns the hosts that are paused because of quiet hours or another crawl's requests, and
+    /// not because of how they answer. The values are the reasons in `waiting.jsonl`.
     pub(crate) fn paused_by_operator(&self, now: Tick) -> HashMap<HostKey, &'static str> {
         let paused = self.scheduler.host_summary(now).paused.into_iter();
         let own = [PauseReason::QuietHours, PauseReason::OtherCrawl];

@@ -250,8 +250,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Makes a host wait for a gap after this worker took it over, which was this long `ago`. The
-    /// previous owner may have sent requests until then.
+    /// Makes a host wait for a gap, counted from when this worker took it over, which is `ago`
+    /// before now. The previous owner may have sent requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));

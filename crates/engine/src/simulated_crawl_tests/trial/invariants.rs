@@ -85,8 +85,8 @@ struct SeenHost {
 #[derive(Clone)]
 struct HostPause {
     until: Tick,
-    /// The origin that the pause applies to, if the host's other origins may still be requested. A
-    /// pause of a single origin is not recorded. `None` if the pause applies to the whole host.
+    /// The only origin that the pause applies to. `None` if it applies to the whole host. A pause of
+    /// a single origin is not recorded.
     only: Option<Origin>,
 }
 
