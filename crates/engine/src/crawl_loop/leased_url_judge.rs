@@ -133,7 +133,6 @@ impl LeasedUrlJudge {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Notes an origin that waits for the next commit.
     pub(super) fn wait_for_commit(&mut self, origin: &Origin) {
         self.waiting.insert(origin.clone());
     }

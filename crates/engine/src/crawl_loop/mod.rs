@@ -361,13 +361,11 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Hands a message to the writer.
     fn write(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
         self.backlog.written(item.weight(), 0);
         out.push(Effect::Write(item));
     }
 
-    /// Sends the state of a host to the writer, to be stored.
     fn write_state(&mut self, host: &HostKey, out: &mut Vec<Effect>) {
         let state = self.hosts.state(host);
         self.write(WriterMessage::Host(Box::new(state)), out);

@@ -119,7 +119,6 @@ impl Coordinator {
         self.backlog.note_rendering(now, self.renders.count());
     }
 
-    /// Handles a page's request for a resource.
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
@@ -353,7 +352,6 @@ impl Coordinator {
         self.write(message, out);
     }
 
-    /// Handles the result of a request for a resource.
     pub(super) fn resource_fetched(
         &mut self,
         now: Tick,

@@ -182,7 +182,6 @@ mod tests {
         }
     }
 
-    /// Returns the hosts that get a permit now.
     fn hosts_with_permits(coordinator: &mut Coordinator, now: u64) -> Vec<String> {
         let mut out = Vec::new();
         coordinator.advance(at(now), &mut out);

@@ -37,7 +37,6 @@ struct KnownWeb {
     pages_per_host: u32,
 }
 
-/// A URL of the known web.
 enum KnownUrl {
     Html(usize),
     Pdf(usize),

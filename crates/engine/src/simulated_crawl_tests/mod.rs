@@ -157,7 +157,6 @@ impl SimulatedWeb {
     }
 }
 
-/// Simulates the servers of a crawl.
 trait SimulatedServers {
     /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure>;
@@ -334,7 +333,6 @@ fn play_pages(
     play_run(run, person, &mut web)
 }
 
-/// The settings of one simulated run.
 struct SimulatedRunSettings<'a> {
     config: Config,
     frontier: Arc<MemoryFrontier>,

@@ -111,7 +111,6 @@ impl Hosts {
         self.residents.share(locks);
     }
 
-    /// Returns the key of an origin's host.
     pub(super) fn host_of(&self, origin: &Origin) -> HostKey {
         let host = self.scheduler.host_of(origin).cloned();
         host.unwrap_or_else(|| origin.host_key())

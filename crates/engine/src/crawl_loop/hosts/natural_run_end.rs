@@ -85,7 +85,6 @@ impl Hosts {
         paused.map(|rest| (rest.host, rest.why.name())).collect()
     }
 
-    /// Describes why a host is paused.
     fn why_paused(&self, now: Tick, rest: &PausedHost, robots: &OriginRobotsTracker) -> String {
         let host = &rest.host;
         let why_of_robots = match rest.why {

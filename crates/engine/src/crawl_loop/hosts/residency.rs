@@ -144,7 +144,6 @@ impl ResidentHosts {
         self.locks.describe_holder(host, delay, now)
     }
 
-    /// Forgets a host that is evicted.
     pub(super) fn forget(&mut self, now: Tick, host: &HostKey) {
         self.locks.free(host, now);
         self.spans.forget(host);

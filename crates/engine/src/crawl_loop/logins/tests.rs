@@ -167,7 +167,6 @@ fn shows_in(logins: &mut LoginTracker, url: &CanonicalUrl) {
     logins.page_ended(&page(logins, SessionStatus::LoggedIn), url);
 }
 
-/// Logs in again after a log-out.
 fn log_in_again(logins: &mut LoginTracker) {
     let request = submit(logins);
     logins.answered(&request, &answer(200, None, INSIDE));

@@ -64,7 +64,6 @@ fn url(url: &str) -> CanonicalUrl {
     canonicalize(Some(&canonicalize(None, "http://a.example/").unwrap()), url).unwrap()
 }
 
-/// Returns a fetched HTML page with this path.
 fn page(path: &str) -> FetchedPage {
     let url = url(path);
     let lease = leased(

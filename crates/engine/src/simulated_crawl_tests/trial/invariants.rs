@@ -85,8 +85,8 @@ struct SeenHost {
 #[derive(Clone)]
 struct HostPause {
     until: Tick,
-    /// The only origin that the pause applies to. `None` if it applies to the whole host. A pause of
-    /// a single origin is not recorded.
+    /// The only origin that the pause applies to. `None` if it applies to the whole host. A pause
+    /// of a single origin is not recorded.
     only: Option<Origin>,
 }
 
@@ -290,7 +290,6 @@ impl InvariantChecker {
         visits.count() > 0
     }
 
-    /// Ends a life of the program.
     pub(super) fn end(
         &mut self,
         worker: usize,
