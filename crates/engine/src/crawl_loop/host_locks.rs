@@ -562,7 +562,8 @@ mod tests {
             let mut locks = HostLocks::shared(&config, Some(at(zero)), at(last_end)).unwrap();
             if let Some((before, now)) = started.last_mut() {
                 before.free(&host, *now);
-                // The last request of that crawl ended ten seconds before, by the monotonic clock.
+                // The earlier crawl's last request ended ten seconds before, by the monotonic
+                // clock.
                 let refused = Err(HostRefusal::Gap(at(last_end - 10), delay));
                 assert_eq!(locks.hold(&host, delay, at(last_end - 6)), refused);
             }
@@ -572,7 +573,7 @@ mod tests {
         }
     }
 
-    /// An entry whose gap has passed must not hide another one of the same host.
+    /// An entry of a host whose gap has passed must not hide the host's newer entry.
     #[test]
     fn a_host_that_returns_to_memory_is_held_again() {
         let dir = tempfile::tempdir().unwrap();

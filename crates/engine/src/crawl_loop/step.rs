@@ -190,8 +190,9 @@ impl Coordinator {
         false
     }
 
-    /// Has the writer admit the deferred pages of mirrors again, if there may be any. Returns
-    /// whether there may be any. A replay calls this when the recorded crawl did.
+    /// Has the writer admit the deferred pages of mirrors again. Returns false if no page of a
+    /// mirror can have been deferred since the last call. A replay calls this when the recorded
+    /// crawl did.
     pub(crate) fn take_back_mirrored(&mut self, out: &mut Vec<Effect>) -> bool {
         let is_due = self.leased_url_judge.takes_back_mirrored();
         if is_due {

@@ -30,7 +30,7 @@ pub(crate) const LAST_RUN_ROWS_NEW: &str = "state/excluded.jsonl.new";
 pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
     let path = dir.join(LAST_RUN_ROWS);
     let copy = || -> io::Result<()> {
-        // A copy that a killed start left behind.
+        // Remove the incomplete copy of a start that was killed.
         let beside = dir.join(LAST_RUN_ROWS_NEW);
         remove_file(&beside)?;
         let mut rows = match open_regular(&dir.join(EXCLUDED)) {
