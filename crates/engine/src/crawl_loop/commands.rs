@@ -73,9 +73,9 @@ impl Coordinator {
         }
     }
 
-    /// Returns the log entry with which a replay repeats a command. `None` for a pause, since a
-    /// replay follows the recorded times of requests. `None` for new rules, since they are recorded
-    /// with the settings.
+    /// Returns the log entry with which a replay repeats `command`. A pause or resume has none,
+    /// because a replay follows the recorded times of requests. New rules have none, because they
+    /// are recorded with the settings.
     fn log_entry(&self, now: Tick, command: &CrawlCommand) -> Option<Effect> {
         let (command, about, delay) = match command {
             CrawlCommand::Add(url) => {

@@ -26,7 +26,7 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 /// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// Maximum rows of committed pages that the program running the crawl has not taken yet.
+/// Maximum rows of committed pages that wait for the program that uses this library.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
 /// Counts and limits the pages and writer messages that are not committed yet.
@@ -63,10 +63,11 @@ pub(super) struct CommitBacklogTracker {
     /// Bytes of bodies that no reader has begun to read, a part of `bytes`.
     unread_bytes: u64,
     max_unread_bytes: u64,
-    /// When the current wait for a commit began: at the last commit, at the last time that nothing
-    /// waited for one, or when the number of pages in rendering last fell, whichever is latest.
+    /// The start of the current wait for a commit. This is the latest of three times: the last
+    /// commit, the last time that nothing waited for a commit, and the last time that the number of
+    /// pages in rendering fell.
     committed_at: Tick,
-    /// Rows of committed pages that the program running the crawl has not taken yet.
+    /// Rows of committed pages that wait for the program that uses this library.
     undelivered: usize,
     documents: WaitingDocumentTracker,
     /// Pages that are being rendered or wait to be rendered, a part of `unsettled`.
@@ -115,9 +116,8 @@ impl CommitBacklogTracker {
         self.unsettled_but_waiting() + (more as u64) < self.max_unsettled
     }
 
-    /// Returns whether finished items have waited too long for a commit: more than half of
-    /// `commit_within`, because an item may have to wait for two commits, the current one and the
-    /// next.
+    /// Returns whether finished items have waited for a commit longer than half of `commit_within`.
+    /// An item may have to wait for two commits: the current one and the next.
     fn is_behind(&self, now: Tick) -> bool {
         self.is_commit_due() && now.since(self.committed_at) > self.commit_within / 2
     }
@@ -135,8 +135,7 @@ impl CommitBacklogTracker {
         self.unsettled.saturating_sub(waiting)
     }
 
-    /// Notes the time. If nothing waits for a commit now, the wait for the next commit starts at
-    /// this time.
+    /// Restarts the wait for a commit at `now`, unless something already waits for one.
     pub(super) fn note_time(&mut self, now: Tick) {
         if !self.is_commit_due() {
             self.committed_at = now;
@@ -148,7 +147,6 @@ impl CommitBacklogTracker {
         self.unsettled == 0
     }
 
-    /// Returns the number of leased URLs not yet committed.
     pub(super) fn leases(&self) -> u64 {
         self.leases
     }
@@ -219,7 +217,7 @@ impl CommitBacklogTracker {
         }
     }
 
-    /// Sets the number of page rows that the program running the crawl has not taken yet.
+    /// Sets the number of page rows that wait for the program that uses this library.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }
@@ -269,7 +267,8 @@ impl CommitBacklogTracker {
     #[cfg(test)]
     pub(super) fn check_invariants(&self, all_in_flight: u32, budget_leases: u64, leases: u64) {
         assert!(u64::from(all_in_flight) >= self.pages_in_flight);
-        // A guessed sitemap may stay leased in the budgets until it is committed.
+        // The budgets count a guessed sitemap as leased until its commit, after its request has
+        // ended.
         assert!((self.pages_in_flight..=self.leases).contains(&budget_leases));
         assert_eq!(self.leases, leases);
         assert!(self.leases >= self.pages_in_flight);

@@ -21,8 +21,8 @@ pub(crate) struct WorkDoneAndLeft {
     pub(super) bytes: RoundAndRunTotal,
     /// Server response time in microseconds.
     pub(super) server_time: RoundAndRunTotal,
-    /// Number of pending and leased URLs. Pending URLs that the budgets of their hosts don't allow
-    /// are left out, unless more than [`MAX_URLS_BY_HOST`] URLs are pending.
+    /// Number of pending and leased URLs. If at most [`MAX_URLS_BY_HOST`] URLs are pending, leaves
+    /// out the pending ones that exceed the budgets of their hosts.
     pub(super) pages_left: u64,
     /// How long the slowest host needs to fetch its URLs at its gap; `None` if unknown.
     pub(super) slowest_host: Option<Duration>,

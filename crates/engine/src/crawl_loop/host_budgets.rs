@@ -224,9 +224,9 @@ impl HostBudgetTracker {
         self.turned_away.remove(host).unwrap_or_default()
     }
 
-    /// If the group of a host has room again, returns the origins that got no permit while the
-    /// group's budget was full. Call this once it is known whether a leased URL of the host counts
-    /// as a page.
+    /// If the hosts that share a budget with this one have budget left again, returns the origins
+    /// that got no permit while that budget was full. Call this once it is known whether a leased
+    /// URL of the host counts as a page.
     pub(crate) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         self.groups.with_room_again(host)
     }

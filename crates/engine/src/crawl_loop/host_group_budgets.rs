@@ -279,8 +279,8 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
-        // The lease ends because its URL became a page. The page uses up the budget, so there is no
-        // room.
+        // The URL counts as a page. The page uses up what its lease had reserved, so the group
+        // still has no room.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
         assert_eq!(budgets.state(&b), GroupBudgetAvailability::Leased);

@@ -24,12 +24,12 @@ use crate::config::Config;
 
 /// The file with an identifier that changes at each start of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Maximum bytes of the shared file, which is shorter than that.
+/// Maximum bytes to read of the shared file. The file is always shorter.
 const MAX_BYTES: u64 = 1000;
 /// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
-/// The longest delay of another crawl that counts as this crawl's own. A longer one is reported like
-/// a wait, with the other crawl.
+/// If this crawl must wait longer than this because another crawl fetched from a host, the wait is
+/// reported together with the name of the other crawl.
 const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often to remove the files of ended crawls.
 const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
@@ -82,7 +82,8 @@ pub enum HostRefusal {
     /// Another crawl fetched from the host. The request ended at this time, and the gap after it
     /// has this length.
     Gap(Tick, Duration),
-    /// Another crawl holds the host, or the host demanded a wait from it. Try again at this time.
+    /// Another crawl holds the host, or the host demanded a wait from that crawl. Try again at this
+    /// time.
     Wait(Tick),
 }
 
@@ -94,8 +95,8 @@ impl HostLocks {
     }
 
     /// Opens the locks that this crawl shares with the user's other crawls. `zero` is when the
-    /// monotonic clock was zero, in this crawl's time. `None` if the settings name no file to share,
-    /// or the file can't be opened.
+    /// monotonic clock was zero, in this crawl's time. `None` if the settings name no file to
+    /// share, or the file can't be opened.
     pub(crate) fn shared(config: &Config, zero: Option<Tick>, now: Tick) -> Option<HostLocks> {
         let path = config.host_locks.as_ref()?;
         let directory = std::path::absolute(&config.output);
@@ -241,7 +242,8 @@ impl HostLocks {
         }
     }
 
-    /// Unlocks all hosts, because no request is sent any more. Requests in flight count as ended now.
+    /// Unlocks all hosts, because no request is sent any more. Requests in flight count as ended
+    /// now.
     pub fn end(&mut self, now: Tick) {
         if let Some(shared) = &mut self.shared {
             shared.running.end(shared.clock.shared(now));
@@ -341,7 +343,8 @@ impl SharedLockFiles {
 
 impl Drop for SharedLockFiles {
     fn drop(&mut self) {
-        // The lock ends when its file is closed. Without it, another crawl may miss a gap.
+        // Dropping `self.lock` unlocks the file. An error is ignored: without the lock, the worst
+        // case is that another crawl misses a gap.
         let _ = lock(&self.lock);
     }
 }
@@ -495,7 +498,8 @@ mod tests {
         );
         one.free(&a, at(11));
         assert_eq!(second.hold(&b, DELAY, at(12)), Ok(()), "the gap has passed");
-        // The delay of the crawl that comes counts, not that of the crawl before.
+        // The gap that counts is the delay of the crawl that wants to fetch, not of the one that
+        // fetched.
         let own = OtherCrawlsGap {
             pace: Duration::ZERO,
             ..gap(12, 9)
@@ -506,7 +510,7 @@ mod tests {
         assert_eq!(one.hold(&c, Duration::from_secs(2), at(13)), refused(12, 2));
         assert_eq!(one.hold(&c, DELAY, at(13)), Ok(()));
         one.free(&c, at(13));
-        // A wait that the host demanded is longer than its usual gap.
+        // Here the host demanded a wait that is longer than its usual gap.
         one.hold(&d, DELAY, at(12)).unwrap();
         let wait = OtherCrawlsGap {
             wait: Duration::from_secs(3600),
@@ -515,7 +519,8 @@ mod tests {
         };
         one.note_gap(&d, Some(wait), false);
         one.free(&d, at(12));
-        // A gap outlives its crawl, and each crawl that starts.
+        // Other crawls still respect the gap after the crawl has ended, and after a new crawl has
+        // started.
         drop(one);
         let mut third = open("/third", at(13));
         for locks in [&mut second, &mut third] {
@@ -526,7 +531,8 @@ mod tests {
             );
         }
         assert_eq!(third.hold(&a, DELAY, at(14)), Ok(()));
-        // A clock that was ahead stops no crawl.
+        // A gap that begins far in the future blocks no crawl: the clock was ahead when it was
+        // noted.
         third.note_gap(&a, Some(gap(1_000_000, 60)), false);
         third.free(&a, at(14));
         assert_eq!(second.hold(&a, DELAY, at(14)), Ok(()));
@@ -556,7 +562,8 @@ mod tests {
             let mut locks = HostLocks::shared(&config, Some(at(zero)), at(last_end)).unwrap();
             if let Some((before, now)) = started.last_mut() {
                 before.free(&host, *now);
-                // The last request of that crawl ended ten seconds before, by the monotonic clock.
+                // The earlier crawl's last request ended ten seconds before, by the monotonic
+                // clock.
                 let refused = Err(HostRefusal::Gap(at(last_end - 10), delay));
                 assert_eq!(locks.hold(&host, delay, at(last_end - 6)), refused);
             }
@@ -566,7 +573,7 @@ mod tests {
         }
     }
 
-    /// An entry whose gap has passed must not hide another one of the same host.
+    /// An entry of a host whose gap has passed must not hide the host's newer entry.
     #[test]
     fn a_host_that_returns_to_memory_is_held_again() {
         let dir = tempfile::tempdir().unwrap();

@@ -133,7 +133,6 @@ impl LeasedUrlJudge {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Notes an origin that waits for the next commit.
     pub(super) fn wait_for_commit(&mut self, origin: &Origin) {
         self.waiting.insert(origin.clone());
     }
@@ -180,7 +179,6 @@ impl LeasedUrlJudge {
         self.suspects.suspect(deaths);
     }
 
-    /// Holds the lease of a crash suspect until nothing else is left to fetch.
     pub(super) fn hold(&mut self, lease: Lease) {
         self.suspects.hold(lease);
     }
@@ -196,7 +194,6 @@ impl LeasedUrlJudge {
         self.suspects.begin_reading()
     }
 
-    /// Returns whether a crash suspect is being read alone, or will be next.
     pub(super) fn reads_alone(&self) -> bool {
         self.suspects.reads_alone()
     }
@@ -323,8 +320,8 @@ impl LeasedUrlJudge {
         drop(traps);
         Ok(match disposition {
             UrlDisposition::Fetch => LeasedUrlDisposition::Fetch(lease),
-            // The URL is behind the other URLs of its queue already. A retry must not be put behind
-            // them either, because its attempts would be counted from 1 again.
+            // Fetch the URL now if it is already behind the other URLs of its queue. Also fetch a
+            // retry now: if it were moved behind them, its attempts would be counted from 1 again.
             UrlDisposition::Later(_) if at.is_late() || lease.attempt > 1 => {
                 LeasedUrlDisposition::Fetch(lease)
             }
@@ -359,9 +356,9 @@ impl LeasedUrlJudge {
 }
 
 /// Returns whether a page of a mirror is deferred in favour of its copy on the mirrored origin.
-/// True if the copy was fetched with a 2xx status, is pending, or is leased. If the copy is then
-/// not fetched, the page becomes pending again with the priority [`Priority::COPY_MISSING`], and no
-/// longer waits for a pending or leased copy.
+/// True if the copy was fetched with a 2xx status, is pending, or is leased. If the copy turns out
+/// not to be fetched, the page becomes pending again with the priority [`Priority::COPY_MISSING`].
+/// After that, only a copy that was fetched counts.
 fn yields_to(
     copy: &CanonicalUrl,
     at: Priority,

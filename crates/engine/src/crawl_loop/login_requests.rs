@@ -56,8 +56,8 @@ impl Coordinator {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<LoginPermitUse, FrontierError> {
-        // Don't log in to a host that the operator excluded. The permit is used for pages, which
-        // excludes the host's URLs.
+        // Don't log in to a host that the operator excluded. Use the permit for the host's pages:
+        // when they are judged, each is settled as excluded.
         if self.logins.is_empty() || self.scope.is_left_out(&origin.host_key()) {
             return Ok(LoginPermitUse::Page);
         }

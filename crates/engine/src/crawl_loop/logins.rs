@@ -63,8 +63,9 @@ enum LoginPhase {
     LoggedIn,
     /// The site needs a login, but no login request was sent yet.
     Due,
-    /// The credentials are being read, to fill in this form. `None` for a token login, and for a
-    /// form login that first compares the credentials with the ones that the site refused.
+    /// The credentials are being read, to fill in this form. `None` for a token login. Also `None`
+    /// if the site refused the credentials before: then they are read before the form is requested,
+    /// and must have changed.
     Credentials(Option<LoginForm>),
     /// The next login request, which was not sent yet.
     Request(LoginStepRequest),
@@ -73,7 +74,7 @@ enum LoginPhase {
     Failed(LoginFailure),
 }
 
-/// Whether a site's login lets a permit for a page be used for the page.
+/// How to use a permit for a page of a site that may need a login.
 #[derive(Debug)]
 pub(super) enum LoginPermitDecision {
     /// Fetch a page.
@@ -119,7 +120,7 @@ pub(super) enum LoggedOutPageRetry {
 }
 
 impl LoginReaction {
-    /// Returns a reaction that changes nothing but when the page is fetched again.
+    /// Returns a reaction that only decides whether and when to fetch the page again.
     fn of_page(page: LoggedOutPageRetry) -> LoginReaction {
         LoginReaction {
             page,
@@ -195,7 +196,6 @@ impl LoginTracker {
         Some(site.clone())
     }
 
-    /// Returns whether a host belongs to a site.
     pub(super) fn is_of(&self, host: &HostKey, site: &str) -> bool {
         self.by_site.find(host).is_some_and(|(_, own)| own == site)
     }
@@ -558,8 +558,8 @@ fn next_phase(
         SessionStatus::LoggedOut(why) => {
             format!("{page} shows no login after the form was sent: {why}")
         }
-        // Without a `logged-in` setting, the form shows that the login failed: sites show it again
-        // if the password is wrong.
+        // Without a `logged-in` setting, the login counts as failed if the answer contains the form
+        // again, as most sites do after a wrong password.
         _ if login.logged_in.is_none() && form.is_ok() => {
             format!("{page} shows the form again after it was sent")
         }

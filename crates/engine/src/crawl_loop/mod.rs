@@ -250,7 +250,7 @@ impl Coordinator {
         }
     }
 
-    /// Sets the number of page rows that the program running the crawl has not taken.
+    /// Sets the number of page rows that wait for the program that uses this library.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
         self.backlog.note_undelivered(rows);
     }
@@ -287,8 +287,8 @@ impl Coordinator {
         }
         for (host, bytes) in &committed.guesses {
             self.undecided_ended(now, host, *bytes);
-            // The state of the host that was committed with the sitemap doesn't count the sitemap
-            // as a page.
+            // The host state that was committed with the sitemap was created before the sitemap
+            // counted as a page. Store a newer one.
             if bytes.is_some() {
                 self.write_state(host, out);
             }
@@ -361,13 +361,11 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Hands a message to the writer.
     fn write(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
         self.backlog.written(item.weight(), 0);
         out.push(Effect::Write(item));
     }
 
-    /// Sends the state of a host to the writer, to be stored.
     fn write_state(&mut self, host: &HostKey, out: &mut Vec<Effect>) {
         let state = self.hosts.state(host);
         self.write(WriterMessage::Host(Box::new(state)), out);

@@ -111,8 +111,8 @@ impl Coordinator {
             self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
             return Ok(LeaseLoopStep::Next);
         }
-        // Check the rule for sitemaps before robots.txt, because in a plan the judgement by
-        // robots.txt excludes every page.
+        // Check the rule for sitemaps before robots.txt. In a plan (a run that fetches no pages),
+        // judging a page by robots.txt always excludes the page.
         if let RobotsAvailability::InForce(rules) = standing
             && let Some(exclusion) =
                 sitemap_cross_submission::judge(&mut lease, rules, &*self.frontier)?
@@ -244,8 +244,8 @@ impl Coordinator {
         Ok(step)
     }
 
-    /// Settles a URL as failed, because earlier runs died while reading its page, the last time
-    /// with nothing else being read.
+    /// Settles a URL as failed. Earlier runs died while reading its page, even the last one, which
+    /// read nothing else at the same time.
     fn give_suspect_up(
         &mut self,
         now: Tick,
@@ -287,10 +287,12 @@ impl Coordinator {
         Job::Page { lease, context }
     }
 
-    /// Returns the previous visit of a URL; `None` in the first round. The visit has no validators
-    /// if the page must be fetched in full: because the server refused a conditional request,
-    /// because the page may be rendered now but was not rendered then, or because links that were
-    /// not read then are read now.
+    /// Returns the previous visit of a URL; `None` in the first round. The visit has no validators,
+    /// so that the page is fetched in full, in three cases:
+    ///
+    /// - The server refused a conditional request for the page.
+    /// - The page may be rendered now, but the previous visit did not render it.
+    /// - This run reads kinds of links that the previous visit did not read.
     fn previous_visit(
         &self,
         lease: &Lease,

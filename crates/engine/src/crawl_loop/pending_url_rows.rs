@@ -29,8 +29,9 @@ impl Coordinator {
         let tried_at_start = self.hosts.tried_at_start(now, &self.robots);
         let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
-        // Read the buckets (sets of hosts) before the origins. Until the run ends, another thread
-        // may take further buckets, and the rows must not name a bucket without its pending URLs.
+        // Read the buckets (sets of hosts) before the origins, because another thread may take more
+        // buckets at any time. If a row named a bucket that was taken later, its pending URLs would
+        // be missing from the rows.
         let buckets = self.shared.bucket_epochs();
         let mut rows = vec![WaitingRow {
             urls: self.frontier.counts().pending,
@@ -53,8 +54,8 @@ impl Coordinator {
             } else if let Some((why, until)) = unreachable.get(&host) {
                 next_try = Some(*until);
                 let reason = by_operator.get(&host).copied().unwrap_or("unreachable");
-                // The robots.txt files of a host are described together. Only that of this origin
-                // explains why the origin waits.
+                // If `why` lists unreachable robots.txt files, it lists those of all origins of the
+                // host. Name only the file of this origin.
                 match (is_of_robots(why), self.robots.why_unreachable(&origin)) {
                     (false, _) => (reason, Some((*why).to_owned())),
                     (true, None) => ("unreachable", None),

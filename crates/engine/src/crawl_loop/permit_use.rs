@@ -22,7 +22,8 @@ impl Coordinator {
                 let permit = self.hosts.set_aside(now, permit);
                 out.push(Effect::FindAddress { permit, url });
             }
-            // The permit needs no request, for example because its host is excluded.
+            // The permit was issued for a look-up, but needs none, for example because its host is
+            // excluded.
             None if permit.is_set_aside() => self.hosts.skip_look_up(permit),
             None => self.use_permit(now, permit, out),
         }
@@ -441,8 +442,8 @@ mod tests {
         scheduler.set_pending(at(20), &origin(), 3);
         scheduler.set_robots(at(20), &origin(), open_to_all());
         let permit = permit(&mut coordinator);
-        // No request follows. Pages can't be judged until robots.txt is fetched, and no URL is
-        // pending for which to fetch it.
+        // No request follows: pages can't be judged without robots.txt, and robots.txt is not
+        // fetched because no URL is pending.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
             (

@@ -88,7 +88,6 @@ impl Coordinator {
     }
 }
 
-/// Counts paused hosts by the name of the reason why they pause.
 fn by_reason(paused: &[PausedHost]) -> BTreeMap<&'static str, u32> {
     let mut hosts = BTreeMap::new();
     for host in paused {

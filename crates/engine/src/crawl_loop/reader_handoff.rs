@@ -44,8 +44,8 @@ impl Coordinator {
         self.hosts.states_kept(now, &[host]);
     }
 
-    /// Counts a guessed sitemap with a body of this many bytes as a page. `None` if it doesn't
-    /// count.
+    /// Ends the wait for the verdict on a guessed sitemap. If `bytes` is given, the sitemap counts
+    /// as a page with a body of this length. Otherwise it doesn't count.
     pub(super) fn undecided_ended(&mut self, now: Tick, host: &HostKey, bytes: Option<u64>) {
         let origins = self.hosts.page_ended(host);
         if let Some(bytes) = bytes {

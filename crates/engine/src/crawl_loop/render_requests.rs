@@ -23,8 +23,8 @@ use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::time_conversions::millis;
 
-/// Whether a permit for a page goes to the page, or to a resource of a page in the browser, which
-/// takes precedence.
+/// Whether to use a permit for a page, or for a resource that a page in the browser waits for.
+/// Resources take precedence.
 pub(super) enum RenderPermitUse {
     /// Fetch a page.
     Page,
@@ -119,7 +119,6 @@ impl Coordinator {
         self.backlog.note_rendering(now, self.renders.count());
     }
 
-    /// Handles a page's request for a resource.
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
@@ -320,8 +319,8 @@ impl Coordinator {
         Ok(self.page_turn(now, origin))
     }
 
-    /// Decides the use of a permit if no resource of its origin waits: for a page, if there is room
-    /// for pages.
+    /// Decides whether to use a permit for a page, if no resource of its origin waits. The origin's
+    /// pages must wait while there is no room for pages.
     fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderPermitUse {
         if !self.renders.are_resources_alone {
             return RenderPermitUse::Page;
@@ -353,7 +352,6 @@ impl Coordinator {
         self.write(message, out);
     }
 
-    /// Handles the result of a request for a resource.
     pub(super) fn resource_fetched(
         &mut self,
         now: Tick,

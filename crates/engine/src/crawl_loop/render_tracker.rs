@@ -42,7 +42,6 @@ const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
 /// Beyond the limit: refused.
 const MAX_POST_BYTES: usize = 1 << 20;
 
-/// Returns whether the body of a POST is short enough to be sent.
 pub(super) fn is_short(post: &PostBody) -> bool {
     post.bytes.len() <= MAX_POST_BYTES
 }
@@ -221,7 +220,6 @@ impl RenderTracker {
         (self.queued.len() + self.open.len()) as u64
     }
 
-    /// Returns whether no page is being rendered or waits to be.
     pub(super) fn is_empty(&self) -> bool {
         self.queued.is_empty() && self.open.is_empty()
     }
@@ -566,7 +564,6 @@ impl RenderTracker {
         over.iter().map(|key| key.url.origin()).collect()
     }
 
-    /// Returns the earliest deadline of the resources that pages wait for.
     pub(super) fn next_deadline(&self) -> Option<Tick> {
         let resources = self.asked.values();
         resources.map(|resource| resource.deadline).min()

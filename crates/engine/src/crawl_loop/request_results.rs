@@ -82,15 +82,16 @@ impl Coordinator {
                 }
             }
         }
-        // The row states what robots.txt means, but must be logged before all that follows from it.
+        // The row needs the meaning of robots.txt, which is known only now. Insert the row before
+        // the effects that follow from that meaning.
         if is_logged {
             out.insert(log_position, Effect::Log(line));
         }
         self.hosts.free_if_idle(now, &host);
     }
 
-    /// Passes the result of a request for an origin's rules to `OriginRobotsTracker`, and carries out the
-    /// returned reaction. Returns what an answer for robots.txt means.
+    /// Passes the result of a request for an origin's rules to `OriginRobotsTracker`, and carries
+    /// out the returned reaction. Returns what an answer for robots.txt means.
     pub(super) fn rules_fetched(
         &mut self,
         now: Tick,

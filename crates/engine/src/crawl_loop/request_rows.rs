@@ -67,7 +67,6 @@ fn judge_session(
     (job, Err(failure))
 }
 
-/// Creates the row of a request that ended.
 fn row(
     job: &Job,
     spent: &SpentPermit,
@@ -209,7 +208,8 @@ mod tests {
     use crate::messages::{Job, TdmRepAttempt};
     use crate::priority::Priority;
 
-    /// The rows name failures, so the crate of the rows can't ask [`FailureKind::is_refusal`].
+    /// `RequestRow::is_sent` knows failures only by name, so it can't call
+    /// [`FailureKind::is_refusal`].
     #[test]
     fn rows_and_failures_agree_on_which_requests_were_refused() {
         for kind in [

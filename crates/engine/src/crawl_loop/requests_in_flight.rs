@@ -64,7 +64,8 @@ impl InFlightRequests {
         self.ended += 1;
     }
 
-    /// Returns whether neither a request nor an address look-up is in flight.
+    /// Returns whether there is no request in flight, no address look-up, and no permit that waits
+    /// in `found`.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -82,13 +83,11 @@ impl InFlightRequests {
         self.ended
     }
 
-    /// Returns the number of requests, address look-ups, and permits whose look-up ended.
     #[cfg(test)]
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Returns the number of permits whose address look-up ended.
     #[cfg(test)]
     pub(super) fn found(&self) -> usize {
         self.found.len()

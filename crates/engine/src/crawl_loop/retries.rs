@@ -23,7 +23,6 @@ pub(super) struct RetryDecider {
     refused_conditions: HashMap<HostKey, HashSet<CanonicalUrl>>,
 }
 
-/// An attempt to fetch a URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FetchAttempt<'a> {
     pub(super) url: &'a CanonicalUrl,

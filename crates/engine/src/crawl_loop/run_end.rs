@@ -172,7 +172,6 @@ impl RunEndTracker {
         self.is_ending() || self.stop != StopUrgency::No
     }
 
-    /// Returns whether the run must end without saving.
     pub(super) fn is_stopped_at_once(&self) -> bool {
         self.stop == StopUrgency::Now
     }
@@ -206,7 +205,6 @@ impl RunEndTracker {
         }
     }
 
-    /// Returns why the run ends; `None` while there is no reason to end.
     #[cfg(test)]
     pub(super) fn ended(&self) -> Option<&EndReason> {
         self.ended.as_ref()

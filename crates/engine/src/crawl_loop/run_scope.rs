@@ -81,7 +81,6 @@ impl RunScope {
         Arc::make_mut(&mut self.current).add_target(seed, target);
     }
 
-    /// Returns whether pending URLs may be out of scope.
     #[cfg(test)]
     pub(super) fn judges_again(&self) -> bool {
         self.judges_again

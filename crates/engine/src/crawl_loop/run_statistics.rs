@@ -122,7 +122,6 @@ impl RunStatistics {
         &self.counters
     }
 
-    /// Returns the number of requests that were not sent because their address is refused.
     pub(super) fn refused_requests(&self) -> u64 {
         self.refused_requests
     }

@@ -63,8 +63,8 @@ impl Coordinator {
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // Some pages were fetched, so count one seed as fetched: the round did not fail,
-                // even if no seed was due.
+                // The round fetched some pages, so count one seed as fetched, even if no seed was
+                // due. 0 would mean that the round failed.
                 0 if round.number > 1 && pages_of_round > failed_of_round => 1,
                 // No page was fetched although pages of the seeds' hosts were due.
                 0 if are_seeds_unreachable => 0,

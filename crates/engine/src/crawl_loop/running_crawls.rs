@@ -26,10 +26,13 @@ const ALIVE: u64 = 1 << 62;
 /// The offset of the list of hosts. The crawl's directory and start time come before the list, and
 /// fit, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
-/// Bytes per entry of the list of hosts: the host's number plus one, or zero if the entry is free;
-/// the end of the last request in microseconds since the epoch, or the start of the one in flight;
-/// the pace of the host in microseconds, with the two flags below; the wait that the host demanded;
-/// and how long the request matters, both in microseconds.
+/// Bytes per entry of the list of hosts. An entry has five numbers, with times in microseconds:
+///
+/// - the host's number plus one, or zero if the entry is free
+/// - the end of the last request since the Unix epoch, or the start of the one in flight
+/// - the pace of the host, with the two flags below
+/// - the wait that the host demanded
+/// - how long the request matters to other crawls
 const ENTRY_BYTES: usize = 40;
 /// The flag in an entry of a host that its crawl holds.
 const HELD: u64 = 1 << 63;
@@ -38,9 +41,9 @@ const IN_FLIGHT: u64 = 1 << 62;
 /// Maximum time by which the end of a request may be in the future. A later end comes from a clock
 /// that was ahead, so the gap after it is ignored.
 const MAX_SKEW: Duration = Duration::from_secs(1);
-/// The end of a request is not written if the entry was written less than this before, unless the
-/// gap has another length: without delays, requests end too often for a system call each time. The
-/// entry then still marks the request as in flight.
+/// Minimum time between two writes of an entry when requests end, unless the gap has a new length.
+/// Without delays, requests end too often for a system call each time. An entry that is not
+/// rewritten still marks the request as in flight.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of hosts to read from the list of another crawl.
 const MAX_HOSTS: u64 = 16 << 20;
@@ -106,7 +109,8 @@ struct ListEntry {
 pub(crate) struct HostHolder {
     /// The crawl. `None` if its file can't be read.
     pub(crate) crawl: Option<RunningCrawlDescription>,
-    /// The gap that the crawl has left behind. `None` if it still holds the host.
+    /// The gap after that crawl's last request to the host. `None` if that crawl still holds the
+    /// host.
     pub(crate) gap: Option<OtherCrawlsGap>,
 }
 
@@ -304,7 +308,7 @@ impl RunningCrawlFile {
             for (index, entry) in &mut of_host {
                 if !is_alive && entry.is_in_flight && matters(entry.gap, now) {
                     entry.end_lost_request(now);
-                    // If this fails, the request counts from the next time.
+                    // Ignore errors: the next crawl that reads the entry ends the request instead.
                     let _ = entry.write(&file, *index);
                 }
             }
@@ -383,7 +387,8 @@ fn matters(gap: OtherCrawlsGap, now: Tick) -> bool {
     kept_until(gap) > now && gap.since.since(now) <= MAX_SKEW
 }
 
-/// Returns the rest of the gap after a request for a crawl with this delay. `None` if it has passed.
+/// Returns how much longer a crawl with this `delay` must wait after the request that `gap`
+/// describes. `None` if the wait is over.
 fn rest(gap: OtherCrawlsGap, delay: Duration, now: Tick) -> Option<Duration> {
     let rest = (gap.since.min(now) + gap.for_delay(delay)).since(now);
     (!rest.is_zero() && matters(gap, now)).then_some(rest)

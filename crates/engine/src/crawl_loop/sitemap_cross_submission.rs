@@ -11,8 +11,8 @@ use crate::priority::{Priority, is_foreign_entry, may_list};
 /// Beyond the limit: the sitemap counts as not named.
 const MAX_PARENTS: usize = 32;
 
-/// Returns why a page must not be fetched: only a sitemap of another host lists it, and the page's
-/// own host does not vouch for that sitemap. `None` for any other URL. If the host vouches for the
+/// Returns the exclusion of a page that only a sitemap of another host lists, if the page's own
+/// host does not vouch for that sitemap. `None` for any other URL. If the host vouches for the
 /// sitemap, the lease gets the priority of a linked page.
 ///
 /// A host vouches for a sitemap if its robots.txt names the sitemap, or an index or redirect that

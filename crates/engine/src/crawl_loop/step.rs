@@ -128,8 +128,9 @@ impl Coordinator {
         wake
     }
 
-    /// Ends a run whose budget is spent, once all leased URLs are committed. The run is finished if the
-    /// budget kept no URL from being fetched. It continues while requests in flight may find URLs.
+    /// Ends a run whose budget is spent, once all leased URLs are committed. The run counts as
+    /// finished if the budget kept no URL from being fetched. While requests in flight may find
+    /// URLs, the run continues.
     fn end_by_budget(&mut self, budget: &'static str) {
         let counts = self.frontier.counts();
         // Leased URLs count as unsettled, because crash suspects stay leased until they are read.
@@ -189,8 +190,9 @@ impl Coordinator {
         false
     }
 
-    /// Has the writer admit the deferred pages of mirrors again, if there may be any. Returns
-    /// whether there may be any. A replay calls this when the recorded crawl did.
+    /// Has the writer admit the deferred pages of mirrors again. Returns false if no page of a
+    /// mirror can have been deferred since the last call. A replay calls this when the recorded
+    /// crawl did.
     pub(crate) fn take_back_mirrored(&mut self, out: &mut Vec<Effect>) -> bool {
         let is_due = self.leased_url_judge.takes_back_mirrored();
         if is_due {

@@ -115,7 +115,8 @@ impl WaitingDocumentTracker {
                 self.hosts.remove(host);
             }
         }
-        // Each host may have more documents now, so all hosts may have room.
+        // Fewer than `MANY_DOCUMENTS` wait now, so each host may have more than one waiting
+        // document again.
         if self.count == MANY_DOCUMENTS - 1 {
             let (still, woken) = std::mem::take(&mut self.turned_away)
                 .into_iter()
@@ -182,7 +183,6 @@ mod tests {
         }
     }
 
-    /// Returns the hosts that get a permit now.
     fn hosts_with_permits(coordinator: &mut Coordinator, now: u64) -> Vec<String> {
         let mut out = Vec::new();
         coordinator.advance(at(now), &mut out);

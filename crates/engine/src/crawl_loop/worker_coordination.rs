@@ -272,8 +272,8 @@ impl WorkerCoordination {
         if self.is_over || !self.is_shared() {
             return Some(alone);
         }
-        // Hosts that must be handed over may still have pending URLs. So this worker can't report
-        // that it has nothing to do before the hand-over.
+        // Hosts that must be handed over may still have pending URLs. So before the hand-over, this
+        // worker can't report that it has nothing to do.
         if self.leaving.is_empty() && !self.rests() {
             // Give unused page allowance back to the other workers.
             self.allowed = self.allowed.map(|_| pages);

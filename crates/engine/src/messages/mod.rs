@@ -89,8 +89,7 @@ impl Job {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
                 is_head: context.is_head(lease),
-                // The content filter does not apply to sitemaps, because they are not pages but
-                // only list pages.
+                // Sitemaps are exempt from the content filter, because they only list pages.
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
             },
@@ -128,7 +127,7 @@ fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     lease.via.as_ref().filter(|_| is_linked)
 }
 
-/// An input of the coordinator, which acts only when it gets an event.
+/// An input of the coordinator (the crawl loop), which acts only when it gets an event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An exchange ended, successfully or not.
@@ -387,8 +386,8 @@ pub(crate) enum WriterMessage {
     },
     /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// Settle a URL, and admit another spelling of it. If the other spelling is not known to lead
-    /// to the same page, the URL is deferred or made pending again.
+    /// Admit another spelling of a URL, and settle the URL. If it isn't known that the other
+    /// spelling gives the same page, the URL is instead deferred or made pending again.
     SameAs {
         lease: Lease,
         /// The URL to fetch instead.
@@ -406,8 +405,8 @@ pub(crate) enum WriterMessage {
         /// URLs stay deferred.
         scope: Option<Arc<Scope>>,
     },
-    /// Admit pages of mirrors again whose copy on the mirrored origin was not fetched. Sent once no
-    /// further page can be fetched.
+    /// Admit deferred pages of mirrors again, if their copy on the mirrored origin was not fetched.
+    /// Sent once no further page can be fetched.
     TakeBackMirrored,
     /// Draw the sample from the URLs that were deferred for it. Sent once no further page can be
     /// found.
@@ -531,7 +530,7 @@ pub(crate) struct GroupCommitResult {
     pub(crate) ended: Vec<Origin>,
     /// The host of each guessed sitemap that had to be read
     /// ([`is_undecided_guess`](crate::priority::is_undecided_guess)), and the bytes of its body.
-    /// `None` if it does not exist, so that it has no row.
+    /// `None` for a sitemap that does not exist, which has no row.
     pub(crate) guesses: Vec<(HostKey, Option<u64>)>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,

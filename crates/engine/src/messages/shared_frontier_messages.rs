@@ -49,7 +49,7 @@ pub(crate) enum SharedFrontierNews {
     /// pending again, or another worker found a redirect of a seed.
     LinksWait,
     /// The answer to a request for more pages: the total number of pages that this worker may
-    /// fetch. Ignore the answer if, since the request, this worker has been without work.
+    /// fetch. Ignore the answer if this worker has been without work since the request.
     Allowed {
         /// The maximum number of rows in this worker's `pages.jsonl`.
         pages: u64,
@@ -61,8 +61,8 @@ pub(crate) enum SharedFrontierNews {
     OthersBytes(u64),
     /// The page budget of all workers is spent.
     PagesSpent,
-    /// No worker has anything left to do. This was observed while this worker was in the rest (time
-    /// without work) with the number `rest`, and does not apply to its later rests.
+    /// No worker has anything left to do. Applies only to this worker's rest (time without work)
+    /// with the number `rest`, not to its later rests.
     Over {
         /// The number of this worker's rest (time without work), as in
         /// [`SharedFrontierRequest::Rest`].

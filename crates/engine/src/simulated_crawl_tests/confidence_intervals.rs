@@ -37,7 +37,6 @@ struct KnownWeb {
     pages_per_host: u32,
 }
 
-/// A URL of the known web.
 enum KnownUrl {
     Html(usize),
     Pdf(usize),
@@ -192,7 +191,7 @@ fn crawl(
 }
 
 /// Returns the state of a crawl that has found all pages of the sampling frame but not drawn a
-/// sample. The state is the same for every seed.
+/// sample. The state doesn't depend on the random seed.
 fn frame(web: KnownWeb) -> MemoryFrontier {
     let frontier = Arc::new(MemoryFrontier::new());
     crawl(
@@ -218,8 +217,8 @@ fn frame(web: KnownWeb) -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// Runs a crawl for each of these seeds. Returns, for each quantity, the number of crawls whose
-/// interval contains the true value.
+/// Runs a crawl for each of these random seeds. Returns, for each quantity, the number of crawls
+/// whose interval contains the true value.
 fn coverage(
     web: KnownWeb,
     (by, pages): (StratumRule, usize),

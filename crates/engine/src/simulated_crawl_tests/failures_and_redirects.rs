@@ -208,8 +208,8 @@ fn a_redirect_is_followed_after_its_retry_after() {
     .assert_eq(&report);
 }
 
-/// RFC 9110 section 15.4.1: the server's preferred choice is in `Location`, and all of them in the
-/// body.
+/// In a 300 (RFC 9110 section 15.4.1), `Location` has the choice that the server prefers, and the
+/// body lists all choices.
 #[test]
 fn rfc9110_15_4_1_the_choices_of_a_300_are_followed() {
     let choices = "<title>t</title><a href=/b.en>b</a><a href=/b.de>b</a>";

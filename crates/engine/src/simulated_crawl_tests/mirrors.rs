@@ -22,9 +22,10 @@ const PAGES: u64 = 12;
 /// The number of further pages, which one of the hosts doesn't serve in some tests.
 const DOCS: usize = 9;
 
-/// Two hosts with the same pages. The host `a.example` answers later, so it counts as the mirror.
+/// Two hosts with the same pages. `a.example` counts as the mirror, because its first pages arrive
+/// later.
 struct MirroredHosts {
-    /// The status of the pages under `/docs/` of the host `b.example`, which answers slowly.
+    /// The status of the pages under `/docs/` of `b.example`. Their answers take a minute.
     copies: u16,
 }
 

@@ -157,7 +157,6 @@ impl SimulatedWeb {
     }
 }
 
-/// Simulates the servers of a crawl.
 trait SimulatedServers {
     /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure>;
@@ -225,7 +224,7 @@ pub(crate) fn config(dir: &Path) -> Config {
     }
 }
 
-/// An exchange in flight. Flights are ordered by the time when they end.
+/// An exchange in flight. Exchanges are ordered by the time when they end.
 struct SimulatedExchange {
     ends: Tick,
     number: u64,
@@ -334,7 +333,6 @@ fn play_pages(
     play_run(run, person, &mut web)
 }
 
-/// The settings of one simulated run.
 struct SimulatedRunSettings<'a> {
     config: Config,
     frontier: Arc<MemoryFrontier>,

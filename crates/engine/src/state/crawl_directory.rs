@@ -415,8 +415,9 @@ fn not_a_directory(dir: &Path) -> EngineError {
     }
 }
 
-/// Opens the frontier. Undoes an erasure that a crash interrupted before its commit; after the
-/// commit, fails. Finishes or undoes an interrupted replacement of `extracts.jsonl`.
+/// Opens the frontier, and cleans up after a crash: undoes an erasure (`crawl forget`) that was not
+/// final, and finishes or undoes a replacement of `extracts.jsonl`. Fails if an erasure is final
+/// but unfinished.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     worker_state_folder::refuse_shared(dir, state)?;
     file_swap::recover(dir)?;

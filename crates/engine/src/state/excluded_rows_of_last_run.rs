@@ -25,12 +25,12 @@ pub(crate) const LAST_RUN_ROWS: &str = "state/excluded.jsonl";
 /// The temporary name of [`LAST_RUN_ROWS`] while the file is written.
 pub(crate) const LAST_RUN_ROWS_NEW: &str = "state/excluded.jsonl.new";
 
-/// Copies the rows of `excluded.jsonl` after the committed length, before they are cut off. If the
-/// last run was killed, the rows of the run before it are kept instead.
+/// Copies the uncommitted rows of `excluded.jsonl` before they are cut off. If the last run was
+/// killed, keeps the rows of the run before it instead.
 pub(crate) fn set_aside(dir: &Path, committed: u64) -> Result<(), EngineError> {
     let path = dir.join(LAST_RUN_ROWS);
     let copy = || -> io::Result<()> {
-        // A copy that a killed start left behind.
+        // Remove the incomplete copy of a start that was killed.
         let beside = dir.join(LAST_RUN_ROWS_NEW);
         remove_file(&beside)?;
         let mut rows = match open_regular(&dir.join(EXCLUDED)) {
@@ -68,8 +68,9 @@ pub(crate) fn append(dir: &Path, file: &mut RowFileWriter) -> Result<u64, Engine
     Ok(file.len())
 }
 
-/// Removes the copied rows, once `excluded.jsonl` lists the URLs again. If a power cut brought them
-/// back after the round is over, the next round would commit them instead of the new rows.
+/// Removes the copied rows, once `excluded.jsonl` lists the URLs again. Syncs the removal: if a
+/// power cut brought the copy back after the round is over, the next round would commit the copied
+/// rows instead of the new ones.
 pub(crate) fn remove(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(LAST_RUN_ROWS);
     let remove = || -> io::Result<()> {

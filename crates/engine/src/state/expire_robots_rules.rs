@@ -1,5 +1,5 @@
-//! Makes the next run of a crawl fetch the robots.txt files again whose rules a recheck found
-//! changed.
+//! After a recheck found that some robots.txt files changed, makes the next run of the crawl fetch
+//! these files again.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,9 +14,9 @@ use super::crawl_directory;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::META_RECHECKED;
 
-/// Makes the next run of the crawl in `dir` fetch the rules of these origins again, if the run in
-/// `learnt` found that they changed. The crawl itself must record the rules that it follows, so the
-/// copies of `learnt` don't replace those of the crawl.
+/// Makes the next run of the crawl in `dir` fetch the rules of these origins again, if the crawl in
+/// `learnt` has other rules for them. The copies in `learnt` don't replace those in `dir`, because
+/// each crawl must itself fetch and record the rules that it follows.
 ///
 /// # Errors
 /// [`EngineError`] if the state of either directory can't be read or changed.
@@ -60,7 +60,8 @@ pub(crate) fn take_rechecked(
     Ok(origins)
 }
 
-/// Expires the rules of these origins, and forgets the finding of a recheck that the rules changed.
+/// Makes the stored rules of these origins expire now, and empties the list of origins whose rules
+/// a recheck found changed.
 pub(crate) fn expire(
     frontier: &dyn Frontier,
     origins: &[String],

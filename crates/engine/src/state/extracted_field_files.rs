@@ -7,12 +7,17 @@
 //! DIR/extract-rules.json    the rules of the last run, or of the last `crawl extract`
 //! ```
 //!
-//! A replacement writes the new rows, rules and `crawl.toml` under temporary names. Then it renames
-//! the rows to `extracts.jsonl.new` and `crawl.toml.new` to `crawl.toml`, commits the length of the
-//! rows, and renames the rows to `extracts.jsonl`. If a crash happens while both
-//! `extracts.jsonl.new` and `crawl.toml.new` exist, the next start removes the new rows. If only
-//! `extracts.jsonl.new` exists, the next start finishes the replacement. So the rules in
-//! `crawl.toml`, which a start reads before it opens the state, are always those of the rows.
+//! A replacement has these steps:
+//!
+//! 1. Write the new rows, rules and `crawl.toml` under temporary names.
+//! 2. Rename the complete rows to `extracts.jsonl.new`.
+//! 3. Rename `crawl.toml.new` to `crawl.toml`.
+//! 4. Rename the rules, commit the length of the rows, and rename the rows to `extracts.jsonl`.
+//!
+//! After a crash, the next start removes the new rows if both `extracts.jsonl.new` and
+//! `crawl.toml.new` exist. If only `extracts.jsonl.new` exists, the next start repeats step 4. So
+//! the rules in `crawl.toml`, which a start reads before it opens the state, are always those of
+//! the rows.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -36,8 +41,8 @@ pub(crate) const EXTRACT_RULES: &str = "extract-rules.json";
 /// The temporary name of the rules file while it is written.
 pub(crate) const NEW_EXTRACT_RULES: &str = "extract-rules.json.new";
 
-/// Writes the rules to a file. Programs that read the rows need it for the types and the order of the
-/// fields.
+/// Writes the rules to a file. Programs that read the rows need this file for the types and the
+/// order of the fields.
 pub(crate) fn write_rules(dir: &Path, rules: &CompiledRules) -> Result<(), EngineError> {
     let path = dir.join(EXTRACT_RULES);
     replace(&path, &dir.join(NEW_EXTRACT_RULES), &rules_text(rules))
@@ -49,8 +54,8 @@ fn rules_text(rules: &CompiledRules) -> Vec<u8> {
 }
 
 /// Replaces the rows by those in `extracts.jsonl.part`, and the rules by the ones that extracted
-/// them. `config_text` is the new text of `crawl.toml`; `None` leaves the file unchanged. `frontier`
-/// has the committed lengths of files; `None` if the crawl has no state.
+/// them. `config_text` is the new text of `crawl.toml`; `None` leaves the file unchanged.
+/// `frontier` has the committed lengths of files; `None` if the crawl has no state.
 pub(crate) fn replace_rows(
     dir: &Path,
     rules: &CompiledRules,
@@ -64,8 +69,8 @@ pub(crate) fn replace_rows(
     put_rows_in_place(dir, frontier)
 }
 
-/// Writes everything that the replacement needs. The next start removes the new rows if there is a
-/// new `crawl.toml`, and finishes the replacement otherwise.
+/// Writes everything that the replacement needs. After a crash at this point, the next start
+/// removes the new rows if there is a new `crawl.toml`, and finishes the replacement otherwise.
 fn prepare_replacement(
     dir: &Path,
     rules: &CompiledRules,

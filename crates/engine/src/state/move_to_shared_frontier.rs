@@ -124,8 +124,8 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything into the shared frontier, under the id of a new process of the worker. Returns
-/// that id. The process counts as ended.
+/// Moves everything into the shared frontier, as if a new process of the worker had written it and
+/// then ended. Returns the id of that process.
 fn move_all(
     dir: &Path,
     state: &Path,

@@ -84,9 +84,9 @@ pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
 }
 
 /// Unparks a host of a crawl that is not running. If the login to the host's site was refused, the
-/// next run tries it again, even with the same credentials. In the directory of a worker on a shared
-/// frontier, only records the change, without checking that the host is parked. The worker unparks
-/// the host at its next start.
+/// next run tries it again, even with the same credentials. In the directory of a worker on a
+/// shared frontier, only records the change, without checking that the host is parked. The worker
+/// unparks the host at its next start.
 ///
 /// # Errors
 /// [`EngineError::Refused`], or an error opening the crawl's state.

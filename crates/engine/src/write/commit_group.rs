@@ -149,8 +149,8 @@ impl<'a> CommitGroup<'a> {
 }
 
 impl CommitGroup<'_> {
-    /// Looks up the stored state of all links in the messages in advance. Does nothing unless the
-    /// frontier is shared, because only then each look-up takes a network request.
+    /// Looks up the stored state of all links in the messages at once, if the frontier is shared:
+    /// there, each single look-up would be a network request.
     pub(super) fn expect(&mut self, messages: &[KeyedMessage]) -> Result<(), EngineError> {
         let Some(transaction) = self.transaction.worker() else {
             return Ok(());
@@ -343,9 +343,9 @@ impl CommitGroup<'_> {
         self.begin_walk(&seeds);
         self.readmit(&seeds)?;
         self.admit(&seeds)?;
-        // Send the walkers to their first URLs: until they wait for a URL, no settled page moves
-        // them. If the message about such a page came before this one, the page is already
-        // settled, and its walker moves on.
+        // Send the walkers to their first URLs. Later, a walker moves on when the page that it
+        // waits for is settled. If an earlier message settled that page, the walker moves on at
+        // once.
         self.move_walkers(None)
     }
 
@@ -649,8 +649,8 @@ impl CommitGroup<'_> {
         visit.bytes = without_redirect_to(bytes, &|url| tombstones.holds_link(url));
     }
 
-    /// Admits links to this worker's hosts that other workers found. Reopens URLs of its hosts if
-    /// the rows of these URLs are lost.
+    /// Admits links to this worker's hosts that other workers found. Also makes URLs of its hosts
+    /// pending again if the rows of these URLs were lost with another worker's directory.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
             return Ok(());

@@ -18,8 +18,8 @@ use crate::sampling::random_walk::WalkerChoices;
 use crate::seed_and_sitemap_admissions::admission_of;
 
 impl CommitGroup<'_> {
-    /// Settles or defers a URL if `other`, another spelling of it, leads to the same page. Otherwise
-    /// makes the URL pending again, to be fetched as it is.
+    /// Settles or defers a URL if `other`, another spelling of it, leads to the same page.
+    /// Otherwise makes the URL pending again, to be fetched as it is.
     pub(super) fn replace_spelling(
         &mut self,
         lease: Lease,

@@ -83,9 +83,9 @@ fn admission(waiting: &UnsettledUrl<'_>, priority: Priority) -> UrlToAdmit {
 }
 
 /// Judges a deferred URL whose reason may no longer hold. A URL that was too deep is judged again
-/// by `scope`. A link whose other spelling is still awaited is added to `links_awaiting_other_spelling`.
-/// The trap detector is locked for one URL at a time, so the crawl loop never waits for a disk
-/// read.
+/// by `scope`. A link whose other spelling is still awaited is added to
+/// `links_awaiting_other_spelling`. The trap detector is locked for one URL at a time, so the crawl
+/// loop never waits for a disk read.
 pub(super) fn judge(
     waiting: &UnsettledUrl<'_>,
     frontier: &dyn Frontier,

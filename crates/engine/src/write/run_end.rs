@@ -113,8 +113,8 @@ pub(crate) fn write_derived(
     count_by_reason(config, visits.round.number, lookup)
 }
 
-/// For each unreachable origin, adds pending URLs to `waiting`: the first ones if its robots.txt is
-/// unreachable, otherwise only seeds, because links lead to the others.
+/// Adds the first pending URLs of each unreachable origin to its row in `waiting`. If the reason is
+/// not the origin's robots.txt, adds only seeds, because links lead to the other URLs.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],
@@ -142,12 +142,12 @@ fn list_unreachable(
     Ok(())
 }
 
-/// Is called for each unsettled URL, until it returns `Break`.
+/// A callback for unsettled URLs. `Break` ends the iteration.
 type UnsettledUrlCallback<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function that returns the exclusion of a pending URL that a budget kept from being
-/// fetched. The exclusion names the spent budget of the URL's origin, or else the budget that
-/// ended the run. The function returns `None` if no budget is the reason.
+/// Returns a function from a pending URL to its exclusion by a budget. The exclusion names the
+/// spent budget of the URL's origin, or else the budget that ended the run. The function returns
+/// `None` if no budget kept the URL from being fetched.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
@@ -165,8 +165,8 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Not
     }
 }
 
-/// Returns the reason in the last committed row of each URL, both as hashes. A URL that stays
-/// deferred for that reason gets no row in later rounds.
+/// Returns a map from the hash of each URL to the hash of the reason in the URL's last committed
+/// row. A URL that stays deferred for that reason gets no row in later rounds.
 fn last_committed_reasons(file: &mut RowFileWriter) -> Result<HashMap<u64, u64>, EngineError> {
     file.sync()?;
     let mut reasons = HashMap::new();
@@ -214,8 +214,8 @@ fn list(
 }
 
 /// Counts the rows in the file itself, so that the summary agrees with the file. In later rounds,
-/// counts only the last row of each URL. With a `frontier`, leaves out the URLs that were fetched
-/// after they were excluded, or are pending since.
+/// counts only the last row of each URL. With a `frontier`, leaves out URLs that have been fetched
+/// or became pending after they were excluded.
 fn count_by_reason(
     config: &Config,
     round: u32,

@@ -43,10 +43,13 @@ pub(crate) fn weigh(
     }
 }
 
-/// Adjusts links by what the trap detector knows. Lowers their priority if `level`, the number of
-/// consecutive pages with nothing new on the way to them (including their own page), is above 0.
-/// Defers links into traps. Replaces session ids if other ids are known to lead to the same page,
-/// and returns the replaced links. Other spellings are replaced when the URL is due.
+/// Adjusts links by what the trap detector knows, and returns the links whose URL was replaced.
+///
+/// - Lowers the priority of the links if `level` is above 0. The level is the number of consecutive
+///   pages with nothing new on the way to the links, including the page that contains them.
+/// - Defers links into traps.
+/// - Replaces session ids, if URLs with other ids are known to lead to the same page. Other
+///   spellings are replaced only when the URL is due.
 pub(crate) fn place(
     shared: &SharedTrapDetector,
     level: u8,

@@ -65,8 +65,9 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000));
         if end > now && self.residents.snapshots_are_complete() {
-            // The clock was ahead. The host's stored state includes this request, and its times
-            // are corrected once. The row would begin the request's waits again at each start.
+            // The clock was ahead when the row was written. The host's stored state already
+            // includes this request, with times that are corrected when it is read. If the row
+            // counted as well, the host would have to wait again at each start.
             return Ok(());
         }
         let end = end.min(now);
@@ -111,9 +112,9 @@ impl Hosts {
     }
 
     /// Makes [`waits_for_unknown_requests`](Self::waits_for_unknown_requests) return true at least
-    /// until `host` has waited for its longest gap. Call this whenever a gap may have become
-    /// longer. Gaps may grow after [`note_unknown_requests`](Self::note_unknown_requests), because
-    /// robots.txt is read only then.
+    /// until `host` has waited for its longest gap. Call this again whenever a robots.txt may have
+    /// made the gap longer: [`note_unknown_requests`](Self::note_unknown_requests) runs before any
+    /// robots.txt is read.
     pub(super) fn extend_wait_for_unknown(&mut self, host: &HostKey) {
         if let Some(before) = self.unknown_before
             && let Some(gap) = self.scheduler.longest_gap(host)
@@ -122,9 +123,9 @@ impl Hosts {
         }
     }
 
-    /// Returns whether some host may still wait because the log may lack requests to it. Such a
-    /// wait is stored only with the host's next request. Until all waits are over, a new start must
-    /// begin them again.
+    /// Returns whether some host may still wait because the log may lack requests to it. A wait is
+    /// stored only with the host's next request. So if the run ends before all waits are over, the
+    /// next run must begin them again.
     pub(crate) fn waits_for_unknown_requests(&self, now: Tick) -> bool {
         now < self.unknown_until
     }
@@ -139,7 +140,8 @@ impl Hosts {
         own.unwrap_or(politeness.delay)
     }
 
-    /// Returns the gap that this crawl keeps between its requests to a host, as far as it is known.
+    /// Returns the gap that this crawl keeps between its requests to a host. For a host that the
+    /// scheduler doesn't know, this is the gap in the settings.
     pub(super) fn delay_in_force(&self, host: &HostKey) -> Duration {
         let gap = self.scheduler.longest_gap(host);
         gap.unwrap_or_else(|| self.own_delay(host))
@@ -261,8 +263,8 @@ mod tests {
             end: 900_000,
             ..past_request("delay", 7, Some(30))
         };
-        // The row is not needed if the stored states of hosts include all requests. Otherwise each
-        // later start would begin the same waits again.
+        // The stored states of hosts already include the request in the row, so the row is ignored.
+        // If it counted as well, each later start would begin the same wait again.
         let mut after_clean_end = coordinator(with_delays);
         let restart = SnapshotCompleteness::Complete;
         after_clean_end.restore(restart).unwrap();
@@ -303,8 +305,8 @@ mod tests {
         assert_eq!(wake, at(29));
     }
 
-    /// A run that follows a power loss and sends no request stores no waits of hosts. If its end
-    /// counted as clean, the run after it would not wait.
+    /// A run after a power loss may end before it sends any request. It then has stored no waits of
+    /// hosts, so its end must not count as clean: the run after it has to wait too.
     #[test]
     fn unknown_requests_are_waited_for_as_long_as_robots_txt_requires() {
         for (rule, seconds) in [

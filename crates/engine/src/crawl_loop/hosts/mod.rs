@@ -111,7 +111,6 @@ impl Hosts {
         self.residents.share(locks);
     }
 
-    /// Returns the key of an origin's host.
     pub(super) fn host_of(&self, origin: &Origin) -> HostKey {
         let host = self.scheduler.host_of(origin).cloned();
         host.unwrap_or_else(|| origin.host_key())
@@ -188,7 +187,8 @@ impl Hosts {
             HostRefusal::Wait(again_at) => {
                 self.scheduler.wait_for_other_crawl(now, &host, again_at);
             }
-            // Wait as if this crawl had sent the request, in each of its slots.
+            // Make each request slot of the host wait, as if this crawl had sent the other crawl's
+            // request.
             HostRefusal::Gap(since, gap) => {
                 for _ in 0..self.config.politeness.per_host.max(1) {
                     (self.scheduler).note_past_request(now, &host, since, gap, None);
@@ -345,8 +345,8 @@ impl Hosts {
         self.budgets.unsettled(host, bytes);
     }
 
-    /// If the group of a host has room again, returns the origins that got no permit while the
-    /// group's budget was full.
+    /// If the hosts that share a budget with this one have budget left again, returns the origins
+    /// that got no permit while that budget was full.
     pub(super) fn with_room_again(
         &mut self,
         host: &HostKey,
@@ -414,10 +414,10 @@ impl Hosts {
         self.scheduler.busiest(now, max)
     }
 
-    /// Returns how long the slowest host needs at its gap, among the hosts with the most pending
-    /// URLs. `None` if the crawl has too many hosts to search. Also `None` if hosts have budgets,
-    /// since some URLs may then never be fetched. A pause that this run doesn't wait for doesn't
-    /// count.
+    /// Returns how long the slowest host needs to fetch its pending URLs at its gap. Compares only
+    /// the hosts with the most pending URLs, and ignores pauses that this run doesn't wait for.
+    /// `None` if the crawl has too many hosts to search, or if hosts have budgets, since some URLs
+    /// may then never be fetched.
     pub(super) fn slowest(&self, now: Tick) -> Option<Duration> {
         let hosts = self.scheduler.known_hosts().count();
         if self.budgets.limit_hosts() || hosts > MAX_HOSTS_SEARCHED {

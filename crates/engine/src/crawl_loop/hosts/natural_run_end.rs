@@ -76,8 +76,8 @@ impl Hosts {
         tried.map(|rest| rest.host).collect()
     }
 
-    /// Returns the paused hosts for which this crawl or another one is the cause, not the host:
-    /// quiet hours, or another crawl's requests. The values are the reasons in `waiting.jsonl`.
+    /// Returns the hosts that are paused because of quiet hours or another crawl's requests, and
+    /// not because of how they answer. The values are the reasons in `waiting.jsonl`.
     pub(crate) fn paused_by_operator(&self, now: Tick) -> HashMap<HostKey, &'static str> {
         let paused = self.scheduler.host_summary(now).paused.into_iter();
         let own = [PauseReason::QuietHours, PauseReason::OtherCrawl];
@@ -85,7 +85,6 @@ impl Hosts {
         paused.map(|rest| (rest.host, rest.why.name())).collect()
     }
 
-    /// Describes why a host is paused.
     fn why_paused(&self, now: Tick, rest: &PausedHost, robots: &OriginRobotsTracker) -> String {
         let host = &rest.host;
         let why_of_robots = match rest.why {
@@ -98,8 +97,8 @@ impl Hosts {
             // another origin doesn't explain the wait.
             PauseReason::Failures(_) if has_answered(rest, robots) => None,
             PauseReason::Robots | PauseReason::Failures(_) => robots.why_unreachable_host(host),
-            // Ignore a robots.txt that is unreachable for another reason, which doesn't explain
-            // this wait.
+            // Name only a robots.txt whose answer demanded a wait. One that is unreachable for
+            // another reason doesn't explain this pause.
             PauseReason::Wait | PauseReason::RetryAfter => robots.why_host_waits(host),
             _ => None,
         };

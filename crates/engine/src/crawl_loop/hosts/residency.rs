@@ -102,7 +102,6 @@ impl ResidentHosts {
         self.sequence
     }
 
-    /// Respects host locks held by the user's other crawls.
     pub(super) fn share(&mut self, locks: HostLocks) {
         self.locks = locks;
     }
@@ -117,7 +116,6 @@ impl ResidentHosts {
         self.locks.hold(host, delay, now)
     }
 
-    /// Returns whether other crawls of the user see this crawl's locks.
     pub(super) fn are_locks_shared(&self) -> bool {
         self.locks.are_shared()
     }
@@ -142,12 +140,10 @@ impl ResidentHosts {
         self.locks.free_all(now);
     }
 
-    /// Describes the other crawl that keeps this crawl from a host.
     pub(super) fn describe_holder(&self, now: Tick, delay: Duration, host: &HostKey) -> String {
         self.locks.describe_holder(host, delay, now)
     }
 
-    /// Forgets a host that is evicted.
     pub(super) fn forget(&mut self, now: Tick, host: &HostKey) {
         self.locks.free(host, now);
         self.spans.forget(host);
@@ -253,8 +249,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Makes a host wait for a gap after this worker took it over, which was this long `ago`. The
-    /// previous owner may have sent requests until then.
+    /// Makes a host wait for a gap, counted from when this worker took it over, which is `ago`
+    /// before now. The previous owner may have sent requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));
@@ -337,10 +333,11 @@ impl Hosts {
         self.residents.forget(now, host);
     }
 
-    /// Unlocks a host for the user's other crawls if the host has nothing to fetch or is parked,
-    /// and none of its URLs is leased and no request is in flight.
+    /// Unlocks a host for the user's other crawls if this crawl doesn't need it now: the host is
+    /// parked or has nothing to fetch, and has neither leased URLs nor requests in flight.
     pub(crate) fn free_if_idle(&mut self, now: Tick, host: &HostKey) {
-        // The pace in a robots.txt is known only after its request has ended.
+        // Note the gap once more: the request that just ended may have been for robots.txt, which
+        // can change the host's pace.
         self.note_gap(host);
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         let is_busy = self.budgets.leases(host) > 0 || self.scheduler.has_in_flight(host);

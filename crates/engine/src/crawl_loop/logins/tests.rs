@@ -126,7 +126,6 @@ fn out() -> SessionStatus {
     SessionStatus::LoggedOut("it answered 401".to_owned())
 }
 
-/// Logs in successfully. Returns the logins and the stored sessions.
 fn logged_in() -> (LoginTracker, SiteSessions) {
     let (mut logins, sessions) = logins(form());
     let request = submit(&mut logins);
@@ -168,7 +167,6 @@ fn shows_in(logins: &mut LoginTracker, url: &CanonicalUrl) {
     logins.page_ended(&page(logins, SessionStatus::LoggedIn), url);
 }
 
-/// Logs in again after a log-out.
 fn log_in_again(logins: &mut LoginTracker) {
     let request = submit(logins);
     logins.answered(&request, &answer(200, None, INSIDE));

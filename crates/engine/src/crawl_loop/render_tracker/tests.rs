@@ -64,7 +64,6 @@ fn url(url: &str) -> CanonicalUrl {
     canonicalize(Some(&canonicalize(None, "http://a.example/").unwrap()), url).unwrap()
 }
 
-/// Returns a fetched HTML page with this path.
 fn page(path: &str) -> FetchedPage {
     let url = url(path);
     let lease = leased(
@@ -388,8 +387,8 @@ fn shell(scripts: u64) -> UnrenderedPageSummary {
     }
 }
 
-/// Queues a page that shows no more when rendered than as sent, and renders it unless similar pages
-/// were useless to render. Returns `None` if it is read as sent instead.
+/// Queues a page that shows no more when rendered than as sent, and renders it. Returns `None` if
+/// it is read as sent instead, because rendering similar pages was useless.
 fn render_in_vain(renders: &mut RenderTracker, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {

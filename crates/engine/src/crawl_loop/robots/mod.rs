@@ -114,8 +114,8 @@ struct OriginRobotsState {
     pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<NotFetchedReason>,
-    /// Whether this run may fetch robots.txt at once, before the retry time that an earlier run
-    /// set. True if the server did not answer that run, until robots.txt has been fetched.
+    /// Whether this run may fetch robots.txt before the retry time that an earlier run set. True if
+    /// the server did not answer that run. False again once robots.txt has been fetched.
     is_tried_at_start: bool,
 }
 
@@ -525,7 +525,7 @@ impl OriginRobotsTracker {
     pub(crate) fn why_host_waits(&self, host: &HostKey) -> Option<String> {
         let demands = [429, 503].map(|status| why_unreachable(Some(status), ""));
         self.reasons(host, |why| {
-            // After a redirect, the target follows.
+            // Ignore the second part of the reason, such as `, redirected to http://b.example/`.
             let words = why.split(", ").next();
             demands.iter().any(|demand| words == Some(demand))
         })
@@ -622,9 +622,8 @@ impl OriginRobotsTracker {
     }
 }
 
-/// Between the reason why robots.txt is unreachable and the URL that gave this reason, if that URL
-/// is the target of a redirect. `failure_words` in `crates/records` splits the text here, so change
-/// both together.
+/// Separates the reason why a robots.txt is unreachable from the redirect target that gave this
+/// reason. `failure_words` in `crates/records` splits the text here, so change both together.
 const REDIRECTED_TO: &str = ": redirected to ";
 
 /// The beginning of the reason why robots.txt is unreachable, if a request for it got no answer.

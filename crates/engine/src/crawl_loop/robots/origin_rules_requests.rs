@@ -80,8 +80,9 @@ impl OriginRobotsTracker {
     pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
         let request = self.request(&of, url)?;
         let request = FetchRequest {
-            // A kept connection may turn out to be closed. If a redirect's target can't be fetched,
-            // the host waits for minutes until robots.txt is fetched again.
+            // Fetch the target of a redirect over a new connection, since a kept one may turn out
+            // to be closed. After such a failure, robots.txt would be fetched again only minutes
+            // later.
             needs_new_connection: hop > 0,
             ..request
         };
@@ -154,7 +155,7 @@ impl OriginRobotsTracker {
         })
     }
 
-    /// Takes over the meaning of an answer for robots.txt, and returns the next step.
+    /// Applies the result of a request for robots.txt to the origin, and returns the next step.
     fn follow_up(
         &mut self,
         (of, hop): (&Origin, u8),

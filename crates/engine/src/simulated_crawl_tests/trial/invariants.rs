@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How long a robots.txt is valid if its answer has no usable `Cache-Control`.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// How a life of the program ended, as the checker sees it: which of the written bytes stay. A life
-/// is the time from a start of the program to its end or death.
+/// How a life of the program (the time from its start to its end or death) ended. The cause
+/// determines which of the written bytes stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifeEndCause {
     /// The run ended normally and committed everything.
@@ -59,9 +59,9 @@ struct SeenRequest {
 
 /// A wait that an earlier run of the program recorded.
 struct EarlierRunWait {
-    /// Where the wait is recorded, if only in a row of `requests.jsonl`: the worker whose
-    /// directory has the row, and the length of the file up to and including the row. `None` if
-    /// the state of the host was committed.
+    /// For a wait that only a row of `requests.jsonl` records: the worker whose directory has the
+    /// row, and the length of the file up to and including the row. `None` if the host's committed
+    /// state records the wait.
     only: Option<(usize, u64)>,
     end: Tick,
     until: Tick,
@@ -85,8 +85,8 @@ struct SeenHost {
 #[derive(Clone)]
 struct HostPause {
     until: Tick,
-    /// The origin that the pause applies to, if the host's other origins may still be requested. A
-    /// pause of a single origin is not recorded. `None` if the pause applies to the whole host.
+    /// The only origin that the pause applies to. `None` if it applies to the whole host. A pause
+    /// of a single origin is not recorded.
     only: Option<Origin>,
 }
 
@@ -123,7 +123,7 @@ struct CommandEffects {
     /// delay may still be sent for a while.
     longer_since: Option<Tick>,
     parked: BTreeSet<String>,
-    /// Hosts that a command unparks, for each such command that was not answered yet.
+    /// The host of each command to unpark a host that was not answered yet.
     unparking: Vec<String>,
     /// Patterns of URLs that must not be requested.
     excluded: Vec<String>,
@@ -133,8 +133,8 @@ struct CommandEffects {
 }
 
 impl HostPause {
-    /// Returns whether the pause forbids a request. A pause of a single origin doesn't forbid a
-    /// robots.txt request that another host redirected here, because the scheduler doesn't know
+    /// Returns whether the pause forbids a request. If another host's robots.txt redirected the
+    /// request here, only a pause of the whole host forbids it, because the scheduler doesn't know
     /// which origin of this host the redirect leads to.
     fn blocks(&self, job: &Job) -> bool {
         let origin = match job {
@@ -290,7 +290,6 @@ impl InvariantChecker {
         visits.count() > 0
     }
 
-    /// Ends a life of the program.
     pub(super) fn end(
         &mut self,
         worker: usize,
@@ -326,7 +325,8 @@ impl InvariantChecker {
                 host.end_life(now, delay, death == LifeEndCause::Clean);
             }
         }
-        // If the copy of robots.txt is too old, a page is allowed only after a new answer.
+        // The first page after an answer for robots.txt may be requested under an expired copy.
+        // After a restart this no longer applies, so count a page.
         for (origin, seen) in &mut self.origins {
             let host = self.hosts.get(origin.host_key().host());
             if host.is_none_or(|host| host.worker == worker) {

@@ -77,7 +77,6 @@ impl RandomNumberGenerator {
     }
 }
 
-/// The last events of a trial.
 struct LastTrialEvents {
     events: Mutex<VecDeque<String>>,
     most: usize,
@@ -109,7 +108,6 @@ impl LastTrialEvents {
     }
 }
 
-/// Counts of events in a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TrialEventCounts {
     requests: u64,
@@ -190,7 +188,6 @@ struct SingleProgramCrawl<'t> {
     now: Tick,
 }
 
-/// Runs the trial of a seed.
 fn trial(seed: u64, trace: &LastTrialEvents) -> Result<TrialEventCounts, String> {
     let mut dice = RandomNumberGenerator::new(seed);
     let dir = scratch();

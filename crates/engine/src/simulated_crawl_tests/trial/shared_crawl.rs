@@ -81,7 +81,6 @@ struct TrialWorkers<'t> {
     tally: TrialEventCounts,
 }
 
-/// Runs the trial of a seed.
 pub(super) fn trial(seed: u64, trace: &LastTrialEvents) -> Result<TrialEventCounts, String> {
     let mut dice = RandomNumberGenerator::new(seed);
     let dir = scratch();

@@ -15,7 +15,6 @@ pub(super) type UnansweredCommand = (
 );
 
 impl ProgramLife {
-    /// Posts the commands that are due at this number of events.
     pub(super) fn post_due_commands(&mut self, world: &mut PersistentTrialState<'_>) {
         let events = self.events;
         let all = std::mem::take(&mut self.fate.commands);
