@@ -1,8 +1,8 @@
 //! Lets a page's virtual time pass until the page is idle, and scrolls the page in the meantime.
 //!
-//! A page is scrolled from top to bottom once, because many pages load a part of their text only
-//! when a reader scrolls to it. It is read at its top again: a long list may keep only its visible
-//! rows in the DOM.
+//! Many pages load a part of their text only when a reader scrolls to it. So a page that reacts to
+//! scrolling is scrolled once from top to bottom. It is read at its top again, because a long list
+//! may keep only its visible rows in the DOM.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl PageRendering<'_> {
     }
 
     /// Scrolls to the end of the page and back to its top. Returns false if the window shows the
-    /// whole page.
+    /// whole page, or if the page doesn't react to scrolling.
     async fn scroll(&mut self, world: i64) -> Result<bool, RenderError> {
         let mut screens = 0;
         while screens < MAX_SCREENS

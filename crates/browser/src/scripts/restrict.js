@@ -77,4 +77,31 @@
     ...type,
     set(value) { apply(type.set, this, [isRules(value) ? 'text/speculationrules' : value]); },
   });
+
+  // Tell `stay.js` that the page reacts to scrolling: it observes which elements are visible, or
+  // listens to scroll events. Listeners that capture the events of an element's descendants don't
+  // count: React always adds one.
+  const noteScrolling = () => apply(dispatchEvent, self, [new Message('crawl-scroll')]);
+  const { observe } = IntersectionObserver.prototype;
+  IntersectionObserver.prototype.observe = function (target) {
+    noteScrolling();
+    return apply(observe, this, [target]);
+  };
+  const { addEventListener } = EventTarget.prototype;
+  EventTarget.prototype.addEventListener = function (type, listener, options) {
+    const isOfDescendants = this instanceof Element && (options === true || options?.capture);
+    if (type === 'scroll' && !isOfDescendants) noteScrolling();
+    return apply(addEventListener, this, [type, listener, options]);
+  };
+  const prototypes = [Document, HTMLElement, HTMLBodyElement].map(({ prototype }) => prototype);
+  for (const holder of [self, ...prototypes]) {
+    const onscroll = Object.getOwnPropertyDescriptor(holder, 'onscroll');
+    Object.defineProperty(holder, 'onscroll', {
+      ...onscroll,
+      set(value) {
+        noteScrolling();
+        apply(onscroll.set, this, [value]);
+      },
+    });
+  }
 })();

@@ -14,8 +14,10 @@
   };
 
   let scroller;
-  // Scrolls down by one screen. Returns false if the page was at its end.
+  // Scrolls down by one screen. Returns false if the page was at its end, or if scrolling can't
+  // change it.
   self.scrollDown = () => {
+    if (!self.reactsToScrolling && !document.querySelector('[onscroll]')) return false;
     scroller ??= findScroller();
     const top = scroller?.scrollTop;
     scroller?.scrollBy({ top: scroller.clientHeight, behavior: 'instant' });

@@ -1,5 +1,5 @@
 // Runs in each frame in a world that the page doesn't see. Keeps the main frame at its document,
-// and remembers where it wanted to go, and its closed shadow roots.
+// and remembers where it wanted to go, whether it reacts to scrolling, and its closed shadow roots.
 if (self === self.top && self.navigation) {
   // A navigation within this time (in ms) replaces the one before: the browser would still wait for
   // the answer. After that, the browser would have left the page.
@@ -19,6 +19,9 @@ if (self === self.top && self.navigation) {
       self.wantedNavigation = url;
     }
   });
+
+  self.reactsToScrolling = false;
+  self.addEventListener('crawl-scroll', () => { self.reactsToScrolling = true; });
 
   // The closed shadow roots by their hosts.
   self.closedShadowRoots = new WeakMap();

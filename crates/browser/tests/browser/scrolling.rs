@@ -93,3 +93,32 @@ async fn a_page_that_never_rests_is_scrolled_too() {
     assert_eq!(text_of(&rendered.dom, "3"), "text 3");
     assert_eq!(rendered.page_time, Duration::from_secs(10));
 }
+
+#[tokio::test]
+async fn each_way_to_react_to_scrolling_is_noticed() {
+    let react = "document.getElementById('a').append(1)";
+    for script in [
+        format!("addEventListener('scroll', () => {react})"),
+        format!("document.addEventListener('scroll', () => {react}, true)"),
+        format!("onscroll = () => {react}"),
+        format!("document.onscroll = () => {react}"),
+        format!("document.body.onscroll = () => {react}"),
+        format!("document.body.setAttribute('onscroll', \"{react}\")"),
+    ] {
+        let html = format!(
+            "<body><p id=a></p><div style='height: 3000px'></div><script>{script}</script>"
+        );
+        let rendered = render(&html, &Arc::default()).await;
+        assert_ne!(text_of(&rendered.dom, "a"), "", "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_does_not_react_is_not_scrolled() {
+    let listen = "document.querySelector('div').addEventListener('scroll', () => {}, true)";
+    for script in ["", listen] {
+        let html = format!("<div style='height: 3000px'></div><script>{script}</script>");
+        let rendered = render(&html, &Arc::default()).await;
+        assert_eq!(rendered.page_time, Duration::from_secs(4));
+    }
+}
