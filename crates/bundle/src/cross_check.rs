@@ -317,7 +317,7 @@ impl CrossCheck {
         is_ended: bool,
         verification: &mut VerificationResult,
     ) -> io::Result<()> {
-        let mut groups = GroupCheck {
+        let mut groups = SubjectCheck {
             files: &self.files,
             is_ended,
             verification,
@@ -374,7 +374,7 @@ fn differ(one: &CrossCheckStatement, other: &CrossCheckStatement, at: usize) -> 
     one != 0 && other != 0 && one != other
 }
 
-struct GroupCheck<'a> {
+struct SubjectCheck<'a> {
     files: &'a [String],
     /// True if the last run has ended, so everything in the files is committed.
     is_ended: bool,
@@ -382,7 +382,7 @@ struct GroupCheck<'a> {
     uncommitted: u64,
 }
 
-impl GroupCheck<'_> {
+impl SubjectCheck<'_> {
     /// Compares all statements about one subject.
     fn judge(&mut self, group: &[CrossCheckStatement]) {
         match group.first().map(|first| first.kind) {

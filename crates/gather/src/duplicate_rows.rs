@@ -126,7 +126,7 @@ pub(crate) fn find_duplicates(
     let failed = |error| GatherError::io(scratch)(error);
     let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
     fs::remove_file(&sorted).map_err(failed)?;
-    let mut duplicates = LineSorter::new(scratch, "told.tmp", MAX_SORTED_BYTES);
+    let mut duplicates = LineSorter::new(scratch, "duplicates.tmp", MAX_SORTED_BYTES);
     let mut twice = RepeatedUrls::default();
     let mut group: Vec<SortedLine> = Vec::new();
     let mut current_url = String::new();

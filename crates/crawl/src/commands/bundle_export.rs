@@ -8,7 +8,7 @@ use crawl_weburl::safe_line;
 use crate::cli::args::ExportArgs;
 use crate::commands::table_exports::{of_folder, of_tables};
 use crate::error::records::of_records;
-use crate::error::{BREACH, CommandError, FINISHED, unwritable};
+use crate::error::{CHECK_FAILED, CommandError, FINISHED, unwritable};
 use crate::settings::NAME_AND_VERSION;
 use crate::terminal::note;
 
@@ -50,7 +50,7 @@ fn of_bundle(error: BundleError, args: &ExportArgs) -> CommandError {
         BundleError::NoRequests { .. } => CommandError::usage(message)
             .hint("give the directory of a crawl that fetched something"),
         BundleError::Damaged { .. } => CommandError {
-            code: BREACH,
+            code: CHECK_FAILED,
             ..CommandError::disk(message)
         }
         .hint(format!("`crawl verify {dir}` lists all defects")),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fault_report::{FaultCheckResult, FaultReportOptions};
 use crate::cli::args::CheckArgs;
-use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, NEGATIVE_RESULT};
 use crate::run::{ContinuationCommand, TemporaryFolder, crawl};
 use crate::settings::{UserFolders, check_defaults, gather_over, refuse_plain_crawl};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
     let ended = crawl(&settings, sources, kind)?;
     let reported = print(&report, &dir)?;
     Ok(match (ended, reported) {
-        (FINISHED, FaultCheckResult::Failing) => NOTHING_DONE,
+        (FINISHED, FaultCheckResult::Failing) => NEGATIVE_RESULT,
         (code, _) => code,
     })
 }

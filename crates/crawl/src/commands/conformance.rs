@@ -14,7 +14,7 @@ use crawl_conformance::{
 
 use crate::child_process_without_secrets;
 use crate::cli::conformance::{ConformanceArgs, ConformanceFormat};
-use crate::error::{BREACH, CommandError, FINISHED, INTERRUPTED};
+use crate::error::{CHECK_FAILED, CommandError, FINISHED, INTERRUPTED};
 use crate::settings::check_agent;
 use crate::terminal::{note, print, print_as_is, print_json_lines};
 
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         ConformanceFormat::Html => print_as_is(report.html().as_bytes())?,
     };
     Ok(if report.has_failures() {
-        BREACH
+        CHECK_FAILED
     } else {
         FINISHED
     })

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::cli::args::{FrontierArgs, FrontierCommand, FrontierPlaceArgs};
 use crate::error::shared_frontier::of_shared;
-use crate::error::{BREACH, CommandError, FINISHED};
+use crate::error::{CHECK_FAILED, CommandError, FINISHED};
 use crate::settings::frontier_of_file;
 use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
@@ -131,7 +131,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
         "{} of {clauses} clauses are violated: crawls can't share this frontier",
         broken.len()
     ));
-    Ok(BREACH)
+    Ok(CHECK_FAILED)
 }
 
 /// Returns the server groups and the crawl that the arguments name.

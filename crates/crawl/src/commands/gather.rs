@@ -12,7 +12,7 @@ use crawl_records::{counted, size};
 
 use crate::cli::gather::GatherArgs;
 use crate::error::records::of_records;
-use crate::error::{BREACH, CommandError, FINISHED, quoted, unwritable};
+use crate::error::{CHECK_FAILED, CommandError, FINISHED, quoted, unwritable};
 use crate::terminal::{note, print_json};
 
 /// Maximum length of a file name in bytes.
@@ -144,7 +144,7 @@ pub(super) fn of_gather(error: GatherError, output: &Path) -> CommandError {
             "give the directories of one crawl; `crawl report --compare A B` compares two crawls",
         ),
         GatherError::SettledTwice { .. } => CommandError {
-            code: BREACH,
+            code: CHECK_FAILED,
             ..CommandError::usage(message)
         }
         .hint(

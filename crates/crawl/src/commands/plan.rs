@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NEGATIVE_RESULT};
 use crate::output_file::write_file;
 use crate::run::plan;
 use crate::settings::Settings;
@@ -26,7 +26,7 @@ pub(crate) fn run(
         None => print(plan.to_string().as_bytes())?,
     };
     Ok(match plan.hosts.iter().all(|host| host.waiting > 0) {
-        true => NOTHING_DONE,
+        true => NEGATIVE_RESULT,
         false => printed,
     })
 }

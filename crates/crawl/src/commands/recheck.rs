@@ -8,7 +8,7 @@ use crawl_records::{
 };
 
 use crate::error::records::of_records;
-use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NEGATIVE_RESULT};
 use crate::run::recheck;
 use crate::settings::Settings;
 use crate::terminal::{note, print, print_json_lines};
@@ -23,7 +23,7 @@ pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError
     };
     show(&settings.output.output.0, &counts, as_json)?;
     Ok(match counts.pages > 0 && counts.unknown == counts.pages {
-        true => NOTHING_DONE,
+        true => NEGATIVE_RESULT,
         false => FINISHED,
     })
 }

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::error::records::of_records;
 #[cfg(feature = "search")]
 use crate::error::search_index::of_index;
-use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE};
+use crate::error::{CHECK_FAILED, CommandError, FINISHED, NEGATIVE_RESULT};
 use crate::explanation;
 use crate::identity::{KeySource, published_keys};
 use crate::output_file::write_file;
@@ -59,7 +59,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
         !totals.is_whole()
     };
     Ok(match args.fail_on_broken && is_broken || is_partial {
-        true => NOTHING_DONE,
+        true => NEGATIVE_RESULT,
         false => printed,
     })
 }
@@ -107,7 +107,7 @@ fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
     let reported = report.print(&args.dir)?;
     Ok(
         match args.fail_on_faults && reported == FaultCheckResult::Failing {
-            true => NOTHING_DONE,
+            true => NEGATIVE_RESULT,
             false => FINISHED,
         },
     )
@@ -225,7 +225,7 @@ fn write_conduct(
     let keys = keys.ok().flatten().map(|(_, keys)| keys);
     let signing_key = match &keys {
         Some(keys) => {
-            hold_crawl_keys(keys, audit)?;
+            check_signing_key(keys, audit)?;
             Some(keys.at(now).map_err(|why| {
                 CommandError::usage(format!("can't sign `{}`: {why}", file.display()))
             })?)
@@ -251,7 +251,7 @@ fn write_conduct(
 
 /// If requests of the crawl are signed, checks that one of `keys` signed them. Otherwise the page,
 /// signed with one of `keys`, would seem to come from another crawler.
-fn hold_crawl_keys(
+fn check_signing_key(
     keys: &SigningKeySet,
     audit: &crawl_records::AuditReport,
 ) -> Result<(), CommandError> {
@@ -281,6 +281,6 @@ pub(crate) fn audit(args: &AuditArgs) -> Result<u8, CommandError> {
     let printed = show(&audit, args.json);
     Ok(match audit.breach_count() {
         0 => printed?,
-        _ => printed.map(|_| BREACH)?,
+        _ => printed.map(|_| CHECK_FAILED)?,
     })
 }

@@ -7,7 +7,7 @@ use crawl_bundle::{VerifyError, verify};
 
 use crate::cli::args::VerifyArgs;
 use crate::error::records::of_records;
-use crate::error::{BREACH, CommandError, unwritable};
+use crate::error::{CHECK_FAILED, CommandError, unwritable};
 use crate::terminal::{print, print_json};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
     };
     Ok(match report.is_whole() {
         true => printed,
-        false => BREACH,
+        false => CHECK_FAILED,
     })
 }
 

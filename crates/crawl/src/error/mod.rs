@@ -21,7 +21,7 @@ pub(crate) const FINISHED: u8 = 0;
 /// recheck`: the rules of every page are unknown. `crawl robots`: a URL is disallowed. `crawl
 /// check` and `crawl report --fail-on-..`: there are faults, broken pages or incomplete hosts.
 /// `crawl identity`: the published keys can't be used, or no signature is valid.
-pub(crate) const NOTHING_DONE: u8 = 1;
+pub(crate) const NEGATIVE_RESULT: u8 = 1;
 /// Exit code if the command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// Exit code if the disk, the stored state of a crawl or the system failed.
@@ -29,7 +29,7 @@ pub(crate) const DISK: u8 = 3;
 /// Exit code of a check that found something wrong: a breach (`crawl audit`), a defect (`crawl
 /// verify`), a failed clause (`crawl conformance`), or an invalid signature (`crawl identity
 /// verify`).
-pub(crate) const BREACH: u8 = 4;
+pub(crate) const CHECK_FAILED: u8 = 4;
 /// Exit code of a command that a signal interrupted. The same command resumes a crawl; other
 /// commands start over.
 pub(crate) const INTERRUPTED: u8 = 130;

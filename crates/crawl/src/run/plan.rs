@@ -96,7 +96,7 @@ fn terms(
         purpose: purpose.map(|purpose| purpose.to_string()),
         delay_ms: millis(settings.politeness.delay.get()),
         page_budgets: page_budgets(settings, checked),
-        uncounted: uncounted(settings, checked),
+        uncounted: ignored_limits(settings, checked),
         max_rate: settings.politeness.max_rate.0.map(|rate| rate.0),
         address_rate: settings.politeness.address_rate.0.map(|rate| rate.0),
         origins: origins.collect(),
@@ -124,7 +124,7 @@ fn page_budgets(settings: &Settings, checked: &CheckedSettings) -> PageBudgets {
 /// Returns the names of settings that the plan ignores, although they may end the crawl earlier or
 /// make it fetch other pages. The plan can't predict the bytes and times of pages, nor which pages
 /// a sample by depth or path contains.
-fn uncounted(settings: &Settings, checked: &CheckedSettings) -> Vec<String> {
+fn ignored_limits(settings: &Settings, checked: &CheckedSettings) -> Vec<String> {
     let budgets = crawl_budgets(settings, checked);
     let names_of = |bytes: bool, server_time: bool, time: bool| {
         let keys = [

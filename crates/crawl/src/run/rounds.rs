@@ -22,7 +22,7 @@ use crate::control::{
 };
 use crate::error::engine::of_crawl;
 use crate::error::records::of_records;
-use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NEGATIVE_RESULT};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, nothing_reached, show};
 
@@ -73,7 +73,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
         metrics,
     };
     let Some(every) = job.every() else {
-        return match rounds.round(RoundStart::AsAsked).await? {
+        return match rounds.round(RoundStart::NextRound).await? {
             Ok(ended) => rounds.closed(&ended),
             Err(error) => Err(of_crawl(&error, job.dir())),
         };
@@ -83,7 +83,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
         has_waited = true;
         rounds.server = ControlServer::start(job.dir(), Arc::clone(&rounds.handler));
         let at = later(since, every);
-        if !rounds.wait(at, every, RoundStart::AsAsked, last).await {
+        if !rounds.wait(at, every, RoundStart::NextRound, last).await {
             return Ok(FINISHED);
         }
     }
@@ -97,7 +97,7 @@ impl RoundRunner<'_> {
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRoundCounts::default();
         let mut began = clock::now();
-        let mut start = RoundStart::AsAsked;
+        let mut start = RoundStart::NextRound;
         for number in 0_u64.. {
             let mut again = None;
             match self.round(start).await? {
@@ -119,14 +119,14 @@ impl RoundRunner<'_> {
             // Resume the same round if an unreachable host may be retried before the next round.
             let again = again.filter(|again| *again < next);
             start = match again {
-                Some(_) => RoundStart::GoOn,
-                None => RoundStart::AsAsked,
+                Some(_) => RoundStart::ResumeRound,
+                None => RoundStart::NextRound,
             };
             let at = again.unwrap_or(next);
             if !self.wait(at, every, start, last.clone()).await {
                 break;
             }
-            if start == RoundStart::AsAsked {
+            if start == RoundStart::NextRound {
                 began = clock::now();
             }
         }
@@ -158,7 +158,7 @@ impl RoundRunner<'_> {
             free_space: FreeSpaceMeter::of_file_system(),
         };
         let config = Config {
-            recrawl: config.recrawl && start == RoundStart::AsAsked,
+            recrawl: config.recrawl && start == RoundStart::NextRound,
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
@@ -227,16 +227,16 @@ impl RoundRunner<'_> {
             terminal.insist(&nothing_reached(summary));
             return Ok(match &summary.ended {
                 EndReason::Interrupted => INTERRUPTED,
-                _ => NOTHING_DONE,
+                _ => NEGATIVE_RESULT,
             });
         };
         let code = match exit_code(summary, self.job.fails_on_error()) {
-            FINISHED if self.job.fails_on_partial() && !report.is_whole() => NOTHING_DONE,
+            FINISHED if self.job.fails_on_partial() && !report.is_whole() => NEGATIVE_RESULT,
             code => code,
         };
         let text = closing(summary, report, self.job.command(), self.job.has_mark());
         match code {
-            NOTHING_DONE => terminal.insist(text.trim_end()),
+            NEGATIVE_RESULT => terminal.insist(text.trim_end()),
             _ => terminal.say(text.trim_end()),
         }
         Ok(code)
@@ -262,8 +262,8 @@ impl RoundRunner<'_> {
             metrics.rest();
         }
         let event = match start {
-            RoundStart::AsAsked => "the next round starts",
-            RoundStart::GoOn => "the round continues",
+            RoundStart::NextRound => "the next round starts",
+            RoundStart::ResumeRound => "the round continues",
         };
         let remaining = left_until(at);
         if remaining.is_zero() {
@@ -311,9 +311,9 @@ impl RoundRunner<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoundStart {
     /// Start the next round, or continue the last one if it is not over.
-    AsAsked,
+    NextRound,
     /// Resume the last round.
-    GoOn,
+    ResumeRound,
 }
 
 /// Returns when the first unreachable host may be retried. `None` if no host is to be retried.

@@ -17,7 +17,7 @@ use super::error_response::ErrorResponse;
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
 /// A report is cached for at least this multiple of its build time, so that building reports uses
 /// at most a tenth of one processor.
-const TIMES: u32 = 10;
+const BUILD_TIME_MULTIPLE: u32 = 10;
 
 /// The crawl's latest report, which all clients share.
 #[derive(Debug)]
@@ -43,13 +43,14 @@ impl ReportCache {
         }
     }
 
-    /// Returns the report. It may lag the records by [`MIN_REPORT_AGE`], or by [`TIMES`] times its
+    /// Returns the report. It may lag the records by [`MIN_REPORT_AGE`], or by [`BUILD_TIME_MULTIPLE`] times its
     /// build time if that is longer.
     pub(crate) async fn get(&self) -> Result<Arc<CrawlReport>, ErrorResponse> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = versions(&self.dir);
         if let Some(made) = held.as_ref()
-            && (made.of == of || made.at.elapsed() < MIN_REPORT_AGE.max(made.took * TIMES))
+            && (made.of == of
+                || made.at.elapsed() < MIN_REPORT_AGE.max(made.took * BUILD_TIME_MULTIPLE))
         {
             return Ok(Arc::clone(&made.report));
         }

@@ -43,11 +43,11 @@ pub(crate) enum MarkCheckResult {
     /// This program wrote the file for this user and this directory.
     Ours,
     /// The file has no mark, so anyone may have written it.
-    Not,
+    Unmarked,
     /// The file has a mark, but this user has no key to verify it.
     NoKey,
     /// The file's mark was made with another key, for other settings or for another directory.
-    Other,
+    Mismatch,
 }
 
 impl MarkCheckResult {
@@ -55,12 +55,12 @@ impl MarkCheckResult {
     pub(super) fn why(self) -> &'static str {
         match self {
             MarkCheckResult::Ours => "it is",
-            MarkCheckResult::Not => "it has no mark",
+            MarkCheckResult::Unmarked => "it has no mark",
             MarkCheckResult::NoKey => {
                 "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to verify its \
                  mark"
             }
-            MarkCheckResult::Other => {
+            MarkCheckResult::Mismatch => {
                 "its mark doesn't match: the file was written by another user, edited, or moved"
             }
         }
@@ -87,7 +87,7 @@ pub(crate) fn verify(
     mark: Option<&str>,
 ) -> MarkCheckResult {
     let Some(mark) = mark else {
-        return MarkCheckResult::Not;
+        return MarkCheckResult::Unmarked;
     };
     let Some(key) = key_file(around).and_then(|path| read_key(&path).ok()) else {
         return MarkCheckResult::NoKey;
@@ -97,7 +97,7 @@ pub(crate) fn verify(
         .is_ok_and(|mark| hmac::verify(&key, &message(dir, purpose, payload), &mark).is_ok());
     match fits {
         true => MarkCheckResult::Ours,
-        false => MarkCheckResult::Other,
+        false => MarkCheckResult::Mismatch,
     }
 }
 

@@ -183,11 +183,11 @@ fn follows(subject: &AffectedSettings, unread: &[UnreadSettings], explicit: &Lay
 
 /// Returns the directory of the crawl: the given one, or the default for the first seed. `None` if
 /// neither is usable.
-fn directory(said: &Layer) -> Option<PathBuf> {
-    let output = said.output.output.as_ref();
+fn directory(layer: &Layer) -> Option<PathBuf> {
+    let output = layer.output.output.as_ref();
     let named = output.filter(|output| !output.is_empty());
     named.map(|output| output.0.clone()).or_else(|| {
-        let seed = said.seed.as_ref()?.first()?;
+        let seed = layer.seed.as_ref()?.first()?;
         Some(default_output(&typed_seed::read(&seed.url).ok()?.url))
     })
 }

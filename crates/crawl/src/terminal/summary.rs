@@ -12,7 +12,7 @@ use super::index_count_descriptions::{by_reason, index_counts};
 use super::progress::roughly;
 use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
 use crate::clock;
-use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE, quoted};
+use crate::error::{FINISHED, INTERRUPTED, NEGATIVE_RESULT, quoted};
 
 /// The budgets that start over with each run. After one of them ends a run, the same command
 /// continues the crawl.
@@ -321,11 +321,11 @@ pub(crate) fn exit_code(summary: &RunSummary, fail_on_error: bool) -> u8 {
     match &summary.ended {
         EndReason::Interrupted => INTERRUPTED,
         EndReason::HandedOver => FINISHED,
-        _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NOTHING_DONE,
+        _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NEGATIVE_RESULT,
         EndReason::Finished | EndReason::Unreachable(_) if summary.seeds_fetched == 0 => {
-            NOTHING_DONE
+            NEGATIVE_RESULT
         }
-        _ if fail_on_error && incomplete => NOTHING_DONE,
+        _ if fail_on_error && incomplete => NEGATIVE_RESULT,
         _ => FINISHED,
     }
 }

@@ -55,7 +55,7 @@ struct HostSpending {
 impl HostSpending {
     /// Returns, for each amount, the larger of this value and the stored one, because either may be
     /// the newer one.
-    fn at_least(self, stored: HostSpending) -> HostSpending {
+    fn max_with(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),
             bytes: self.bytes.max(stored.bytes),
@@ -90,7 +90,7 @@ impl HostBudgetTracker {
             return &[];
         };
         let spending = self.by_host.entry(host.clone()).or_default();
-        *spending = spending.at_least(account);
+        *spending = spending.max_with(account);
         rest
     }
 
@@ -117,7 +117,7 @@ impl HostBudgetTracker {
         for (host, bytes) in stored {
             if let Some((account, _)) = self.read(&bytes) {
                 let spending = accounts.entry(host).or_default();
-                *spending = spending.at_least(account);
+                *spending = spending.max_with(account);
             }
         }
         let of_run = self.served.saturating_sub(self.served_before);

@@ -30,7 +30,7 @@ const MAX_BYTES: u64 = 1000;
 const RUNNING: &str = "running";
 /// If this crawl must wait longer than this because another crawl fetched from a host, the wait is
 /// reported together with the name of the other crawl.
-const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_UNREPORTED_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often to remove the files of ended crawls.
 const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 /// How long to wait for a host that another crawl holds.
@@ -81,10 +81,10 @@ struct SharedClock {
 pub enum HostRefusal {
     /// Another crawl fetched from the host. The request ended at this time, and the gap after it
     /// has this length.
-    Gap(Tick, Duration),
+    WithinGap(Tick, Duration),
     /// Another crawl holds the host, or the host demanded a wait from that crawl. Try again at this
     /// time.
-    Wait(Tick),
+    TryAgainAt(Tick),
 }
 
 impl HostLocks {
@@ -169,16 +169,18 @@ impl HostLocks {
         let Some(shared) = &mut self.shared else {
             return Ok(());
         };
-        let held = shared.hold(place(host), delay, now).unwrap_or_else(|why| {
-            tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
-            Ok(())
-        });
+        let held = shared
+            .hold(host_number(host), delay, now)
+            .unwrap_or_else(|why| {
+                tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
+                Ok(())
+            });
         match held {
             Ok(()) if self.logged.is_empty() => {}
             Ok(()) => drop(self.logged.remove(host)),
             // The delay after a request is not worth a message.
-            Err(HostRefusal::Gap(..)) => {}
-            Err(HostRefusal::Wait(_)) => self.log_holder(host, delay, now),
+            Err(HostRefusal::WithinGap(..)) => {}
+            Err(HostRefusal::TryAgainAt(_)) => self.log_holder(host, delay, now),
         }
         held
     }
@@ -186,7 +188,7 @@ impl HostLocks {
     /// Describes the other crawl that keeps this crawl from a host, if known.
     pub(crate) fn describe_holder(&self, host: &HostKey, delay: Duration, now: Tick) -> String {
         let shared = self.shared.as_ref();
-        let holder = shared.and_then(|shared| shared.holder(place(host), delay, now));
+        let holder = shared.and_then(|shared| shared.holder(host_number(host), delay, now));
         let (crawl, gap) = holder.map_or((None, None), |holder| (holder.crawl, holder.gap));
         let since = |crawl: RunningCrawlDescription| (crawl.since, crawl.directory);
         match (gap, crawl.map(since)) {
@@ -231,7 +233,9 @@ impl HostLocks {
                 since: shared.clock.shared(gap.since),
                 ..gap
             });
-            shared.running.note_gap(place(host), gap, is_in_flight);
+            shared
+                .running
+                .note_gap(host_number(host), gap, is_in_flight);
         }
     }
 
@@ -253,7 +257,9 @@ impl HostLocks {
     /// Unlocks a host. Other crawls still wait for the end of its gap.
     pub fn free(&mut self, host: &HostKey, now: Tick) {
         if let Some(shared) = &mut self.shared {
-            shared.running.free(place(host), shared.clock.shared(now));
+            shared
+                .running
+                .free(host_number(host), shared.clock.shared(now));
         }
     }
 }
@@ -313,7 +319,7 @@ impl SharedLockFiles {
             self.running.note_start(place, self.clock.shared(now));
             return Ok(Ok(()));
         }
-        let later = HostRefusal::Wait(now + HELD_WAIT);
+        let later = HostRefusal::TryAgainAt(now + HELD_WAIT);
         if !lock(&self.lock)? {
             return Ok(Err(later));
         }
@@ -330,9 +336,9 @@ impl SharedLockFiles {
             Some(Some(gap)) => {
                 let length = gap.for_delay(delay);
                 let is_wait = gap.wait > gap.pace && gap.wait == length;
-                Ok(Err(match is_wait || length > LONGEST_DELAY {
-                    true => HostRefusal::Wait(gap.since + length),
-                    false => HostRefusal::Gap(gap.since, length),
+                Ok(Err(match is_wait || length > MAX_UNREPORTED_WAIT {
+                    true => HostRefusal::TryAgainAt(gap.since + length),
+                    false => HostRefusal::WithinGap(gap.since, length),
                 }))
             }
         };
@@ -363,7 +369,7 @@ fn lock(file: &File) -> io::Result<bool> {
 /// Returns the number under which crawls list a host: 62 bits of FNV-1a, the same in every version
 /// of the program. If two hosts have the same number, a crawl of one only waits for a crawl of the
 /// other.
-fn place(host: &HostKey) -> u64 {
+fn host_number(host: &HostKey) -> u64 {
     let bytes = host.as_str().bytes();
     let hash = bytes.fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
@@ -386,7 +392,7 @@ mod tests {
     /// Programs of different versions may run at the same time, so they must use the same numbers.
     #[test]
     fn a_host_is_locked_at_the_same_place_for_ever() {
-        assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
+        assert_eq!(host_number(&host("a.example")), 712_529_663_959_018_250);
     }
 
     /// To set a file lock, the system searches all locks of the file. So the number of locks must
@@ -475,8 +481,12 @@ mod tests {
             wait: Duration::ZERO,
             kept: Duration::from_secs(seconds),
         };
-        let refused =
-            |since, seconds| Err(HostRefusal::Gap(at(since), Duration::from_secs(seconds)));
+        let refused = |since, seconds| {
+            Err(HostRefusal::WithinGap(
+                at(since),
+                Duration::from_secs(seconds),
+            ))
+        };
         let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
         let mut one = open("/one", at(10));
         for (host, seconds) in [(&a, 4), (&b, 2), (&c, 0)] {
@@ -527,7 +537,7 @@ mod tests {
             assert_eq!(locks.hold(&a, DELAY, at(13)), refused(10, 4));
             assert_eq!(
                 locks.hold(&d, DELAY, at(13)),
-                Err(HostRefusal::Wait(at(3612)))
+                Err(HostRefusal::TryAgainAt(at(3612)))
             );
         }
         assert_eq!(third.hold(&a, DELAY, at(14)), Ok(()));
@@ -564,7 +574,7 @@ mod tests {
                 before.free(&host, *now);
                 // The earlier crawl's last request ended ten seconds before, by the monotonic
                 // clock.
-                let refused = Err(HostRefusal::Gap(at(last_end - 10), delay));
+                let refused = Err(HostRefusal::WithinGap(at(last_end - 10), delay));
                 assert_eq!(locks.hold(&host, delay, at(last_end - 6)), refused);
             }
             assert_eq!(locks.hold(&host, delay, at(last_end)), Ok(()));
@@ -604,7 +614,7 @@ mod tests {
         for host in &hosts {
             assert_eq!(
                 second.hold(host, DELAY, at(20)),
-                Err(HostRefusal::Wait(at(30)))
+                Err(HostRefusal::TryAgainAt(at(30)))
             );
         }
     }

@@ -51,9 +51,9 @@ impl Coordinator {
         let after = Arc::clone(&self.config);
         self.hosts.set_politeness(now, &after);
         let has_other_budgets = before.budgets != after.budgets;
-        let held = self.hold_to_rules(now);
+        let held = self.apply_rules(now);
         if let Err(error) = held.and_then(|()| match has_other_budgets {
-            true => self.hold_to_budgets(now),
+            true => self.apply_budgets(now),
             false => Ok(()),
         }) {
             self.fail(error);
@@ -78,7 +78,7 @@ impl Coordinator {
     /// Applies the new rules. If the new politeness is too fast for hosts that the operator doesn't
     /// own, slows down fetching from those hosts. Schedules requests for the robots.txt of hosts
     /// that are no longer excluded.
-    fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
+    fn apply_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
         let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {
             self.hosts.set_robots_pace(now, &origin, &pace);
@@ -93,7 +93,7 @@ impl Coordinator {
 
     /// Applies the new budgets. Wakes all origins with pending URLs, since their hosts may have
     /// budget left now.
-    fn hold_to_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
+    fn apply_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
         self.end.set_budgets(&self.config.budgets);
         self.hosts.set_budgets()?;
         for (origin, urls) in self.frontier.origins() {

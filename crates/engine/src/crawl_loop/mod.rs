@@ -286,7 +286,7 @@ impl Coordinator {
             self.leased_url_judge.ended(origin);
         }
         for (host, bytes) in &committed.guesses {
-            self.undecided_ended(now, host, *bytes);
+            self.guessed_sitemap_decided(now, host, *bytes);
             // The host state that was committed with the sitemap was created before the sitemap
             // counted as a page. Store a newer one.
             if bytes.is_some() {

@@ -142,7 +142,7 @@ impl Coordinator {
                     session: self.logins.page_session(&lease.url),
                     ..context
                 };
-                return self.pass_gate(now, lease, context, later, out);
+                return self.carry_out_disposition(now, lease, context, later, out);
             }
             RobotsJudgement::Refused(exclusion) => exclusion,
             RobotsJudgement::RobotsFirst => {
@@ -172,7 +172,7 @@ impl Coordinator {
 
     /// Carries out what `LeasedUrlJudge::disposition` decides about a URL that scope and robots.txt
     /// allow.
-    fn pass_gate(
+    fn carry_out_disposition(
         &mut self,
         now: Tick,
         lease: Lease,

@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::login_requests::LoginPermitUse;
 use super::render_requests::RenderPermitUse;
-use super::robots::never_fetched;
+use super::robots::open_without_robots;
 use super::{Coordinator, request_rows};
 use crate::messages::{Effect, Job};
 
@@ -56,7 +56,7 @@ impl Coordinator {
         now: Tick,
         out: &mut Vec<Effect>,
     ) -> Result<(), Option<Tick>> {
-        if let Some(permit) = self.hosts.next_found(now)? {
+        if let Some(permit) = self.hosts.next_looked_up(now)? {
             self.use_permit(now, permit, out);
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Coordinator {
                 Err(error) => Err(error),
             },
             RequestPurpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
-                self.hosts.set_robots(now, &origin, never_fetched());
+                self.hosts.set_robots(now, &origin, open_without_robots());
                 self.scope.leave_out(&origin);
                 Ok(None)
             }

@@ -32,7 +32,7 @@ impl Coordinator {
         tracing::debug!(url = %lease.url, "fetched and not read to the end, as the time is over");
         let host = lease.url.host_key();
         if is_undecided_guess(&lease, exchange.status) {
-            self.undecided_ended(now, &host, None);
+            self.guessed_sitemap_decided(now, &host, None);
         } else if counts_as_page(&lease, exchange.status) {
             let bytes = exchange.body.len() as u64;
             self.hosts.page_unsettled(&host, bytes);
@@ -46,7 +46,12 @@ impl Coordinator {
 
     /// Ends the wait for the verdict on a guessed sitemap. If `bytes` is given, the sitemap counts
     /// as a page with a body of this length. Otherwise it doesn't count.
-    pub(super) fn undecided_ended(&mut self, now: Tick, host: &HostKey, bytes: Option<u64>) {
+    pub(super) fn guessed_sitemap_decided(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+        bytes: Option<u64>,
+    ) {
         let origins = self.hosts.page_ended(host);
         if let Some(bytes) = bytes {
             self.hosts.page_settled(host, bytes);

@@ -25,7 +25,7 @@ pub(crate) enum ReplayedTurnResult {
 impl Coordinator {
     /// Ends the repetition of recorded turns (uses of permits): from now on, the scheduler chooses
     /// the hosts.
-    pub(crate) fn stop_leading(&mut self) {
+    pub(crate) fn stop_repeating_turns(&mut self) {
         self.turns.stop_repeating();
     }
 

@@ -8,18 +8,18 @@ use crawl_scheduler::Permit;
 /// Counts the requests in flight, and queues the permits whose address look-up ended.
 ///
 /// A permit that needs a look-up goes through [`look_up_began`](Self::look_up_began),
-/// [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found). A permit that was
-/// set aside without a look-up goes through [`skip_look_up`](Self::skip_look_up) and `next_found`.
+/// [`look_up_ended`](Self::look_up_ended) and [`next_looked_up`](Self::next_looked_up). A permit that was
+/// set aside without a look-up goes through [`skip_look_up`](Self::skip_look_up) and `next_looked_up`.
 /// If the request of a permit must wait for room, the caller returns the permit with
 /// [`put_back`](Self::put_back). Each request sent is reported with [`sent`](Self::sent), and its
 /// end with [`ended`](Self::ended).
 #[derive(Debug, Default)]
 pub(super) struct InFlightRequests {
-    /// The number of requests in flight, address look-ups, and permits in `found`.
+    /// The number of requests in flight, address look-ups, and permits in `looked_up`.
     count: u32,
     /// Permits whose address look-up ended, oldest first. Each comes with the address, if one was
     /// found.
-    found: VecDeque<(Permit, Option<IpAddr>)>,
+    looked_up: VecDeque<(Permit, Option<IpAddr>)>,
     sent: u64,
     ended: u64,
 }
@@ -31,7 +31,7 @@ impl InFlightRequests {
     }
 
     pub(super) fn look_up_ended(&mut self, permit: Permit, address: Option<IpAddr>) {
-        self.found.push_back((permit, address));
+        self.looked_up.push_back((permit, address));
     }
 
     /// Queues a permit that was set aside, as if its address look-up had ended without a result.
@@ -41,17 +41,17 @@ impl InFlightRequests {
     }
 
     /// Takes the oldest permit whose address look-up ended.
-    pub(super) fn next_found(&mut self) -> Option<(Permit, Option<IpAddr>)> {
-        let oldest = self.found.pop_front()?;
+    pub(super) fn next_looked_up(&mut self) -> Option<(Permit, Option<IpAddr>)> {
+        let oldest = self.looked_up.pop_front()?;
         self.count -= 1;
         Some(oldest)
     }
 
-    /// Puts back a permit that [`next_found`](Self::next_found) returned. The next call of
-    /// `next_found` returns the permit again.
+    /// Puts back a permit that [`next_looked_up`](Self::next_looked_up) returned. The next call of
+    /// `next_looked_up` returns the permit again.
     pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.count += 1;
-        self.found.push_front((permit, address));
+        self.looked_up.push_front((permit, address));
     }
 
     pub(super) fn sent(&mut self) {
@@ -65,14 +65,14 @@ impl InFlightRequests {
     }
 
     /// Returns whether there is no request in flight, no address look-up, and no permit that waits
-    /// in `found`.
+    /// in `looked_up`.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Returns whether nothing is in flight except permits whose address look-up ended.
     pub(super) fn are_all_found(&self) -> bool {
-        self.count as usize == self.found.len()
+        self.count as usize == self.looked_up.len()
     }
 
     pub(super) fn sent_in_run(&self) -> u64 {
@@ -90,7 +90,7 @@ impl InFlightRequests {
 
     #[cfg(test)]
     pub(super) fn found(&self) -> usize {
-        self.found.len()
+        self.looked_up.len()
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         });
         let mut permit = |at: usize| permits[at].take().unwrap();
         let mut requests = InFlightRequests::default();
-        assert!(requests.is_empty() && requests.next_found().is_none());
+        assert!(requests.is_empty() && requests.next_looked_up().is_none());
         requests.look_up_began();
         requests.look_up_began();
         assert!(!requests.are_all_found());
@@ -124,11 +124,11 @@ mod tests {
         requests.look_up_ended(permit(0), None);
         requests.skip_look_up(permit(2));
         assert!(requests.are_all_found());
-        let (first, found) = requests.next_found().unwrap();
+        let (first, found) = requests.next_looked_up().unwrap();
         assert_eq!((first.host().as_str(), found), ("b.example", address));
         requests.put_back(first, found);
         let mut hosts = Vec::new();
-        while let Some((permit, _)) = requests.next_found() {
+        while let Some((permit, _)) = requests.next_looked_up() {
             hosts.push(permit.host().as_str().to_owned());
         }
         assert_eq!(hosts, ["b.example", "a.example", "c.example"]);

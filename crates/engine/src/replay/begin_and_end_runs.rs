@@ -124,7 +124,7 @@ impl Replay {
     /// Continues without the logged order. From here on, the replay's own clock decides when the
     /// requests in flight end.
     fn go_free(&mut self, under_way: Vec<InFlightRequest>, held: Vec<WriterMessage>) {
-        self.coordinator.stop_leading();
+        self.coordinator.stop_repeating_turns();
         self.items.extend(held);
         for request in under_way {
             self.fly(request);

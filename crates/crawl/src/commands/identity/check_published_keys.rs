@@ -12,7 +12,7 @@ use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::clock;
 use crate::commands::robots;
-use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, NEGATIVE_RESULT};
 use crate::identity::KeySource;
 use crate::settings::{Settings, check_agent, check_ca_files, check_contact, key_url, user_agent};
 use crate::terminal::print;
@@ -71,7 +71,7 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
     print(text.as_bytes())?;
     Ok(match findings.faults.is_empty() {
         true => FINISHED,
-        false => NOTHING_DONE,
+        false => NEGATIVE_RESULT,
     })
 }
 

@@ -16,7 +16,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::log_line;
 use super::logged_request::LoggedRequest;
 use super::logged_signature_counts::LoggedSignatureCounts;
-use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE};
+use crate::error::{CHECK_FAILED, CommandError, FINISHED, NEGATIVE_RESULT};
 use crate::identity::{PublishedKeysArgument, published_keys};
 use crate::input_file_reader::unreadable;
 use crate::terminal::print;
@@ -77,8 +77,8 @@ pub(super) fn run(request: &IdentityVerifyOptions<'_>) -> Result<u8, CommandErro
     let findings = verifier.found;
     print((words.collect::<String>() + &findings.text()).as_bytes())?;
     Ok(match findings.invalid > 0 || is_broken {
-        true => BREACH,
-        false if findings.requests > 0 && findings.valid() == 0 => NOTHING_DONE,
+        true => CHECK_FAILED,
+        false if findings.requests > 0 && findings.valid() == 0 => NEGATIVE_RESULT,
         false => FINISHED,
     })
 }

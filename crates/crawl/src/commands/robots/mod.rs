@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(crate) use self::fetch::fetch_once;
 use self::non_rule_lines::NonRuleLine;
 use crate::cli::args::RobotsArgs;
-use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::error::{CommandError, FINISHED, NEGATIVE_RESULT};
 use crate::input_file_reader::read_file;
 use crate::settings::{check_agent, typed_seed};
 use crate::terminal::{print, print_json_lines};
@@ -60,7 +60,11 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
             print(text.as_bytes())?
         }
     };
-    Ok(if all_allowed { FINISHED } else { NOTHING_DONE })
+    Ok(if all_allowed {
+        FINISHED
+    } else {
+        NEGATIVE_RESULT
+    })
 }
 
 /// A URL or path to judge.

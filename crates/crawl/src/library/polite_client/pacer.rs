@@ -208,7 +208,7 @@ impl Pacer {
                     };
                     self.send_robots(permit, of, request, hops);
                 }
-                None => self.begin_anew(permit, &of),
+                None => self.request_robots_again(permit, &of),
             },
             RequestPurpose::Page { origin } => self.send_page(permit, &origin),
         }
@@ -218,7 +218,7 @@ impl Pacer {
     /// Checks the rules again here, because they may have been expired when the call was queued.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
-            return self.begin_anew(permit, origin);
+            return self.request_robots_again(permit, origin);
         };
         let calls = self.waiting.entry(origin.clone()).or_default();
         let mut next = None;
@@ -276,7 +276,7 @@ impl Pacer {
 
     /// Makes the scheduler request an origin's robots.txt again, since the copy was evicted from
     /// memory.
-    fn begin_anew(&mut self, permit: Permit, origin: &Origin) {
+    fn request_robots_again(&mut self, permit: Permit, origin: &Origin) {
         let now = self.fetcher.clock().now();
         let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
         self.scheduler.set_robots(now, origin, RobotsState::Unknown);

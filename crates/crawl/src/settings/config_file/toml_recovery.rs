@@ -32,7 +32,7 @@ pub(super) struct TomlFault {
 /// `[scope]`. The statement may be invalid. The next statement begins where this one ends.
 struct TomlStatement {
     span: Range<usize>,
-    is_head: bool,
+    is_table_header: bool,
     is_read: bool,
 }
 
@@ -90,8 +90,10 @@ impl RecoveredToml {
         at: usize,
         (error, offset): (Error, usize),
     ) {
-        let beneath = statements[at + 1..].iter().take_while(|next| !next.is_head);
-        let last = match statements[at].is_head {
+        let beneath = statements[at + 1..]
+            .iter()
+            .take_while(|next| !next.is_table_header);
+        let last = match statements[at].is_table_header {
             true => at + beneath.count(),
             false => at,
         };
@@ -136,7 +138,7 @@ fn unread(text: &str, statements: &[TomlStatement], at: usize) -> UnreadSettings
 /// Returns the `[site]` or `[group]` table that the statements after `before` belong to. `None` if
 /// they belong to another table or to none.
 fn named_table(text: &str, before: &[TomlStatement]) -> Option<ConfigTableName> {
-    let head = before.iter().rfind(|statement| statement.is_head)?;
+    let head = before.iter().rfind(|statement| statement.is_table_header)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
     [sites::TABLE, host_groups::TABLE]
         .into_iter()
@@ -161,25 +163,25 @@ fn statements(text: &str) -> Vec<TomlStatement> {
             continue;
         };
         let is_open = square > 0 || curly > 0;
-        let is_head = match is_open {
-            true => is_known_head(text, &tokens),
+        let is_table_header = match is_open {
+            true => is_known_table_header(text, &tokens),
             false => first.kind() == TokenKind::LeftSquareBracket,
         };
         // A key within the braces of an inline table doesn't begin a statement.
         let is_key = curly == 0 && begins_with_key(&tokens);
         let start = line.first().map_or(0, |token| token.span().start());
-        if is_head || is_key || !is_open {
+        if is_table_header || is_key || !is_open {
             (square, curly) = (0, 0);
             if let Some(before) = statements.last_mut() {
                 before.span.end = start;
             }
             statements.push(TomlStatement {
                 span: start..text.len(),
-                is_head,
+                is_table_header,
                 is_read: true,
             });
         }
-        for token in tokens.iter().filter(|_| !is_head) {
+        for token in tokens.iter().filter(|_| !is_table_header) {
             match token.kind() {
                 TokenKind::LeftSquareBracket => square += 1,
                 TokenKind::RightSquareBracket => square = square.saturating_sub(1),
@@ -207,7 +209,7 @@ fn without_blanks(line: &[Token]) -> Vec<Token> {
 
 /// Returns whether a line is only the header of a settings table, such as `[scope]`. Within a list,
 /// such a line means that the list was not closed.
-fn is_known_head(text: &str, line: &[Token]) -> bool {
+fn is_known_table_header(text: &str, line: &[Token]) -> bool {
     let word = |at: usize| {
         let span = line.get(at)?.span();
         text.get(span.start()..span.end())

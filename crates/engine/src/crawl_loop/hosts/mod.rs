@@ -50,7 +50,7 @@ const MAX_HOSTS_COMPARED: usize = 50;
 ///   [`queue_rules_request`](Self::queue_rules_request).
 /// - A permit: [`poll`](Self::poll) or [`poll_host`](Self::poll_host), then [`hold`](Self::hold).
 ///   If the host's address must be looked up, [`set_aside`](Self::set_aside),
-///   [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found). At the end
+///   [`look_up_ended`](Self::look_up_ended) and [`next_looked_up`](Self::next_looked_up). At the end
 ///   [`sent`](Self::sent), or [`give_back`](Self::give_back).
 /// - A request: [`request_ended`](Self::request_ended). A page is also reported with
 ///   [`page_leased`](Self::page_leased) before its request, [`page_ended`](Self::page_ended) after
@@ -184,12 +184,12 @@ impl Hosts {
         let host = permit.host().clone();
         self.scheduler.give_back(now, permit);
         match refusal {
-            HostRefusal::Wait(again_at) => {
+            HostRefusal::TryAgainAt(again_at) => {
                 self.scheduler.wait_for_other_crawl(now, &host, again_at);
             }
             // Make each request slot of the host wait, as if this crawl had sent the other crawl's
             // request.
-            HostRefusal::Gap(since, gap) => {
+            HostRefusal::WithinGap(since, gap) => {
                 for _ in 0..self.config.politeness.per_host.max(1) {
                     (self.scheduler).note_past_request(now, &host, since, gap, None);
                 }
@@ -224,8 +224,8 @@ impl Hosts {
     /// # Errors
     /// No request may be sent now: no permit is ready, or the request must wait for room. The error
     /// is the time at which there is room, if known.
-    pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
-        let (permit, address) = self.requests.next_found().ok_or(None)?;
+    pub(super) fn next_looked_up(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
+        let (permit, address) = self.requests.next_looked_up().ok_or(None)?;
         let host = permit.host().clone();
         match self.scheduler.admit(now, permit, address) {
             PermitAdmissionResult::Send(permit) => Ok(Some(permit)),
@@ -242,7 +242,7 @@ impl Hosts {
 
     /// Gives back all permits whose address look-up ended, for a run that sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
-        while let Some((permit, _)) = self.requests.next_found() {
+        while let Some((permit, _)) = self.requests.next_looked_up() {
             self.give_back(now, permit);
         }
     }
@@ -522,14 +522,14 @@ mod tests {
             hosts.look_up_ended(permit, None);
             hosts.check_invariants(0);
         }
-        let first = hosts.next_found(at(20)).unwrap().unwrap();
+        let first = hosts.next_looked_up(at(20)).unwrap().unwrap();
         hosts.sent();
         assert_eq!(first.host().as_str(), "a.example");
         // The concurrency is used up by the first request, so the second must wait.
-        assert!(hosts.next_found(at(20)).is_err());
+        assert!(hosts.next_looked_up(at(20)).is_err());
         hosts.check_invariants(0);
         hosts.give_found_back(at(20));
-        assert!(matches!(hosts.next_found(at(20)), Err(None)));
+        assert!(matches!(hosts.next_looked_up(at(20)), Err(None)));
         hosts.check_invariants(0);
         assert_eq!((hosts.in_flight(), hosts.requests().count()), (1, 1));
     }

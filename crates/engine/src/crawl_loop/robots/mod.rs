@@ -21,7 +21,7 @@ use crawl_scheduler::{PaceFromRobots, Politeness, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 use foldhash::{HashMap, HashMapExt as _};
 
-pub(super) use self::origin_rules_requests::{RobotsReaction, RobotsStep, never_fetched};
+pub(super) use self::origin_rules_requests::{RobotsReaction, RobotsStep, open_without_robots};
 use super::request_rows;
 use crate::config::{
     Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,

@@ -64,7 +64,7 @@ impl From<RobotsStep> for RobotsReaction {
 }
 
 /// Returns the state of an origin whose robots.txt is not fetched in this run.
-pub(crate) fn never_fetched() -> RobotsState {
+pub(crate) fn open_without_robots() -> RobotsState {
     RobotsState::InForce {
         pace: PaceFromRobots::default(),
         until: Tick::from_micros(u64::MAX),
@@ -172,7 +172,7 @@ impl OriginRobotsTracker {
             // The rules of the origin can't be fetched. The rules are not needed either, since
             // every URL of the origin is settled as refused when it is leased.
             self.refuse(of, why);
-            return Ok(RobotsStep::Done(never_fetched()).into());
+            return Ok(RobotsStep::Done(open_without_robots()).into());
         }
         let compiled = self.learn(of, answer, result)?;
         let address = address_of(result).filter(|_| hop == 0);
