@@ -3,14 +3,31 @@
   const isScrollable = (element) => element.scrollHeight > element.clientHeight
     && /auto|scroll/.test(getComputedStyle(element).overflowY);
 
-  // Returns the element that a reader scrolls: the root, or an element in the middle of a page that
-  // is as tall as the window.
+  // Returns the element at a point, even within shadow roots.
+  const elementAt = (x, y) => {
+    let element = document.elementFromPoint(x, y);
+    for (;;) {
+      const root = element?.shadowRoot;
+      const inner = root?.elementFromPoint(x, y);
+      // The inner element may also be the host, or an element around it.
+      if (inner?.getRootNode() !== root || !root) return element;
+      element = inner;
+    }
+  };
+  const parentOf = (element) => element.assignedSlot ?? element.parentElement
+    ?? element.getRootNode().host;
+
+  // Returns the element that a reader would scroll: the root, or an element in the middle of the
+  // window that hides more than the root does.
   const findScroller = () => {
-    const root = document.scrollingElement;
-    if (!root || root.scrollHeight > innerHeight) return root;
-    let element = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
-    while (element && !isScrollable(element)) element = element.parentElement;
-    return element;
+    const hiddenHeight = (element) => element.scrollHeight - element.clientHeight;
+    let scroller = document.scrollingElement;
+    let element = elementAt(innerWidth / 2, innerHeight / 2);
+    for (; element; element = parentOf(element)) {
+      const isTaller = !scroller || hiddenHeight(element) > hiddenHeight(scroller);
+      if (isTaller && isScrollable(element)) scroller = element;
+    }
+    return scroller;
   };
 
   let scroller;

@@ -62,7 +62,16 @@ async fn an_endless_list_is_read_up_to_twelve_screens() {
         .replace("STYLE", style)
         .replace("TARGET", "list")
         .replace("LIST", "list");
-    for html in [in_window, in_element] {
+    let in_shadow_root = in_element.replace(
+        "<script>",
+        "<script>document.body.attachShadow({mode: 'open'}).innerHTML = '<div style=\"height: 100vh; \
+         overflow: auto\" id=outer><slot></slot></div>'; const outer = document.body.shadowRoot.firstChild;",
+    );
+    let in_shadow_root = in_shadow_root
+        .replace("overflow: auto }", "}")
+        .replace("list.addEventListener", "outer.addEventListener")
+        .replace("scroller = list", "scroller = outer");
+    for html in [in_window, in_element, in_shadow_root] {
         let site = Arc::new(numbered_texts());
         let rendered = render(&html, &site).await;
         let loaded = site.paths().len();
