@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::path_normalization::{normal, placed};
 
-/// Maximum number of requests that a verdict quotes.
-/// Beyond the limit: the rest is counted.
+/// Maximum requests that a verdict of `crawl conformance` quotes.
+/// Beyond the limit: only counted.
 const MAX_EVIDENCE: usize = 6;
 
 /// How a run of the command ended.

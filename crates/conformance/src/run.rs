@@ -31,7 +31,7 @@ const KILL_AFTER: Duration = Duration::from_millis(500);
 /// Maximum time for the server to notice that a killed command's connections are closed.
 const MAX_CLOSING: Duration = Duration::from_secs(2);
 
-/// Maximum bytes of stderr that are read for the last line.
+/// Maximum bytes of stderr that `crawl conformance` reads, for the last line.
 /// Beyond the limit: the beginning is left out.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 

@@ -11,8 +11,8 @@ pub const DIRECTORY_TYPE: &str = "application/http-message-signatures-directory+
 /// The thumbprint of the example key in RFC 9421 appendix B.1.4. A directory must not contain this
 /// key, because its private part is public.
 const EXAMPLE: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
-/// Maximum keys of a directory that are read.
-/// Beyond the limit: [`DirectoryFault::TooMany`].
+/// Maximum keys in a published directory.
+/// Beyond the limit: `crawl identity check` refuses the directory.
 pub(crate) const MAX_KEYS: usize = 100;
 
 impl SigningKeySet {

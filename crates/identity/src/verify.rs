@@ -9,8 +9,8 @@ use crate::accept_signature::TAG;
 use crate::key::PublicKey;
 use crate::signable_message::{SignableMessage, SignatureBaseError, component_id};
 
-/// Maximum signatures of one request that are looked at.
-/// Beyond the limit: not verified.
+/// Maximum signatures of a request that `crawl identity verify` verifies.
+/// Beyond the limit: further signatures are ignored.
 const MAX_SIGNATURES: usize = 16;
 
 /// A directory of public keys, with the URL that publishes it.

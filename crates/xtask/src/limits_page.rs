@@ -21,7 +21,7 @@ const END: &str = "<!-- End of the generated table -->\n";
 const MARK: &str = "Beyond the limit: ";
 
 /// The crates whose limits are in the table, in the order of the table, each with its heading.
-const PARTS: [(&str, &str); 19] = [
+const PARTS: [(&str, &str); 22] = [
     ("fetcher", "Fetching"),
     ("coding", "Fetching"),
     ("scheduler", "Politeness"),
@@ -34,6 +34,7 @@ const PARTS: [(&str, &str); 19] = [
     ("frontier", "Frontier"),
     ("shared-frontier", "Shared frontier"),
     ("engine", "Crawl"),
+    ("browser", "Crawl"),
     ("archive", "Files of a crawl"),
     ("records", "Reports"),
     ("tables", "Exports"),
@@ -41,6 +42,8 @@ const PARTS: [(&str, &str); 19] = [
     ("bundle", "Exports"),
     ("mirror", "Exports"),
     ("index", "Search"),
+    ("identity", "Identity"),
+    ("conformance", "Conformance test"),
 ];
 /// The program's crate, which comes last in the table.
 const PROGRAM: (&str, &str) = ("crawl", "Commands and servers");
@@ -111,15 +114,33 @@ fn table(workspace: &Workspace) -> Result<String> {
             write_part(&mut text, heading, &mut limits);
             heading = part;
         }
-        let source = workspace.root.join("crates").join(name).join("src");
-        for file in source_files(&source)? {
-            let in_file = constants(&file.text);
-            limits.extend(in_file.with_context(|| file.path.display().to_string())?);
-        }
+        limits.extend(limits_of(workspace, name)?);
     }
     write_part(&mut text, heading, &mut limits);
+    for folder in fs::read_dir(workspace.root.join("crates"))? {
+        let name = folder?.file_name().to_string_lossy().into_owned();
+        let is_listed = PARTS
+            .iter()
+            .chain([&PROGRAM])
+            .any(|(part, _)| *part == name);
+        if !is_listed && !limits_of(workspace, &name)?.is_empty() {
+            bail!(
+                "crates/{name} has limits, but is not in `PARTS` of `crates/xtask/src/limits_page.rs`"
+            );
+        }
+    }
     text.push('\n');
     Ok(text)
+}
+
+/// Returns the limits of a crate.
+fn limits_of(workspace: &Workspace, name: &str) -> Result<Vec<LimitRow>> {
+    let mut limits = Vec::new();
+    for file in source_files(&workspace.root.join("crates").join(name).join("src"))? {
+        let in_file = constants(&file.text);
+        limits.extend(in_file.with_context(|| file.path.display().to_string())?);
+    }
+    Ok(limits)
 }
 
 fn write_part(text: &mut String, heading: &str, limits: &mut Vec<LimitRow>) {

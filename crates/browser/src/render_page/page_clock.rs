@@ -25,7 +25,7 @@ const CHECK_DELAY: Duration = Duration::from_micros(500);
 const QUIET_SLICES: u32 = 3;
 
 /// Maximum screens (1,024 pixels each) that a rendered page is scrolled down.
-/// Beyond the limit: text that the page loads further down is missing.
+/// Beyond the limit: text loaded further down is missing.
 const MAX_SCREENS: u32 = 12;
 
 /// How long the page may react to each screen, in virtual time.
