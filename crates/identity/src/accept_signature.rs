@@ -8,11 +8,11 @@ use crate::signable_message::component_id;
 
 /// The value of the parameter `tag` in signatures of Web Bot Auth.
 pub const TAG: &str = "web-bot-auth";
-/// Maximum components that a server may request to be signed.
-/// Beyond the limit: the request is not signed and sent again.
+/// Maximum components in `Accept-Signature`.
+/// Beyond the limit: the demand is not met.
 const MAX_COMPONENTS: usize = 16;
-/// Maximum bytes of each label or nonce or component that a server requests.
-/// Beyond the limit: the request is not signed and sent again.
+/// Maximum bytes of a label or nonce or component in `Accept-Signature`.
+/// Beyond the limit: the demand is not met.
 const MAX_TEXT_BYTES: usize = 256;
 /// The default label of a signature, used unless the server requests another one.
 const LABEL: &str = "sig1";
