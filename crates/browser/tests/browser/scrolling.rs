@@ -131,3 +131,12 @@ async fn a_page_that_does_not_react_is_not_scrolled() {
         assert_eq!(rendered.page_time, Duration::from_secs(4));
     }
 }
+
+#[tokio::test]
+async fn scrolling_does_not_resize_the_window() {
+    let html = "<div style='height: 3000px'></div><p id=a>same</p><script>addEventListener('scroll', () => {});\
+        addEventListener('resize', () => { a.textContent = `${innerWidth} ${innerHeight}` });\
+        matchMedia('(min-height: 1000px)').onchange = () => { a.textContent = 'media' }</script>";
+    let rendered = render(html, &Arc::default()).await;
+    assert_eq!(text_of(&rendered.dom, "a"), "same");
+}
