@@ -34,7 +34,7 @@ impl RequirementLevel {
 
 /// How often the crawler's command is run for a clause.
 #[derive(Debug, Clone, Copy)]
-pub enum RunPlan {
+pub enum CommandRuns {
     /// Once.
     Once,
     /// Twice, with the same directory. The second run gets the additional arguments for a second
@@ -45,10 +45,10 @@ pub enum RunPlan {
     Killed(fn(&[LogEntry]) -> bool),
 }
 
-impl RunPlan {
+impl CommandRuns {
     /// Returns whether the clause can be judged only for a command with a `{dir}` placeholder.
     pub fn needs_dir(self) -> bool {
-        !matches!(self, RunPlan::Once)
+        !matches!(self, CommandRuns::Once)
     }
 }
 
@@ -121,7 +121,7 @@ pub struct Clause {
     /// Whether the hosts are ports of one address.
     pub shares_address: bool,
     /// How often the command is run.
-    pub plan: RunPlan,
+    pub plan: CommandRuns,
     /// The robots.txt of every host. May contain the placeholders of [`ClausePage::body`].
     pub robots: &'static str,
     /// Pages with specific content. The clause's other paths get generated pages.
@@ -152,7 +152,7 @@ impl Clause {
         level: RequirementLevel::Must,
         hosts: 1,
         shares_address: false,
-        plan: RunPlan::Once,
+        plan: CommandRuns::Once,
         robots: "User-agent: *\nDisallow:\n",
         pages: &[],
         special: None,

@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::clause::{Clause, RunPlan};
+use crate::clause::{Clause, CommandRuns};
 use crate::clause_test_web::ClauseTestWeb;
 use crate::crawl_trace::{ClauseVerdict, CommandRun, CrawlTrace, RunEnd};
 use crate::report::JudgedClause;
@@ -240,8 +240,8 @@ fn judge(
     };
     let mut runs = Vec::new();
     let is_due: Option<fn(&[LogEntry]) -> bool> = match clause.plan {
-        RunPlan::Killed(is_due) => Some(is_due),
-        RunPlan::Once | RunPlan::Twice => None,
+        CommandRuns::Killed(is_due) => Some(is_due),
+        CommandRuns::Once | CommandRuns::Twice => None,
     };
     let start_us = served.web.now_us();
     runs.push(wait(

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawl_conformance::{
-    Clause, ClauseOutcome, CommandRun, CrawlTrace, RequirementLevel, RunEnd, RunPlan, clauses,
+    Clause, ClauseOutcome, CommandRun, CommandRuns, CrawlTrace, RequirementLevel, RunEnd, clauses,
 };
 use crawl_testweb::LogEntry;
 
@@ -550,7 +550,7 @@ fn names_are_unique_and_sources_are_given() {
             "{}",
             clause.id
         );
-        let is_restart = matches!(clause.plan, RunPlan::Killed(_));
+        let is_restart = matches!(clause.plan, CommandRuns::Killed(_));
         assert_eq!(
             is_restart,
             clause.id.starts_with("restart-"),

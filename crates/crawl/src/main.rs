@@ -38,7 +38,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cli::args::{
-    self, Cli, ConfigArgs, CrawlSubcommand, IndexArgs, JobArgs, RecheckArgs, ReplayArgs,
+    self, Cli, ConfigArgs, CrawlArgs, CrawlSubcommand, IndexArgs, RecheckArgs, ReplayArgs,
 };
 use cli::completions_and_manual;
 use cli::preprocess::{self, CommandLineError};
@@ -213,12 +213,12 @@ fn remembered(dir: &Path) -> Result<settings::Settings, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));
     }
-    let mut layer = settings::Layer::default();
+    let mut layer = settings::SettingsLayer::default();
     layer.output.output = Some(FilePath(dir.to_owned()));
     gather(layer, None, &UserFolders::of_process())
 }
 
-fn gather_settings(job: JobArgs) -> Result<settings::Settings, CommandError> {
+fn gather_settings(job: CrawlArgs) -> Result<settings::Settings, CommandError> {
     gather(job.layer, job.config.as_deref(), &UserFolders::of_process())
 }
 
@@ -237,7 +237,7 @@ fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
 
 fn config(args: ConfigArgs) -> Result<u8, CommandError> {
     if let Some(file) = args.check {
-        return check_config(JobArgs {
+        return check_config(CrawlArgs {
             config: Some(file),
             ..args.job
         });
@@ -252,7 +252,7 @@ fn config(args: ConfigArgs) -> Result<u8, CommandError> {
 }
 
 /// Reports every problem in the file of `crawl config --check`, with its position.
-fn check_config(job: JobArgs) -> Result<u8, CommandError> {
+fn check_config(job: CrawlArgs) -> Result<u8, CommandError> {
     let file = job.config.clone().unwrap_or_default();
     let flags = job.layer.clone();
     let settings = gather_settings(job)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crawl_testweb::{HttpAnswer, LogEntry, RawReplyStep, ScriptedReply};
 
 use super::{html, rule};
-use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
+use crate::clause::{Clause, ClausePage, ClauseRequestContext, CommandRuns, RequirementLevel};
 use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 use crate::judges::{
     EndlessBodyLimit, every_request, gives_up, leaves_after, repeats_at_most, waits_after,
@@ -222,7 +222,7 @@ const fn second_visit(
         .level(RequirementLevel::Custom)
         .special(special);
     Clause {
-        plan: RunPlan::Twice,
+        plan: CommandRuns::Twice,
         ..clause
     }
 }

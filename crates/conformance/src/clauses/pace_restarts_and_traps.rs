@@ -5,7 +5,7 @@ use std::time::Duration;
 use crawl_testweb::{HttpAnswer, LogEntry, ScriptedReply};
 
 use super::rule;
-use crate::clause::{Clause, RequirementLevel, RunPlan};
+use crate::clause::{Clause, CommandRuns, RequirementLevel};
 use crate::judges::{
     keeps_own_gap, keeps_two_seconds, leaves_after, one_at_a_time, waits_over_restart,
 };
@@ -91,7 +91,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "/1", "/2"])
     .judged_by(keeps_two_seconds),
     Clause {
-        plan: RunPlan::Killed(|log| log.iter().any(|entry| is_busy(entry) && entry.end_us.is_some())),
+        plan: CommandRuns::Killed(|log| log.iter().any(|entry| is_busy(entry) && entry.end_us.is_some())),
         ..custom("restart-retry-after", "keeps Retry-After over kill -9", "convention: restarts")
     }
     .shown_by(&["/busy"])
@@ -102,7 +102,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     .judged_by(|trace| waits_over_restart(trace, OVER_RESTART, is_busy)),
     Clause {
         robots: "User-agent: *\nCrawl-delay: 4\n",
-        plan: RunPlan::Killed(|log| log.iter().any(|entry| is_page(entry) && entry.end_us.is_some())),
+        plan: CommandRuns::Killed(|log| log.iter().any(|entry| is_page(entry) && entry.end_us.is_some())),
         ..custom("restart-crawl-delay", "keeps Crawl-delay over kill -9", "convention: restarts")
     }
     .shown_by(&["/robots.txt", "/"])

@@ -16,7 +16,7 @@ use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::identity::PublishedKeysArgument;
-use crate::settings::{IndexedDocumentTypes, Layer, ProfileName, default_of};
+use crate::settings::{IndexedDocumentTypes, ProfileName, SettingsLayer, default_of};
 
 /// The file that `crawl init` writes unless another one is given.
 pub(crate) const DEFAULT_CONFIG: &str = "crawl.toml";
@@ -69,14 +69,14 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) job: JobArgs,
+    pub(crate) job: CrawlArgs,
     #[command(subcommand)]
     pub(crate) command: Option<CrawlSubcommand>,
 }
 
-/// The flags of the main job.
+/// The flags of a crawl.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct JobArgs {
+pub(crate) struct CrawlArgs {
     /// Read settings from this TOML file; flags win
     ///
     /// Keys are named like flags, in tables named like the headings below. `crawl config` prints a
@@ -84,10 +84,10 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "FILE", display_order = 1)]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) layer: Layer,
+    pub(crate) layer: SettingsLayer,
 }
 
-impl JobArgs {
+impl CrawlArgs {
     /// Returns the directory of `--output`.
     fn output(&self) -> Option<&PathBuf> {
         self.layer.output.output.as_ref().map(|dir| &dir.0)
@@ -215,7 +215,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) job: JobArgs,
+    pub(crate) job: CrawlArgs,
 }
 
 /// Crawl a site, check its links to other sites too, and list the broken ones
@@ -235,7 +235,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, display_order = 0, value_name = "FILE")]
     pub(crate) write_baseline: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) job: JobArgs,
+    pub(crate) job: CrawlArgs,
 }
 
 /// Write a config file by asking what to crawl
@@ -270,7 +270,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) job: JobArgs,
+    pub(crate) job: CrawlArgs,
 }
 
 /// Print the robots.txt verdict for URLs, and the rule that decides
@@ -487,7 +487,7 @@ pub(crate) struct ConfigArgs {
     #[arg(long)]
     pub(crate) schema: bool,
     #[command(flatten)]
-    pub(crate) job: JobArgs,
+    pub(crate) job: CrawlArgs,
 }
 
 /// Explain why a URL was fetched, was not, or is still pending

@@ -25,7 +25,7 @@ use crate::output_file::write_file;
 #[cfg(feature = "search")]
 use crate::search_index_opener;
 use crate::settings::typed_seed::{self, ParsedSeed};
-use crate::settings::{Layer, UserFolders, gather, key_url};
+use crate::settings::{SettingsLayer, UserFolders, gather, key_url};
 use crate::terminal::{note, print, print_json};
 use crate::values::FilePath;
 
@@ -198,7 +198,7 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, SigningKeySet)>, Command
     if is_set("signature").or(is_set("signature-agent")).is_none() {
         return Ok(None);
     }
-    let mut layer = Layer::default();
+    let mut layer = SettingsLayer::default();
     layer.output.output = Some(FilePath(args.dir.clone()));
     let operator = gather(layer, None, &UserFolders::of_process())?.operator;
     if operator.signature.meaning().is_none() && operator.signature_agent.is_empty() {

@@ -31,7 +31,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &CheckedSettings) -> C
         seeds: checked.seeds.clone(),
         seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
-        // `Job` adds the shared frontier of a crawl. Plans, rechecks and replays have none.
+        // `PreparedCrawl` adds the shared frontier of a crawl. Plans, rechecks and replays have none.
         shared: None,
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),

@@ -3,8 +3,8 @@
 mod archive_read_progress;
 mod engine_config;
 mod interrupted_forget;
-mod job;
 mod plan;
+mod prepared_crawl;
 pub(crate) mod process_limits;
 mod recheck;
 mod replay;
@@ -16,8 +16,8 @@ mod temporary_folder;
 
 pub(crate) use archive_read_progress::while_reading;
 pub(crate) use interrupted_forget::finish_interrupted;
-pub(crate) use job::ContinuationCommand;
 pub(crate) use plan::plan;
+pub(crate) use prepared_crawl::ContinuationCommand;
 pub(crate) use recheck::recheck;
 pub(crate) use replay::{FinishedReplay, replay};
 pub(crate) use start::crawl;

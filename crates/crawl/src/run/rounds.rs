@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::job::Job;
+use super::prepared_crawl::PreparedCrawl;
 use super::signals;
 use super::temporary_folder::{MAX_REST, PoliteExitDelay};
 use crate::clock;
@@ -41,7 +41,7 @@ struct EndedRound {
 /// The parts of a crawl that outlast a round: the job, the command handler, the stop signal, the
 /// control server and the metrics server.
 struct RoundRunner<'a> {
-    job: &'a Job,
+    job: &'a PreparedCrawl,
     handler: Arc<ControlHandler>,
     /// Whether and how to stop. `RoundRunner` never marks a value of this receiver as seen, so a
     /// clone also reports a change that happened before the clone was made.
@@ -52,7 +52,7 @@ struct RoundRunner<'a> {
 
 /// Crawls and reports the outcome. Returns the exit code, or the error that prevented or ended the
 /// crawl.
-pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
+pub(crate) async fn run(job: &Arc<PreparedCrawl>) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(StopUrgency::No);
     let settings = Arc::clone(job) as Arc<dyn SettingsReloader>;
     let handler = ControlHandler::new(job.dir().to_owned()).reading_again(settings);

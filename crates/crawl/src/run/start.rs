@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::engine_config::{fetch_config, user_agent_of};
 use super::interrupted_forget::finish_interrupted;
-use super::job::{ContinuationCommand, Job};
+use super::prepared_crawl::{ContinuationCommand, PreparedCrawl};
 use super::process_limits::connections;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
@@ -46,7 +46,7 @@ pub(crate) fn crawl(
         terminal.say(&change);
     }
     let connections = connections(&settings);
-    let job = Job::new(settings, checked, sources, connections, terminal, directory);
+    let job = PreparedCrawl::new(settings, checked, sources, connections, terminal, directory);
     let job = Arc::new(job);
     let code = runtime.block_on(rounds::run(&job));
     // Don't wait for a DNS lookup that is still running, because its answer is no longer needed.

@@ -652,11 +652,11 @@ mod tests {
 
     use super::{CheckedSettings, check};
     use crate::settings::contact_and_pattern_checks::user_agent;
-    use crate::settings::setting_definitions::{Layer, Settings};
+    use crate::settings::setting_definitions::{Settings, SettingsLayer};
     use crate::settings::toml_output::effective;
 
     fn with(toml: &str) -> Settings {
-        let layer: Layer = super::super::config_file::parse(toml, "x").unwrap();
+        let layer: SettingsLayer = super::super::config_file::parse(toml, "x").unwrap();
         layer.settle()
     }
 

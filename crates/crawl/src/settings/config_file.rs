@@ -16,7 +16,7 @@ use super::contact_and_pattern_checks::{
 use super::extract_rules;
 use super::host_credentials;
 use super::host_groups;
-use super::setting_definitions::{Layer, TABLES};
+use super::setting_definitions::{SettingsLayer, TABLES};
 use super::sites;
 use crate::error::{CommandError, ConfigTableName, ErrorCollector, UnreadSettings, nearest};
 
@@ -27,7 +27,7 @@ mod toml_recovery;
 pub(crate) const NOTES: &str = "crawl";
 
 /// Reads a settings file.
-pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
+pub(crate) fn read(path: &Path) -> Result<SettingsLayer, CommandError> {
     let mut problems = ErrorCollector::default();
     let layer = read_usable(path, &mut problems)?;
     problems.or(layer)
@@ -61,7 +61,7 @@ pub(crate) fn rules_of_file(path: &Path) -> Result<CompiledRules, CommandError> 
 pub(super) fn read_usable(
     path: &Path,
     problems: &mut ErrorCollector,
-) -> Result<Layer, CommandError> {
+) -> Result<SettingsLayer, CommandError> {
     let text = fs::read_to_string(path).map_err(unreadable(path))?;
     let mut layer = usable(&text, &path.display().to_string(), problems);
     if is_record(&text) {
@@ -90,7 +90,7 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
 
 /// Reads the usable parts of `text`, as [`read_usable`] does; `name` is the file's name in
 /// messages.
-pub(crate) fn usable(text: &str, name: &str, problems: &mut ErrorCollector) -> Layer {
+pub(crate) fn usable(text: &str, name: &str, problems: &mut ErrorCollector) -> SettingsLayer {
     let text = ConfigFileText { text, name }.without_faults(problems);
     let source = ConfigFileText { text: &text, name };
     let mut layer = source.read(problems);
@@ -103,7 +103,7 @@ pub(crate) fn usable(text: &str, name: &str, problems: &mut ErrorCollector) -> L
 ///
 /// # Errors
 /// All problems found.
-pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
+pub(crate) fn parse(text: &str, name: &str) -> Result<SettingsLayer, CommandError> {
     let mut problems = ErrorCollector::default();
     let text = ConfigFileText { text, name }.without_faults(&mut problems);
     let source = ConfigFileText { text: &text, name };
@@ -114,7 +114,11 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
 
 /// Adds the position in the file to a problem, if the file sets the key concerned and no flag
 /// overrides that key.
-pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
+pub(crate) fn located(
+    mut problem: CommandError,
+    file: &Path,
+    flags: &SettingsLayer,
+) -> CommandError {
     // If the file can't be read any more, the problem is reported without a position.
     let text = fs::read_to_string(file).unwrap_or_default();
     let text = readable(&text).text;
@@ -166,14 +170,14 @@ impl<'a> ConfigFileText<'a> {
     }
 
     /// Reads the valid settings of the text.
-    fn read(&self, problems: &mut ErrorCollector) -> Layer {
+    fn read(&self, problems: &mut ErrorCollector) -> SettingsLayer {
         let (mut root, _) = DeTable::parse_recoverable(self.text);
         for entry in in_order(std::mem::take(root.get_mut())) {
             if let Some((name, value)) = self.usable(entry, problems) {
                 root.get_mut().insert(name, value);
             }
         }
-        let layer = Layer::deserialize(toml::Deserializer::from(root));
+        let layer = SettingsLayer::deserialize(toml::Deserializer::from(root));
         let layer = layer.map_err(|error| {
             self.problem(&error, 0, None)
                 .hiding(UnreadSettings::Anything)
@@ -279,8 +283,10 @@ impl<'a> ConfigFileText<'a> {
             let alone = DeArray::from_iter([rule.clone()]);
             let alone = Spanned::new(span.clone(), DeValue::Array(alone));
             let alone = DeTable::from_iter([(name.clone(), alone)]);
-            let read =
-                Layer::deserialize(toml::Deserializer::from(Spanned::new(span.clone(), alone)));
+            let read = SettingsLayer::deserialize(toml::Deserializer::from(Spanned::new(
+                span.clone(),
+                alone,
+            )));
             let read = read.map_err(|error| match error.span() {
                 Some(place) if place != span => self.problem(&error, 0, None),
                 // If the error has no position, or only that of the whole list, use the position of
@@ -301,7 +307,7 @@ impl<'a> ConfigFileText<'a> {
 
     /// Compiles the extraction rules (`[[extract]]`), and removes those with mistakes from the
     /// layer.
-    fn check_rules(&self, layer: &mut Layer, problems: &mut ErrorCollector) {
+    fn check_rules(&self, layer: &mut SettingsLayer, problems: &mut ErrorCollector) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let Some(rules) = &mut layer.extract else {
             return;
@@ -402,14 +408,14 @@ impl<'a> ConfigFileText<'a> {
     /// Checks the type of a key's value by reading a file that has only this key.
     fn check_types(&self, key: &str, root: DeTable<'_>) -> Result<(), CommandError> {
         let root = Spanned::new(0..self.text.len(), root);
-        let read = Layer::deserialize(toml::Deserializer::from(root));
+        let read = SettingsLayer::deserialize(toml::Deserializer::from(root));
         read.map(drop)
             .map_err(|error| self.problem(&error, 0, Some(key)))
     }
 
     /// Checks values whose text has a syntax of its own (regular expressions, contact and agent),
     /// and removes unusable values from the layer.
-    fn check_values(&self, layer: &mut Layer, problems: &mut ErrorCollector) {
+    fn check_values(&self, layer: &mut SettingsLayer, problems: &mut ErrorCollector) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
             let DeValue::Table(keys) = table.get_ref() else {
@@ -425,7 +431,7 @@ impl<'a> ConfigFileText<'a> {
         &self,
         field: &str,
         value: &Spanned<DeValue<'_>>,
-        layer: &mut Layer,
+        layer: &mut SettingsLayer,
         problems: &mut ErrorCollector,
     ) {
         let refuse = |value: &Spanned<DeValue<'_>>, message: String, hint: &str| {
@@ -641,7 +647,7 @@ pub(crate) fn key_of(field: &str) -> String {
     field.replace('_', "-")
 }
 
-impl Layer {
+impl SettingsLayer {
     /// Returns whether this layer sets a key of a `[site]` or `[group]` table.
     pub(super) fn sets_key_of(&self, (kind, name): &ConfigTableName, key: &str) -> bool {
         let tables = match *kind {

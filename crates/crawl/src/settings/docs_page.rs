@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use expect_test::expect_file;
 
 use super::config_file::key_of;
-use super::setting_definitions::{Layer, Settings, TABLES};
+use super::setting_definitions::{Settings, SettingsLayer, TABLES};
 use super::toml_output::{GROUP_EXAMPLE, SITE_EXAMPLE, heading, table_of};
 
 const HEAD: &str = "\
@@ -100,7 +100,7 @@ fn item(flags: &Command, field: &str, assignment: &str) -> String {
 
 #[test]
 fn the_documentation_has_every_key_with_its_default_and_meaning() {
-    let flags = Layer::augment_args(Command::new("crawl"));
+    let flags = SettingsLayer::augment_args(Command::new("crawl"));
     let defaults = table_of(&Settings::default());
     let mut page = HEAD.to_owned();
     let seed = item(&flags, "seed", &format!("seed = {}", defaults["seed"]));

@@ -7,7 +7,7 @@ use crawl_records::stored_settings;
 use toml::Table;
 
 use super::choices::{OffScopeMethodName, ResourcesName};
-use super::setting_definitions::{Layer, ScopeLayer};
+use super::setting_definitions::{ScopeLayer, SettingsLayer};
 use crate::error::CommandError;
 use crate::values::FilePath;
 
@@ -24,9 +24,9 @@ const TYPES_WITH_LINKS: [&str; 7] = [
 ];
 
 /// Returns the defaults of `crawl check` that differ from those of a crawl.
-pub(crate) fn check_defaults() -> Layer {
+pub(crate) fn check_defaults() -> SettingsLayer {
     let types = TYPES_WITH_LINKS.iter().map(|range| range.parse());
-    Layer {
+    SettingsLayer {
         scope: ScopeLayer {
             hops_off_scope: Some(1),
             off_scope_method: Some(OffScopeMethodName::Head),
@@ -34,13 +34,13 @@ pub(crate) fn check_defaults() -> Layer {
             content_type: Some(types.filter_map(Result::ok).collect()),
             ..ScopeLayer::default()
         },
-        ..Layer::default()
+        ..SettingsLayer::default()
     }
 }
 
 /// Rejects the directory of a crawl that didn't follow links to other sites. `crawl check` could
 /// not check these links there, because their URLs are already settled as out of scope.
-pub(crate) fn refuse_plain_crawl(layer: &Layer) -> Result<(), CommandError> {
+pub(crate) fn refuse_plain_crawl(layer: &SettingsLayer) -> Result<(), CommandError> {
     let Some(output) = &layer.output.output else {
         return Ok(());
     };
@@ -64,7 +64,7 @@ fn is_plain_crawl(stored: &Table) -> bool {
     !stored.is_empty() && hops.unwrap_or_default() == 0
 }
 
-impl Layer {
+impl SettingsLayer {
     /// Returns whether this layer names a directory for the crawl.
     pub(crate) fn names_output(&self) -> bool {
         let output = self.output.output.as_ref();

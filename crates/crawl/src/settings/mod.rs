@@ -1,7 +1,7 @@
 //! The settings of a crawl: one definition for flags, configuration keys, defaults, help and the
 //! output of `crawl config`.
 //!
-//! A [`Layer`] holds the values of one source (command line, file, defaults), each optional.
+//! A [`SettingsLayer`] holds the values of one source (command line, file, defaults), each optional.
 //! [`Settings`] are the values in force after all layers are merged.
 
 mod authenticity_marks;
@@ -66,7 +66,7 @@ pub(crate) use replay_settings::{other_settings, replay_record, settings_digest}
 pub(crate) use request_signing::key_url;
 pub(crate) use reread::InitialSettingsLayers;
 pub(crate) use schema::schema;
-pub(crate) use setting_definitions::{Display, Layer, OperatorLayer, Settings};
+pub(crate) use setting_definitions::{Display, OperatorLayer, Settings, SettingsLayer};
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use shared_crawl::{shared_crawl, shared_settings};

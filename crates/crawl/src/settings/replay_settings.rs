@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use toml::{Table, Value};
 
 use super::config_file;
-use super::setting_definitions::{Layer, SettingPersistence, Settings, memory};
+use super::setting_definitions::{SettingPersistence, Settings, SettingsLayer, memory};
 use super::toml_output::{record, stored_list, stored_seeds, table_of, without_secrets};
 use crate::error::CommandError;
 use crate::values::{FilePath, Switch};
@@ -44,7 +44,11 @@ const AGENT: &str = "agent";
 ///
 /// # Errors
 /// The file can't be read.
-pub(super) fn fill_in(flags: &mut Layer, file: &Path, dir: &Path) -> Result<(), CommandError> {
+pub(super) fn fill_in(
+    flags: &mut SettingsLayer,
+    file: &Path,
+    dir: &Path,
+) -> Result<(), CommandError> {
     let text = read_text(file, MAX_CONFIG_BYTES).map_err(config_file::unreadable(file))?;
     // Ignore errors here, because reading the settings from this file reports them.
     let file_table: Table = text.parse().unwrap_or_default();
@@ -198,7 +202,7 @@ mod tests {
 
     use super::{fill_in, other_settings, replay_record, settings_digest};
     use crate::settings::listed_seed::ListedSeed;
-    use crate::settings::{Layer, Settings, stored_seeds};
+    use crate::settings::{Settings, SettingsLayer, stored_seeds};
     use crate::values::{FilePath, Switch};
 
     #[test]
@@ -206,20 +210,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("crawl.toml"), "seed = [\"http://a.example/\"]\n").unwrap();
-        let seeds = |flags: Layer, text: &str| {
+        let seeds = |flags: SettingsLayer, text: &str| {
             fs::write(at("study.toml"), text).unwrap();
             let mut flags = flags;
             fill_in(&mut flags, &at("study.toml"), dir.path()).unwrap();
             flags.seed
         };
         let of_crawl = Some(vec![ListedSeed::plain("http://a.example/")]);
-        assert_eq!(seeds(Layer::default(), ""), of_crawl);
+        assert_eq!(seeds(SettingsLayer::default(), ""), of_crawl);
         for text in ["seed = [\"b.example\"]\n", "seed-file = [\"b.txt\"]\n"] {
-            assert_eq!(seeds(Layer::default(), text), None, "{text}");
+            assert_eq!(seeds(SettingsLayer::default(), text), None, "{text}");
         }
-        let flags = Layer {
+        let flags = SettingsLayer {
             seed_file: Some(vec![FilePath("b.txt".into())]),
-            ..Layer::default()
+            ..SettingsLayer::default()
         };
         assert_eq!(seeds(flags, ""), None);
     }

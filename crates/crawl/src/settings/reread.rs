@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::check::check;
 use super::config_file::{self, located};
-use super::setting_definitions::{Layer, Politeness, Scope, Settings};
+use super::setting_definitions::{Politeness, Scope, Settings, SettingsLayer};
 use super::toml_output::table_of;
 use super::{host_lists, sites};
 use crate::error::{CommandError, ErrorCollector};
@@ -22,11 +22,11 @@ const TOP: &str = "";
 pub(crate) struct InitialSettingsLayers {
     /// Flags and the environment. Entries `@FILE` in lists of hosts are kept, so that the files can
     /// be reread.
-    pub(super) flags: Layer,
+    pub(super) flags: SettingsLayer,
     /// The file of `--config`, and its values at the start.
-    pub(super) config: Option<(PathBuf, Layer)>,
+    pub(super) config: Option<(PathBuf, SettingsLayer)>,
     /// Values for keys that neither the flags nor the file of `--config` set.
-    pub(super) beneath: Layer,
+    pub(super) beneath: SettingsLayer,
 }
 
 /// The result of rereading the settings.
@@ -81,7 +81,7 @@ impl InitialSettingsLayers {
         let mut flags = self.flags.clone();
         let mut config = match &self.config {
             Some((file, _)) => config_file::read(file)?,
-            None => Layer::default(),
+            None => SettingsLayer::default(),
         };
         let older = self.config.as_ref().map(|(_, older)| older);
         let seeds = older.into_iter().flat_map(|older| {
@@ -237,14 +237,14 @@ mod tests {
 
     use super::InitialSettingsLayers;
     use crate::settings::config_file::{parse, read};
-    use crate::settings::setting_definitions::Layer;
+    use crate::settings::setting_definitions::SettingsLayer;
     use crate::settings::{Settings, check};
 
     const SEED: &str = "seed = [\"http://127.0.0.1:9/\"]\n";
 
     fn sources(
         dir: &TempDir,
-        flags: Layer,
+        flags: SettingsLayer,
         text: &str,
     ) -> (InitialSettingsLayers, PathBuf, Settings) {
         let file = dir.path().join("site.toml");
@@ -254,7 +254,7 @@ mod tests {
         let sources = InitialSettingsLayers {
             flags,
             config: Some((file.clone(), layer)),
-            beneath: Layer::default(),
+            beneath: SettingsLayer::default(),
         };
         (sources, file, running)
     }

@@ -8,14 +8,14 @@ use super::config_file::{NOTES, key_of};
 use super::extract_rules;
 use super::host_groups::{self, HostGroupSettings};
 use super::listed_seed::ListedSeed;
-use super::setting_definitions::{Layer, Settings, TABLES, schemas};
+use super::setting_definitions::{Settings, SettingsLayer, TABLES, schemas};
 use super::sites::{self, SiteSettings};
 use super::toml_output::{heading, table_of};
 use crate::values::{FilePath, JsonSchema as _};
 
 /// Returns the schema of a settings file (JSON Schema, draft 2020-12).
 pub(crate) fn schema() -> String {
-    let flags = Layer::augment_args(Command::new("crawl"));
+    let flags = SettingsLayer::augment_args(Command::new("crawl"));
     let defaults = table_of(&Settings::default());
     let mut properties = Map::new();
     let seed = described(Vec::<ListedSeed>::schema(), &flags, "seed");

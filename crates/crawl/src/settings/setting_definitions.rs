@@ -79,7 +79,7 @@ macro_rules! tables {
         /// The settings of one source: each may be absent.
         #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
         #[serde(default)]
-        pub(crate) struct Layer {
+        pub(crate) struct SettingsLayer {
             /// Seed of the crawl: a URL or a host (may be repeated)
             ///
             /// `--seed` itself may be omitted: `crawl example.org` requests `https://example.org/`,
@@ -133,10 +133,10 @@ macro_rules! tables {
         pub(crate) const TABLES: &[(&str, &[&str])] =
             &[$( (stringify!($table), &[$(stringify!($field)),+]) ),+];
 
-        impl Layer {
+        impl SettingsLayer {
             /// Merges two layers: values of this one win over those of `beneath`.
-            pub(crate) fn over(self, beneath: Layer) -> Layer {
-                Layer {
+            pub(crate) fn over(self, beneath: SettingsLayer) -> SettingsLayer {
+                SettingsLayer {
                     seed: self.seed.or(beneath.seed),
                     seed_file: self.seed_file.or(beneath.seed_file),
                     seed_sitemap: self.seed_sitemap.or(beneath.seed_sitemap),
@@ -199,10 +199,10 @@ macro_rules! tables {
     };
 }
 
-impl Layer {
+impl SettingsLayer {
     /// Drops values that the user didn't set: a `-v` count of zero, and the contact if its environment
     /// variable is empty.
-    pub(crate) fn typed(mut self) -> Layer {
+    pub(crate) fn typed(mut self) -> SettingsLayer {
         self.display.verbose = self.display.verbose.filter(|count| *count > 0);
         self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
         self
@@ -246,7 +246,7 @@ impl Layer {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Layer::default().settle()
+        SettingsLayer::default().settle()
     }
 }
 

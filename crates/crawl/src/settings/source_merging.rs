@@ -18,7 +18,7 @@ use super::replay_settings::fill_in;
 use super::reread::InitialSettingsLayers;
 use super::seed_list;
 use super::setting_definitions::OperatorLayer;
-use super::setting_definitions::{Layer, Settings};
+use super::setting_definitions::{Settings, SettingsLayer};
 use super::stored_config::StoredConfig;
 use super::user_folders::UserFolders;
 use crate::error::{
@@ -28,7 +28,7 @@ use crate::settings::typed_seed;
 
 /// Merges all sources. `flags` holds the command line and the environment.
 pub(crate) fn gather(
-    flags: Layer,
+    flags: SettingsLayer,
     config: Option<&Path>,
     environment: &UserFolders,
 ) -> Result<Settings, CommandError> {
@@ -38,21 +38,21 @@ pub(crate) fn gather(
 /// Merges all sources as [`gather`] does. Also returns the sources, so that a running crawl can
 /// read them again.
 pub(crate) fn gather_with_sources(
-    flags: Layer,
+    flags: SettingsLayer,
     config: Option<&Path>,
     environment: &UserFolders,
 ) -> Result<(Settings, InitialSettingsLayers), CommandError> {
-    gather_over(flags, config, environment, Layer::default())
+    gather_over(flags, config, environment, SettingsLayer::default())
 }
 
 /// Merges all sources as [`gather_with_sources`] does, and also `defaults`, the defaults of a
 /// command. They override the settings in crawl.toml and the built-in defaults, but not `--config`
 /// or flags.
 pub(crate) fn gather_over(
-    flags: Layer,
+    flags: SettingsLayer,
     config: Option<&Path>,
     environment: &UserFolders,
-    defaults: Layer,
+    defaults: SettingsLayer,
 ) -> Result<(Settings, InitialSettingsLayers), CommandError> {
     let mut flags = flags.typed();
     let file = config;
@@ -64,7 +64,7 @@ pub(crate) fn gather_over(
     let mut sources = InitialSettingsLayers {
         flags: flags.clone(),
         config: file.map(|file| (file.to_owned(), config.clone())),
-        beneath: Layer::default(),
+        beneath: SettingsLayer::default(),
     };
     let names_seeds = flags.seed.is_some();
     for layer in [&mut flags, &mut config] {
@@ -90,9 +90,9 @@ pub(crate) fn gather_over(
         Some(dir) => match StoredConfig::read(&dir)? {
             Some(stored) => stored.beneath(&mut explicit, &seeds, environment)?,
             None if explicit.seed.is_none() => return Err(nothing_there(&dir)),
-            None => Layer::default(),
+            None => SettingsLayer::default(),
         },
-        None => Layer::default(),
+        None => SettingsLayer::default(),
     };
     let beneath = defaults.over(stored.over(of_user(environment)?));
     sources.beneath = beneath.clone();
@@ -106,7 +106,7 @@ pub(crate) fn gather_over(
 /// # Errors
 /// As for [`gather`].
 pub(crate) fn gather_for_replay(
-    mut flags: Layer,
+    mut flags: SettingsLayer,
     config: Option<&Path>,
     dir: &Path,
     environment: &UserFolders,
@@ -134,7 +134,7 @@ pub(crate) fn gather_for_replay(
 
 /// Replaces the lists that a layer names by their entries: seed files and sitemaps by seeds, and
 /// files of hosts by hosts.
-fn read_lists(layer: &mut Layer, problems: &mut ErrorCollector) {
+fn read_lists(layer: &mut SettingsLayer, problems: &mut ErrorCollector) {
     let sitemaps = layer.seed_sitemap.take().unwrap_or_default();
     let files = layer.seed_file.take().unwrap_or_default();
     seed_list::read_in(&mut layer.seed, sitemaps, files, problems);
@@ -144,7 +144,7 @@ fn read_lists(layer: &mut Layer, problems: &mut ErrorCollector) {
 /// Adds the seeds of the settings file in front of the seeds from `--seed-file` and
 /// `--seed-sitemap`. Does nothing if `names_seeds`, that is, if `--seed` is given and replaces the
 /// file's seeds.
-fn add_listed_seeds(flags: &mut Layer, names_seeds: bool, file: &Layer) {
+fn add_listed_seeds(flags: &mut SettingsLayer, names_seeds: bool, file: &SettingsLayer) {
     if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &file.seed) {
         listed.splice(0..0, seeds.iter().cloned());
     }
@@ -153,7 +153,7 @@ fn add_listed_seeds(flags: &mut Layer, names_seeds: bool, file: &Layer) {
 /// Adds further problems in the flags, the file and the user's own settings, so that all problems
 /// are reported at once. Skips problems that may only result from one that is already in
 /// `problems`.
-fn note_further(problems: &mut ErrorCollector, explicit: Layer) {
+fn note_further(problems: &mut ErrorCollector, explicit: SettingsLayer) {
     let mut further = ErrorCollector::default();
     check_all(&explicit.clone().settle(), &mut further);
     let unread: Vec<UnreadSettings> = problems
@@ -164,7 +164,11 @@ fn note_further(problems: &mut ErrorCollector, explicit: Layer) {
 }
 
 /// Returns whether a problem may only result from a setting that could not be read.
-fn follows(subject: &AffectedSettings, unread: &[UnreadSettings], explicit: &Layer) -> bool {
+fn follows(
+    subject: &AffectedSettings,
+    unread: &[UnreadSettings],
+    explicit: &SettingsLayer,
+) -> bool {
     let may_be = |of: Option<&ConfigTableName>, key: &str| {
         unread.iter().any(|unread| match unread {
             UnreadSettings::Nothing => false,
@@ -183,7 +187,7 @@ fn follows(subject: &AffectedSettings, unread: &[UnreadSettings], explicit: &Lay
 
 /// Returns the directory of the crawl: the given one, or the default for the first seed. `None` if
 /// neither is usable.
-fn directory(layer: &Layer) -> Option<PathBuf> {
+fn directory(layer: &SettingsLayer) -> Option<PathBuf> {
     let output = layer.output.output.as_ref();
     let named = output.filter(|output| !output.is_empty());
     named.map(|output| output.0.clone()).or_else(|| {
@@ -205,21 +209,21 @@ fn nothing_there(output: &Path) -> CommandError {
     .hint("start one with `crawl URL`")
 }
 
-fn of_user(environment: &UserFolders) -> Result<Layer, CommandError> {
+fn of_user(environment: &UserFolders) -> Result<SettingsLayer, CommandError> {
     let Some(home) = &environment.config_home else {
-        return Ok(Layer::default());
+        return Ok(SettingsLayer::default());
     };
     let path = home.join("crawl").join("config.toml");
     if !path.is_file() {
-        return Ok(Layer::default());
+        return Ok(SettingsLayer::default());
     }
     let file = config_file::read(&path)?;
-    let contact = Layer {
+    let contact = SettingsLayer {
         operator: OperatorLayer {
             contact: file.operator.contact.clone(),
             ..OperatorLayer::default()
         },
-        ..Layer::default()
+        ..SettingsLayer::default()
     };
     match file == contact {
         true => Ok(contact),
@@ -240,12 +244,12 @@ mod tests {
 
     use super::{ListedSeed, UserFolders, gather};
     use crate::settings::config_file::parse;
-    use crate::settings::setting_definitions::{Layer, Settings};
+    use crate::settings::setting_definitions::{Settings, SettingsLayer};
     use crate::settings::stored_config::own_mark;
     use crate::values::FilePath;
 
-    fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {
-        let mut layer = Layer::default();
+    fn flags(contact: Option<&str>, output: Option<&Path>) -> SettingsLayer {
+        let mut layer = SettingsLayer::default();
         layer.operator.contact = contact.map(str::to_owned);
         layer.output.output = output.map(|path| FilePath(path.to_owned()));
         layer
@@ -310,7 +314,8 @@ mod tests {
         fs::write(&list, "http://b.example/\n").unwrap();
         let mut typed = flags(None, Some(&dir.path().join("c")));
         typed.seed_file = Some(vec![FilePath(list)]);
-        let gathered = |typed: &Layer| gather(typed.clone(), Some(&config), &around).unwrap();
+        let gathered =
+            |typed: &SettingsLayer| gather(typed.clone(), Some(&config), &around).unwrap();
         assert_eq!(
             gathered(&typed).seed,
             ["http://a.example/", "http://b.example/"]

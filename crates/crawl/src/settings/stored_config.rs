@@ -20,7 +20,7 @@ use super::authenticity_marks::{self, MarkCheckResult};
 use super::config_file::{self, NOTES};
 use super::listed_seed::ListedSeed;
 use super::replay_settings::REPLAY_OF;
-use super::setting_definitions::{Layer, SettingPersistence, Settings, TABLES, memory};
+use super::setting_definitions::{SettingPersistence, Settings, SettingsLayer, TABLES, memory};
 use super::sites;
 use super::toml_output::{mark_of, record_again, without_secrets};
 use super::user_folders::UserFolders;
@@ -66,7 +66,7 @@ pub(super) struct StoredConfig {
     dir: PathBuf,
     path: PathBuf,
     text: String,
-    layer: Layer,
+    layer: SettingsLayer,
 }
 
 impl StoredConfig {
@@ -155,10 +155,10 @@ impl StoredConfig {
     /// doesn't set.
     pub(super) fn beneath(
         mut self,
-        explicit: &mut Layer,
+        explicit: &mut SettingsLayer,
         explicit_seeds: &[ListedSeed],
         around: &UserFolders,
-    ) -> Result<Layer, CommandError> {
+    ) -> Result<SettingsLayer, CommandError> {
         let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
         if marked != MarkCheckResult::Ours {
@@ -213,9 +213,9 @@ impl StoredConfig {
     /// could do harm in a replay and that `flags` doesn't set.
     pub(super) fn for_replay(
         dir: &Path,
-        flags: &Layer,
+        flags: &SettingsLayer,
         around: &UserFolders,
-    ) -> Result<Layer, CommandError> {
+    ) -> Result<SettingsLayer, CommandError> {
         let mut stored = StoredConfig::read_any(dir)?.ok_or_else(|| no_crawl(dir))?;
         let marked = stored.marked(around);
         if marked != MarkCheckResult::Ours {
@@ -270,7 +270,11 @@ impl StoredConfig {
     /// Returns the guarded keys (those that only the user may set) that have an effect and that
     /// `explicit` doesn't set, one per line. Lists only keys for which `is_listed(table, key)`
     /// returns true.
-    fn unset_keys(&self, explicit: &Layer, is_listed: impl Fn(&str, &str) -> bool) -> Vec<String> {
+    fn unset_keys(
+        &self,
+        explicit: &SettingsLayer,
+        is_listed: impl Fn(&str, &str) -> bool,
+    ) -> Vec<String> {
         let mut unset_lines = Vec::new();
         let settings = self.layer.clone().settle();
         // The lines are displayed, so they must not contain secrets such as the password of a

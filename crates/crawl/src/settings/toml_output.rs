@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use super::config_file::NOTES;
 use super::listed_seed::ListedSeed;
-use super::setting_definitions::{Layer, Settings, TABLES};
+use super::setting_definitions::{Settings, SettingsLayer, TABLES};
 
 /// The program's name and version, as in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
@@ -73,7 +73,7 @@ pub(super) const GROUP_EXAMPLE: &str = "
 
 /// Returns every key with its default and meaning.
 pub(crate) fn defaults_listing() -> String {
-    let flags = Layer::augment_args(Command::new("crawl"));
+    let flags = SettingsLayer::augment_args(Command::new("crawl"));
     let values = table_of(&Settings::default());
     let mut text = String::from(
         "# Every key with its default. Flags have the same names and override keys.\n\
@@ -273,7 +273,7 @@ mod tests {
     use serde_json::json;
 
     use super::{audited, defaults_listing, effective, record};
-    use crate::settings::setting_definitions::{Layer, Settings, TABLES};
+    use crate::settings::setting_definitions::{Settings, SettingsLayer, TABLES};
 
     #[test]
     fn default_file_holds_every_key_with_its_default() {
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn proxy_credentials_are_not_written() {
-        let mut layer = Layer::default();
+        let mut layer = SettingsLayer::default();
         layer.fetch.proxy = Some("http://me:pass@proxy.example:3128".to_owned());
         let text = effective(&layer.settle());
         assert!(text.contains("proxy = \"http://proxy.example:3128\""));

@@ -12,7 +12,7 @@ mod write_key_directory;
 
 use crate::cli::identity::{CrawlerIdentityArgs, IdentityArgs, IdentityCommand};
 use crate::error::CommandError;
-use crate::settings::{Layer, Settings, UserFolders, gather};
+use crate::settings::{Settings, SettingsLayer, UserFolders, gather};
 use crate::values::DurationSetting;
 
 pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
@@ -47,9 +47,9 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
 }
 
 fn settings(who: CrawlerIdentityArgs) -> Result<Settings, CommandError> {
-    let layer = Layer {
+    let layer = SettingsLayer {
         operator: who.operator,
-        ..Layer::default()
+        ..SettingsLayer::default()
     };
     gather(layer, who.config.as_deref(), &UserFolders::of_process())
 }

@@ -30,7 +30,7 @@ pub(crate) enum ContinuationCommand {
 /// A crawl that is ready to start, with its output directory, its checked settings, and the files
 /// and flags to reload them from.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct PreparedCrawl {
     /// The settings at the start. `in_force` has the current ones.
     pub(super) settings: Settings,
     /// The current settings. Politeness, exclusions and budgets may have been reloaded.
@@ -53,7 +53,7 @@ struct InForce {
     config_text: String,
 }
 
-impl Job {
+impl PreparedCrawl {
     pub(super) fn new(
         settings: Settings,
         checked: CheckedSettings,
@@ -61,8 +61,8 @@ impl Job {
         connections: FetchConnectionLimits,
         terminal: Terminal,
         directory: ContinuationCommand,
-    ) -> Job {
-        Job {
+    ) -> PreparedCrawl {
+        PreparedCrawl {
             output: checked.output.clone(),
             in_force: Mutex::new(InForce {
                 settings: settings.clone(),
@@ -145,7 +145,7 @@ impl Job {
     }
 }
 
-impl SettingsReloader for Job {
+impl SettingsReloader for PreparedCrawl {
     fn read_again(&self) -> Result<ReloadedSettings, CommandError> {
         if !self.sources.has_files() {
             let problem = "can't reload settings: the crawl was started without --config";
