@@ -102,5 +102,5 @@ pub use state::stopped_crawl_changes::{
 };
 pub use summary::{
     ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, LOGIN_FAILED, LOGIN_REFUSED,
-    OriginRobotsSummary, RunConnectivity, RunSummary, SeedFailure, UnreachableHost,
+    OriginRobotsSummary, RunConnectivity, RunSummary, SeedFailure, UnfetchableHost,
 };

@@ -28,7 +28,7 @@ pub enum EndReason {
     HandedOver,
     /// Every remaining host is parked, or is paused or unreachable for longer than the run may
     /// wait.
-    Unreachable(Vec<UnreachableHost>),
+    NoFetchableHost(Vec<UnfetchableHost>),
 }
 
 impl EndReason {
@@ -50,15 +50,15 @@ impl EndReason {
         match self {
             EndReason::Finished | EndReason::Budget(_) | EndReason::TableBudget(_) => true,
             EndReason::Interrupted | EndReason::HandedOver => false,
-            EndReason::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
+            EndReason::NoFetchableHost(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
         }
     }
 }
 
-/// The beginning of [`UnreachableHost::why`] if the login to the host's site failed.
+/// The beginning of [`UnfetchableHost::why`] if the login to the host's site failed.
 pub const LOGIN_FAILED: &str = "its login failed";
 
-/// The beginning of [`UnreachableHost::why`] if the host's site refused the credentials of the
+/// The beginning of [`UnfetchableHost::why`] if the host's site refused the credentials of the
 /// login. Refused credentials are sent again only after a change, or after the operator unparks the
 /// host.
 pub const LOGIN_REFUSED: &str = "its login was refused";
@@ -66,7 +66,7 @@ pub const LOGIN_REFUSED: &str = "its login was refused";
 /// A host whose pending URLs could not be fetched before the run ended, because it is unreachable,
 /// paused or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreachableHost {
+pub struct UnfetchableHost {
     /// The host.
     pub host: HostKey,
     /// Why the host can't be used: its answer, or the error.

@@ -241,7 +241,7 @@ fn ending(ended: &EndReason) -> String {
         EndReason::Interrupted => "interrupted".to_owned(),
         // Unreachable, because a replay has no other workers.
         EndReason::HandedOver => "handed over".to_owned(),
-        EndReason::Unreachable(hosts) => {
+        EndReason::NoFetchableHost(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");
             format!("{hosts} unreachable until the end")
         }

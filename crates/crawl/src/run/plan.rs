@@ -15,7 +15,7 @@ use super::temporary_folder::TemporaryFolder;
 use crate::error::records::of_records;
 use crate::error::{CommandError, no_threads};
 use crate::settings::{CheckedSettings, Settings, check};
-use crate::terminal::{Terminal, start_log, unreached_hosts};
+use crate::terminal::{Terminal, start_log, unfetchable_hosts};
 
 /// Plans the crawl of these settings. `None` if the user ended the run.
 pub(crate) fn plan(settings: &Settings) -> Result<Option<CostPlan>, CommandError> {
@@ -57,8 +57,8 @@ async fn run(
         rest.keep(settings.politeness.delay.get()).await;
         return Ok(None);
     }
-    if matches!(summary.ended, EndReason::Unreachable(_)) {
-        terminal.say(unreached_hosts(&summary).trim_end());
+    if matches!(summary.ended, EndReason::NoFetchableHost(_)) {
+        terminal.say(unfetchable_hosts(&summary).trim_end());
     }
     let output = checked.output.as_path();
     let earlier = Some(output).filter(|dir| dir.join("pages.jsonl").is_file());

@@ -318,7 +318,7 @@ enum RoundStart {
 
 /// Returns when the first unreachable host may be retried. `None` if no host is to be retried.
 fn next_try(summary: &RunSummary) -> Option<Timestamp> {
-    let EndReason::Unreachable(hosts) = &summary.ended else {
+    let EndReason::NoFetchableHost(hosts) = &summary.ended else {
         return None;
     };
     let first = hosts.iter().filter_map(|host| host.next_try).min()?;

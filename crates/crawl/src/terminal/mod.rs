@@ -7,7 +7,7 @@ mod log_file;
 mod progress;
 mod status_line;
 mod summary;
-mod unreached_hosts;
+mod unfetchable_hosts;
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -24,7 +24,7 @@ pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
 pub(crate) use status_line::StatusLine;
 pub(crate) use summary::{ConfigTrustStatus, closing, exit_code};
-pub(crate) use unreached_hosts::{nothing_reached, unreached_hosts};
+pub(crate) use unfetchable_hosts::{nothing_reached, unfetchable_hosts};
 
 /// Stderr. Progress, log lines and messages share it, so that other output doesn't break the
 /// progress bar. Clones write to the same terminal.

@@ -10,7 +10,7 @@ use crawl_weburl::safe_line;
 
 use super::index_count_descriptions::{by_reason, index_counts};
 use super::progress::roughly;
-use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
+use super::unfetchable_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NEGATIVE_RESULT, quoted};
 
@@ -174,11 +174,13 @@ fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrus
         EndReason::TableBudget(budget) => {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
         }
-        EndReason::Unreachable(hosts) if all_parked(hosts) => {
+        EndReason::NoFetchableHost(hosts) if all_parked(hosts) => {
             "unpark a host first, nothing else is left to fetch".to_owned()
         }
-        EndReason::Unreachable(hosts) if hosts.iter().any(|host| host.is_tried_at_start) => command,
-        EndReason::Unreachable(hosts) => {
+        EndReason::NoFetchableHost(hosts) if hosts.iter().any(|host| host.is_tried_at_start) => {
+            command
+        }
+        EndReason::NoFetchableHost(hosts) => {
             match hosts.iter().filter_map(|host| host.next_try).min() {
                 Some(at) => format!("{command} (from {})", moment(at)),
                 None => command,
@@ -317,12 +319,12 @@ fn name_unmatched_rules(summary: &RunSummary, report: &CrawlReport, text: &mut S
 
 /// Returns the exit code of a run that ended.
 pub(crate) fn exit_code(summary: &RunSummary, fail_on_error: bool) -> u8 {
-    let incomplete = summary.failed > 0 || matches!(summary.ended, EndReason::Unreachable(_));
+    let incomplete = summary.failed > 0 || matches!(summary.ended, EndReason::NoFetchableHost(_));
     match &summary.ended {
         EndReason::Interrupted => INTERRUPTED,
         EndReason::HandedOver => FINISHED,
         _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NEGATIVE_RESULT,
-        EndReason::Finished | EndReason::Unreachable(_) if summary.seeds_fetched == 0 => {
+        EndReason::Finished | EndReason::NoFetchableHost(_) if summary.seeds_fetched == 0 => {
             NEGATIVE_RESULT
         }
         _ if fail_on_error && incomplete => NEGATIVE_RESULT,
@@ -345,7 +347,7 @@ fn how(summary: &RunSummary) -> String {
         EndReason::TableBudget(which) => format!("ended by {which}"),
         EndReason::Interrupted => "interrupted; fetched pages are saved".to_owned(),
         EndReason::HandedOver => "handed its hosts over to the other workers".to_owned(),
-        EndReason::Unreachable(_) => outcome(summary),
+        EndReason::NoFetchableHost(_) => outcome(summary),
     }
 }
 
@@ -393,7 +395,7 @@ mod tests {
 
     use crawl_engine::{
         ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, PageChangeCounts,
-        RunConnectivity, RunSummary, SeedFailure, UnreachableHost,
+        RunConnectivity, RunSummary, SeedFailure, UnfetchableHost,
     };
     use crawl_records::{CrawlReport, HostCoverage, PendingCounts};
     use crawl_scheduler::Tick;
@@ -742,7 +744,7 @@ mod tests {
 
     #[test]
     fn unreachable_hosts_and_failed_seeds_are_named() {
-        let mut unreachable = summary(EndReason::Unreachable(vec![UnreachableHost {
+        let mut unreachable = summary(EndReason::NoFetchableHost(vec![UnfetchableHost {
             host: HostKey::parse("e.example").unwrap(),
             why: "http://e.example/robots.txt: connect_refused".to_owned(),
             next_try: Some(Tick::from_micros(1_795_219_199_123_000)),
@@ -769,7 +771,7 @@ mod tests {
             "#]],
         );
         let mut parked = unreachable.clone();
-        let EndReason::Unreachable(hosts) = &mut parked.ended else {
+        let EndReason::NoFetchableHost(hosts) = &mut parked.ended else {
             panic!("{:?}", parked.ended)
         };
         hosts[0].next_try = None;

@@ -11,7 +11,7 @@ use super::logins::{LoggedOutPageRetry, LoginPermitDecision, LoginReaction, Logi
 use super::robots::RobotsAvailability;
 use crate::login::learn_passwords;
 use crate::messages::login::{LoginStepRequest, PageLoginSession};
-use crate::messages::{Effect, Job};
+use crate::messages::{Effect, RequestJob};
 
 /// What a permit for a page is used for, after logins and robots.txt are considered. A login takes
 /// precedence over the page.
@@ -19,7 +19,7 @@ pub(super) enum LoginPermitUse {
     /// Fetch a page.
     Page,
     /// Send this login request.
-    Send(Job),
+    Send(RequestJob),
     /// Don't use the permit: the pages of the origin wait for a login, the login failed, or
     /// robots.txt must be fetched first.
     Nothing,
@@ -96,7 +96,7 @@ impl Coordinator {
             }
         };
         if is_allowed {
-            return Ok(LoginPermitUse::Send(Job::Login(Box::new(request))));
+            return Ok(LoginPermitUse::Send(RequestJob::Login(Box::new(request))));
         }
         let reaction = self.logins.disallowed(&request);
         self.react_to_login(now, reaction, out);

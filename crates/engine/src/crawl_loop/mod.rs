@@ -62,7 +62,7 @@ use self::robots::OriginRobotsTracker;
 use self::run_end::RunEndTracker;
 use self::run_scope::RunScope;
 use self::run_statistics::RunStatistics;
-use self::worker_coordination::{NewsReaction, WorkerCoordination};
+use self::worker_coordination::{WorkerCoordination, WorkerNewsReaction};
 use crate::config::Config;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
@@ -239,14 +239,14 @@ impl Coordinator {
     fn handle_news(&mut self, now: Tick, news: SharedFrontierNews, out: &mut Vec<Effect>) {
         let pages = self.totals().pages;
         match self.shared.take_in(news, pages, out) {
-            NewsReaction::Nothing => {}
-            NewsReaction::Wake(origins) => {
+            WorkerNewsReaction::Nothing => {}
+            WorkerNewsReaction::Wake(origins) => {
                 for (origin, urls) in origins {
                     self.wake(now, &origin, urls);
                 }
             }
-            NewsReaction::TakeLinks => self.write(WriterMessage::TakeLinks, out),
-            NewsReaction::End => self.end.end(EndReason::HandedOver),
+            WorkerNewsReaction::TakeLinks => self.write(WriterMessage::TakeLinks, out),
+            WorkerNewsReaction::End => self.end.end(EndReason::HandedOver),
         }
     }
 

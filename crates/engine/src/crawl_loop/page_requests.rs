@@ -19,7 +19,7 @@ use crate::config::OffScopeRequestMethod;
 use crate::content_filter::declared_length;
 use crate::messages::page_pipeline_stages::{FactsBeforeFetch, FetchedPage, UnansweredVisit};
 use crate::messages::render::PageSourceToRead;
-use crate::messages::{Effect, Job, WriterMessage};
+use crate::messages::{Effect, RequestJob, WriterMessage};
 use crate::priority::{Priority, is_guess, is_undecided_guess};
 use crate::revisit::unread_link_kinds::{UnreadLinkKinds, is_last_hop};
 use crate::revisit::visit::PreviousVisit;
@@ -27,7 +27,7 @@ use crate::revisit::visit::PreviousVisit;
 /// The next step for the loop over an origin's URLs, after a leased URL was judged.
 enum LeaseLoopStep {
     /// Send the request for the URL.
-    Send(Job),
+    Send(RequestJob),
     /// Lease the next URL.
     Next,
     /// End the loop. The origin's other URLs follow with its next permit.
@@ -45,7 +45,7 @@ impl Coordinator {
         host: &HostKey,
         origin: &Origin,
         out: &mut Vec<Effect>,
-    ) -> Result<Option<Job>, FrontierError> {
+    ) -> Result<Option<RequestJob>, FrontierError> {
         let mut later = Vec::new();
         let job = self.first_page(now, (host, origin), &mut later, out);
         if !later.is_empty() {
@@ -62,7 +62,7 @@ impl Coordinator {
         (host, origin): (&HostKey, &Origin),
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
-    ) -> Result<Option<Job>, FrontierError> {
+    ) -> Result<Option<RequestJob>, FrontierError> {
         let standing = self.robots.standing(origin)?;
         // Use `|` rather than `||`: each check notes the origin, to wake it once there is room.
         let is_full = self.hosts.turns_away(now, host, origin)
@@ -279,12 +279,12 @@ impl Coordinator {
     }
 
     /// Counts a URL as leased for a request, and returns the request.
-    fn page_job(&mut self, now: Tick, lease: Lease, context: FactsBeforeFetch) -> Job {
+    fn page_job(&mut self, now: Tick, lease: Lease, context: FactsBeforeFetch) -> RequestJob {
         self.backlog.leased();
         self.leased_url_judge.leased(&lease.origin);
         let host = lease.url.host_key();
         self.hosts.page_leased(now, &host, &lease.origin);
-        Job::Page { lease, context }
+        RequestJob::Page { lease, context }
     }
 
     /// Returns the previous visit of a URL; `None` in the first round. The visit has no validators,

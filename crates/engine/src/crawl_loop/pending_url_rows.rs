@@ -19,7 +19,7 @@ impl Coordinator {
         ended: &EndReason,
     ) -> Result<Vec<WaitingRow>, FrontierError> {
         let unreachable: HashMap<&HostKey, (&str, Tick)> = match ended {
-            EndReason::Unreachable(hosts) => hosts
+            EndReason::NoFetchableHost(hosts) => hosts
                 .iter()
                 .filter_map(|host| Some((&host.host, (host.why.as_str(), host.next_try?))))
                 .collect(),
@@ -117,7 +117,7 @@ fn of_end(ended: &EndReason) -> (&'static str, Option<&str>) {
         EndReason::TableBudget(budget) => ("budget", Some(budget)),
         EndReason::Interrupted => ("interrupted", None),
         EndReason::HandedOver => ("handed_over", None),
-        EndReason::Unreachable(_) => ("unreachable", None),
+        EndReason::NoFetchableHost(_) => ("unreachable", None),
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::super::Coordinator;
     use super::super::fixtures::{at, coordinator};
     use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
-    use crate::summary::{EndReason, UnreachableHost};
+    use crate::summary::{EndReason, UnfetchableHost};
 
     #[test]
     fn each_origin_with_pending_urls_has_a_reason() {
@@ -152,7 +152,7 @@ mod tests {
         coordinator.hosts.budgets_mut().settled(&full, 0);
         assert!(coordinator.hosts.budgets_mut().is_full(at(20), &full));
         coordinator.hosts.park_again(at(20), [&parked]);
-        let unreachable = EndReason::Unreachable(vec![UnreachableHost {
+        let unreachable = EndReason::NoFetchableHost(vec![UnfetchableHost {
             host: resting,
             why: "it sent a Retry-After".to_owned(),
             next_try: Some(at(500)),
@@ -277,7 +277,7 @@ mod tests {
             add_origin_without_robots(&mut coordinator, |url| answer(503, "").result(url, at(20)));
         let robots = &coordinator.robots;
         let host = origin.host_key();
-        let ended = EndReason::Unreachable(vec![UnreachableHost {
+        let ended = EndReason::NoFetchableHost(vec![UnfetchableHost {
             why: robots.why_host_waits(&host).unwrap(),
             host,
             next_try: Some(at(500)),

@@ -9,7 +9,7 @@ use super::login_requests::LoginPermitUse;
 use super::render_requests::RenderPermitUse;
 use super::robots::open_without_robots;
 use super::{Coordinator, request_rows};
-use crate::messages::{Effect, Job};
+use crate::messages::{Effect, RequestJob};
 
 impl Coordinator {
     /// Uses a permit, or first looks up the address that its request would go to.
@@ -67,7 +67,7 @@ impl Coordinator {
         self.turns.begin();
         let job = self.job_for(now, &permit, out);
         // Login requests don't count as part of a turn, because a replay doesn't log in.
-        let is_sent = matches!(&job, Ok(Some(job)) if !matches!(job, Job::Login(_)));
+        let is_sent = matches!(&job, Ok(Some(job)) if !matches!(job, RequestJob::Login(_)));
         let progress = (
             self.hosts.requests().ended_in_run(),
             self.report.of_all_runs().messages,
@@ -108,7 +108,7 @@ impl Coordinator {
         now: Tick,
         permit: &Permit,
         out: &mut Vec<Effect>,
-    ) -> Result<Option<Job>, FrontierError> {
+    ) -> Result<Option<RequestJob>, FrontierError> {
         match permit.purpose().clone() {
             RequestPurpose::Page { origin } => match self.login_turn(now, &origin, out) {
                 Ok(LoginPermitUse::Page) => {
@@ -415,7 +415,7 @@ mod tests {
         assert!(out.is_empty());
         assert_eq!(coordinator.hosts.in_flight(), 0);
         assert_eq!(next_request(&mut coordinator, 20), Some(at(30)));
-        let Some(EndReason::Unreachable(hosts)) =
+        let Some(EndReason::NoFetchableHost(hosts)) =
             coordinator.hosts.natural_end(at(20), &coordinator.robots)
         else {
             panic!("it is waited for");

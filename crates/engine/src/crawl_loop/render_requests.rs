@@ -19,7 +19,7 @@ use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{
     PageResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary, VisibleContentSize,
 };
-use crate::messages::{Effect, Job, NonPageRequestResult, WriterMessage};
+use crate::messages::{Effect, NonPageRequestResult, RequestJob, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedResponse};
 use crate::time_conversions::millis;
 
@@ -29,7 +29,7 @@ pub(super) enum RenderPermitUse {
     /// Fetch a page.
     Page,
     /// Request this resource.
-    Send(Job),
+    Send(RequestJob),
     /// Don't use the permit: robots.txt must be fetched first, or there is no room for pages.
     Nothing,
 }
@@ -303,7 +303,7 @@ impl Coordinator {
                 }
             };
             match judged {
-                Ok(()) => return Ok(RenderPermitUse::Send(Job::Render(Box::new(request)))),
+                Ok(()) => return Ok(RenderPermitUse::Send(RequestJob::Render(Box::new(request)))),
                 Err(Some(exclusion)) => {
                     self.renders.refuse(&request.key);
                     let ResourceFetchRequest { key, page, .. } = request;

@@ -8,7 +8,7 @@ use crawl_weburl::Origin;
 
 use super::robots::{RobotsReaction, RobotsStep};
 use super::{Coordinator, request_rows};
-use crate::messages::{Effect, EndedExchange, Job, NonPageRequestResult, WriterMessage};
+use crate::messages::{Effect, EndedExchange, NonPageRequestResult, RequestJob, WriterMessage};
 use crate::run_counters::EndedRequest;
 use crate::time_conversions::millis;
 
@@ -23,7 +23,7 @@ impl Coordinator {
             mut line,
         } = *ended;
         self.backlog.note_time(now);
-        if matches!(job, Job::Page { .. }) {
+        if matches!(job, RequestJob::Page { .. }) {
             self.backlog.page_ended();
         }
         let host = spent.host().clone();
@@ -58,14 +58,14 @@ impl Coordinator {
         let is_logged = !(is_given_up && is_unsent && self.shared.is_shared());
         let log_position = out.len();
         match job {
-            Job::Page { lease, context } => {
+            RequestJob::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);
             }
-            Job::Login(request) => {
+            RequestJob::Login(request) => {
                 let result = result.map(|exchange| *exchange);
                 self.login_answered(now, &request, &result, out);
             }
-            Job::Render(request) => {
+            RequestJob::Render(request) => {
                 let result = result.map(|exchange| *exchange);
                 if let Err(error) = self.resource_fetched(now, &request, result, out) {
                     self.fail(error);
@@ -95,7 +95,7 @@ impl Coordinator {
     pub(super) fn rules_fetched(
         &mut self,
         now: Tick,
-        job: &Job,
+        job: &RequestJob,
         result: Result<Exchange, ExchangeFailure>,
         out: &mut Vec<Effect>,
     ) -> Result<Option<RobotsOutcome>, FrontierError> {
@@ -103,12 +103,14 @@ impl Coordinator {
         let host = Some(self.hosts.state(&job.url().host_key()));
         let scope = &self.scope;
         let (of, purpose, reaction) = match job {
-            Job::Page { .. } | Job::Login(_) | Job::Render(_) => return Ok(None),
-            Job::TdmRep { of, attempt, .. } => {
+            RequestJob::Page { .. } | RequestJob::Login(_) | RequestJob::Render(_) => {
+                return Ok(None);
+            }
+            RequestJob::TdmRep { of, attempt, .. } => {
                 let reaction = self.robots.tdmrep_fetched(of, *attempt, &result, scope)?;
                 (of, "tdmrep", reaction)
             }
-            Job::Robots { of, request, hop } => {
+            RequestJob::Robots { of, request, hop } => {
                 if !is_refused(&result) {
                     self.report.robots_answered();
                 }

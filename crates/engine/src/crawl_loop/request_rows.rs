@@ -12,14 +12,14 @@ use tracing::Span;
 
 use crate::crawl_totals::CommitPoint;
 use crate::login::{SessionStatus, judge};
-use crate::messages::{EndedExchange, Event, Job};
+use crate::messages::{EndedExchange, Event, RequestJob};
 use crate::priority::Priority;
 use crate::time_conversions::millis;
 use crate::usage_preferences::rule_text;
 
 /// Creates the event that reports the end of an exchange.
 pub(crate) fn ended(
-    job: Job,
+    job: RequestJob,
     spent: SpentPermit,
     result: Result<Exchange, ExchangeFailure>,
     span: Span,
@@ -50,10 +50,10 @@ pub(crate) fn ended(
 /// is logged out, the answer counts as a failure, so that no login page is archived in place of the
 /// page.
 fn judge_session(
-    mut job: Job,
+    mut job: RequestJob,
     result: Result<Exchange, ExchangeFailure>,
-) -> (Job, Result<Exchange, ExchangeFailure>) {
-    let Job::Page { context, .. } = &mut job else {
+) -> (RequestJob, Result<Exchange, ExchangeFailure>) {
+    let RequestJob::Page { context, .. } = &mut job else {
         return (job, result);
     };
     let (Some(session), Ok(answer)) = (&mut context.session, &result) else {
@@ -68,7 +68,7 @@ fn judge_session(
 }
 
 fn row(
-    job: &Job,
+    job: &RequestJob,
     spent: &SpentPermit,
     result: &Result<Exchange, ExchangeFailure>,
     signal: &OutcomeKind,
@@ -106,8 +106,11 @@ fn row(
         why: <&str>::from(spent.why()).to_owned(),
         wait_asked,
         after: match job {
-            Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
-            Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) | Job::Render(_) => None,
+            RequestJob::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
+            RequestJob::Robots { .. }
+            | RequestJob::TdmRep { .. }
+            | RequestJob::Login(_)
+            | RequestJob::Render(_) => None,
         },
         signed: match result {
             Ok(exchange) => exchange.sent.is_signed(),
@@ -118,7 +121,7 @@ fn row(
             .and_then(|exchange| exchange.unmet_signature.clone()),
         method: is_post(job).then(|| "POST".to_owned()),
         via: match job {
-            Job::Render(request) => Some(request.page.to_string()),
+            RequestJob::Render(request) => Some(request.page.to_string()),
             _ => None,
         },
         robots: None,
@@ -126,28 +129,28 @@ fn row(
     }
 }
 
-fn is_post(job: &Job) -> bool {
+fn is_post(job: &RequestJob) -> bool {
     match job {
-        Job::Login(request) => request.form.is_some(),
-        Job::Render(request) => request.post.is_some(),
-        Job::Page { .. } | Job::Robots { .. } | Job::TdmRep { .. } => false,
+        RequestJob::Login(request) => request.form.is_some(),
+        RequestJob::Render(request) => request.post.is_some(),
+        RequestJob::Page { .. } | RequestJob::Robots { .. } | RequestJob::TdmRep { .. } => false,
     }
 }
 
-pub(crate) fn purpose(job: &Job) -> &'static str {
+pub(crate) fn purpose(job: &RequestJob) -> &'static str {
     match job {
-        Job::Page { lease, context } if context.is_head(lease) => "check",
-        Job::Page { lease, .. } => match lease.kind {
+        RequestJob::Page { lease, context } if context.is_head(lease) => "check",
+        RequestJob::Page { lease, .. } => match lease.kind {
             UrlKind::Page if Priority::of(lease) == Priority::ACTION => "action",
             UrlKind::Page => "page",
             UrlKind::Sitemap => "sitemap",
             UrlKind::Resource => "resource",
         },
-        Job::Robots { hop: 0, .. } => "robots",
-        Job::Robots { .. } => "hop",
-        Job::TdmRep { .. } => "tdmrep",
-        Job::Login(_) => "login",
-        Job::Render(_) => "render",
+        RequestJob::Robots { hop: 0, .. } => "robots",
+        RequestJob::Robots { .. } => "hop",
+        RequestJob::TdmRep { .. } => "tdmrep",
+        RequestJob::Login(_) => "login",
+        RequestJob::Render(_) => "render",
     }
 }
 
@@ -205,7 +208,7 @@ mod tests {
 
     use super::super::fixtures::{at, context, coordinator, leased};
     use super::{SerializedRequestRow, millis, purpose, row};
-    use crate::messages::{Job, TdmRepAttempt};
+    use crate::messages::{RequestJob, TdmRepAttempt};
     use crate::priority::Priority;
 
     /// `RequestRow::is_sent` knows failures only by name, so it can't call
@@ -244,7 +247,7 @@ mod tests {
             };
             let lease = leased(&MemoryFrontier::new(), admission);
             let context = context(&lease, "");
-            assert_eq!(purpose(&Job::Page { lease, context }), expected);
+            assert_eq!(purpose(&RequestJob::Page { lease, context }), expected);
         }
         // If only the status of a URL is checked, its first request is a HEAD, and later requests
         // are GETs.
@@ -254,7 +257,7 @@ mod tests {
             lease.attempt = attempt;
             let mut context = context(&lease, "");
             context.is_only_checked = true;
-            let job = Job::Page { lease, context };
+            let job = RequestJob::Page { lease, context };
             assert_eq!(purpose(&job), expected);
             assert_eq!(job.request().is_head, attempt == 1);
         }
@@ -262,12 +265,12 @@ mod tests {
         for (hop, expected) in [(0, "robots"), (1, "hop")] {
             let request = FetchRequest::robots(of.robots_url(), Validators::default());
             let of = of.clone();
-            assert_eq!(purpose(&Job::Robots { of, request, hop }), expected);
+            assert_eq!(purpose(&RequestJob::Robots { of, request, hop }), expected);
         }
         let request = FetchRequest::robots(of.url(TDMREP_PATH), Validators::default());
         let attempt = TdmRepAttempt::default();
         assert_eq!(
-            purpose(&Job::TdmRep {
+            purpose(&RequestJob::TdmRep {
                 of,
                 request,
                 attempt
@@ -285,7 +288,7 @@ mod tests {
             panic!("no permit");
         };
         let spent = permit.spend();
-        let job = Job::Robots {
+        let job = RequestJob::Robots {
             request: FetchRequest::robots(origin.robots_url(), Validators::default()),
             of: origin,
             hop: 0,

@@ -97,7 +97,7 @@ fn are_seeds_unreachable(
     frontier: &dyn Frontier,
     ended: &EndReason,
 ) -> bool {
-    let EndReason::Unreachable(hosts) = ended else {
+    let EndReason::NoFetchableHost(hosts) = ended else {
         return false;
     };
     let hosts: HashSet<&HostKey> = hosts.iter().map(|host| &host.host).collect();
@@ -165,7 +165,7 @@ mod tests {
     use super::super::fixtures::{at, coordinator, leased, pages, run_report};
     use crate::crawl_totals::CrawlTotals;
     use crate::run_counters::CommitMeasurement;
-    use crate::summary::{EndReason, RunSummary, SeedFailure, UnreachableHost};
+    use crate::summary::{EndReason, RunSummary, SeedFailure, UnfetchableHost};
 
     fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> CrawlTotals {
         CrawlTotals {
@@ -312,7 +312,7 @@ mod tests {
             transaction.commit().unwrap();
             let now = totals(5 + pages, failed, 3);
             coordinator.report = run_report(2, before, before, now);
-            let ended = EndReason::Unreachable(vec![UnreachableHost {
+            let ended = EndReason::NoFetchableHost(vec![UnfetchableHost {
                 host: url.host_key(),
                 why: "connect_refused".to_owned(),
                 next_try: Some(at(500)),

@@ -25,7 +25,7 @@ use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::login::LoginFailure;
 use crate::messages::{
-    DurableCommand, Effect, Event, GroupCommitResult, Job, TdmRepAttempt, WriterMessage,
+    DurableCommand, Effect, Event, GroupCommitResult, RequestJob, TdmRepAttempt, WriterMessage,
 };
 use crate::shared_trap_detector::put_aside;
 use crate::simulated_crawl_tests::scripted_servers::{answer, failure};
@@ -387,7 +387,7 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
     let part = answer(200, body).result(&request.url, at(20)).unwrap();
     let mut failed = failure(kind, at(20), at(22));
     failed.answer = Some(Box::new(part));
-    let job = Job::Robots {
+    let job = RequestJob::Robots {
         of: origin,
         request,
         hop: 0,
@@ -722,12 +722,12 @@ fn an_exchange_for_rules_is_archived_by_its_purpose() {
     let exchange = answer(200, "twelve bytes").result(&request.url, at(20));
     let mut out = Vec::new();
     for job in [
-        Job::TdmRep {
+        RequestJob::TdmRep {
             of: of.clone(),
             request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
             attempt: TdmRepAttempt::default(),
         },
-        Job::Robots {
+        RequestJob::Robots {
             of: of.clone(),
             request,
             hop: 0,

@@ -67,7 +67,7 @@ pub(crate) struct WorkerCoordination {
 
 /// How the loop reacts to news of the other workers.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NewsReaction {
+pub(super) enum WorkerNewsReaction {
     Nothing,
     /// This worker took over hosts. Wake these origins of the hosts, each with its number of
     /// pending URLs.
@@ -160,12 +160,12 @@ impl WorkerCoordination {
         news: SharedFrontierNews,
         pages: u64,
         out: &mut Vec<Effect>,
-    ) -> NewsReaction {
+    ) -> WorkerNewsReaction {
         self.work_news += u64::from(news.gives_work());
         match news {
             SharedFrontierNews::Taken(origins) => {
                 self.end_rest(pages, out);
-                return NewsReaction::Wake(origins);
+                return WorkerNewsReaction::Wake(origins);
             }
             SharedFrontierNews::Leave(buckets) => {
                 let buckets = buckets.into_iter().map(|bucket| (bucket, false));
@@ -180,7 +180,7 @@ impl WorkerCoordination {
             SharedFrontierNews::LinksWait => {
                 if !std::mem::replace(&mut self.takes_links, true) {
                     self.end_rest(pages, out);
-                    return NewsReaction::TakeLinks;
+                    return WorkerNewsReaction::TakeLinks;
                 }
             }
             // The answer is outdated: since the request, this worker has rested, and has given its
@@ -193,9 +193,9 @@ impl WorkerCoordination {
             SharedFrontierNews::OthersBytes(bytes) => self.others_bytes = bytes,
             SharedFrontierNews::PagesSpent => self.are_pages_spent = true,
             SharedFrontierNews::Over { rest } => self.is_over = self.rest == Some(rest),
-            SharedFrontierNews::Drain => return NewsReaction::End,
+            SharedFrontierNews::Drain => return WorkerNewsReaction::End,
         }
-        NewsReaction::Nothing
+        WorkerNewsReaction::Nothing
     }
 
     /// Records that the writer admitted links that other workers found, and whether more links are

@@ -43,7 +43,7 @@ use crate::summary::SeedFailure;
 /// A request to send once its permit is issued. The variant is the purpose of the request, and
 /// holds what is needed to use the result.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum RequestJob {
     /// A leased URL that robots.txt allows.
     Page {
         lease: Lease,
@@ -80,12 +80,12 @@ pub(crate) struct TdmRepAttempt {
     pub(crate) hop: u8,
 }
 
-impl Job {
+impl RequestJob {
     /// Returns the request to send.
     #[must_use]
     pub(crate) fn request(&self) -> FetchRequest {
         match self {
-            Job::Page { lease, context } => FetchRequest {
+            RequestJob::Page { lease, context } => FetchRequest {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
                 is_head: context.is_head(lease),
@@ -93,9 +93,11 @@ impl Job {
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
             },
-            Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),
-            Job::Login(request) => request.fetch(),
-            Job::Render(request) => request.fetch(),
+            RequestJob::Robots { request, .. } | RequestJob::TdmRep { request, .. } => {
+                request.clone()
+            }
+            RequestJob::Login(request) => request.fetch(),
+            RequestJob::Render(request) => request.fetch(),
         }
     }
 
@@ -103,10 +105,10 @@ impl Job {
     #[must_use]
     pub(crate) fn url(&self) -> &CanonicalUrl {
         match self {
-            Job::Page { lease, .. } => &lease.url,
-            Job::Robots { request, .. } | Job::TdmRep { request, .. } => &request.url,
-            Job::Login(request) => &request.url,
-            Job::Render(request) => &request.key.url,
+            RequestJob::Page { lease, .. } => &lease.url,
+            RequestJob::Robots { request, .. } | RequestJob::TdmRep { request, .. } => &request.url,
+            RequestJob::Login(request) => &request.url,
+            RequestJob::Render(request) => &request.key.url,
         }
     }
 
@@ -114,7 +116,7 @@ impl Job {
     #[must_use]
     pub(crate) fn shown_url(&self) -> Cow<'_, CanonicalUrl> {
         match self {
-            Job::Login(request) => Cow::Owned(request.shown_url()),
+            RequestJob::Login(request) => Cow::Owned(request.shown_url()),
             _ => Cow::Borrowed(self.url()),
         }
     }
@@ -215,7 +217,7 @@ impl fmt::Debug for LoginCredentialsResult {
 #[derive(Debug)]
 pub(crate) struct EndedExchange {
     /// The job that the request was sent for.
-    pub(crate) job: Job,
+    pub(crate) job: RequestJob,
     /// The permit, now spent.
     pub(crate) spent: SpentPermit,
     /// The response, or why there is none.
@@ -241,7 +243,7 @@ pub(crate) enum Effect {
     Fetch {
         /// The permit to send the request.
         permit: Permit,
-        job: Job,
+        job: RequestJob,
         /// The tracing span to send the request in.
         span: Span,
     },

@@ -42,7 +42,7 @@ use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_REPLAY, META_TRAPS};
 use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
 use crate::messages::page_pipeline_stages::FetchedPage;
-use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
+use crate::messages::{Effect, Event, RequestJob, WriterMessage, lines_to_log};
 use crate::page_reading::PageReader;
 use crate::page_reading::UnreadPage;
 use crate::page_reading::page_encoder::PageEncoder;
@@ -177,7 +177,7 @@ struct AnsweredRequest {
     number: u64,
     /// When the request was given up, if it was.
     given_up: Option<Tick>,
-    job: Job,
+    job: RequestJob,
     spent: SpentPermit,
     span: Span,
 }
@@ -582,7 +582,7 @@ impl Replay {
                 }
                 Effect::Fetch { permit, job, span } => {
                     self.begun += 1;
-                    if matches!(job, Job::Page { .. }) {
+                    if matches!(job, RequestJob::Page { .. }) {
                         self.held.chosen();
                     }
                     let spent = permit.spend();

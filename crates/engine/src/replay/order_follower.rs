@@ -22,7 +22,7 @@ use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
 use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageCause, MessageKey};
 use crate::messages::page_pipeline_stages::{EncodedPage, TrapEvidence};
-use crate::messages::{Event, Job, WriterMessage};
+use crate::messages::{Event, RequestJob, WriterMessage};
 
 /// Maximum attempts to repeat a logged turn (use of a permit). Several may be needed, because a
 /// host's permits go to its origins one after the other, so the next permit may not be for the
@@ -46,7 +46,7 @@ pub(super) struct OrderFollower {
 
 /// A request in flight.
 pub(super) struct InFlightRequest {
-    pub(super) job: Job,
+    pub(super) job: RequestJob,
     pub(super) spent: SpentPermit,
     pub(super) span: Span,
 }

@@ -18,7 +18,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::scripted_servers::{answer, moved, page};
 use super::{SimulatedRunSettings, SimulatedServers, SimulationResult, config, drawn, play_run};
 use crate::config::Config;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 use crate::sampling::SampleState;
 use crate::summary::EndReason;
@@ -89,7 +89,7 @@ impl KnownWeb {
 }
 
 impl SimulatedServers for KnownWeb {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let requested = job.url();
         let (host, number) = place(requested);
         let reply = match number.map(|number| self.page(host, number)) {

@@ -15,7 +15,7 @@ use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{SimulatedAnswer, answer, rows};
 use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
 
@@ -25,7 +25,11 @@ const MAX: u64 = 400;
 
 /// Cuts off the body of an answer that the filter doesn't want to read, as the fetcher does.
 /// Returns the resulting exchange.
-pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>) -> Exchange {
+pub(super) fn filtered(
+    answer: Exchange,
+    job: &RequestJob,
+    filter: Option<&BodyFilter>,
+) -> Exchange {
     let Some(filter) = filter.filter(|_| job.request().is_filtered) else {
         return answer;
     };
@@ -148,7 +152,7 @@ fn number(path: &str) -> Option<u64> {
 }
 
 impl SimulatedServers for FilteredWeb {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let answer: SimulatedAnswer = match number(url.path()) {
             Some(number) => {

@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use super::scripted_servers::{answer, page};
 use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
 use crate::config::TrapAvoidance;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
 
@@ -30,7 +30,7 @@ struct MirroredHosts {
 }
 
 impl SimulatedServers for MirroredHosts {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let path = url.path();
         let words: Vec<String> = (0..60)

@@ -52,7 +52,7 @@ use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand, PostedCommand}
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::crawl_totals::CrawlTotals;
 use crate::messages::message_key::KeyedMessage;
-use crate::messages::{Effect, Event, Job, WriterMessage};
+use crate::messages::{Effect, Event, RequestJob, WriterMessage};
 use crate::page_reading::PageReader;
 use crate::page_reading::UnreadPage;
 use crate::page_reading::page_encoder::PageEncoder;
@@ -159,7 +159,7 @@ impl SimulatedWeb {
 
 trait SimulatedServers {
     /// Returns the result of a request that is sent now.
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure>;
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure>;
 
     /// Returns whether messages to the writer may overtake each other, as messages from several
     /// reader threads do.
@@ -169,7 +169,7 @@ trait SimulatedServers {
 }
 
 impl SimulatedServers for SimulatedWeb {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url().clone();
         let (status, rest, body) = self.answer(&url);
         let mut headers = HeaderMap::new();
@@ -228,7 +228,7 @@ pub(crate) fn config(dir: &Path) -> Config {
 struct SimulatedExchange {
     ends: Tick,
     number: u64,
-    job: Job,
+    job: RequestJob,
     spent: SpentPermit,
     result: Result<Exchange, ExchangeFailure>,
     span: Span,

@@ -13,7 +13,7 @@ use super::{HOSTS, PAGES, START, SimulationResult, config, play};
 use crate::config::Config;
 use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand};
 use crate::revisit::visit::Round;
-use crate::summary::{EndReason, UnreachableHost};
+use crate::summary::{EndReason, UnfetchableHost};
 
 const SEED: u64 = 3;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -162,13 +162,13 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
         Round::first(0),
         &mut person,
     );
-    let named = vec![UnreachableHost {
+    let named = vec![UnfetchableHost {
         host: host(3),
         why: "it is parked".to_owned(),
         next_try: None,
         is_tried_at_start: false,
     }];
-    assert_eq!(first.ended, EndReason::Unreachable(named.clone()));
+    assert_eq!(first.ended, EndReason::NoFetchableHost(named.clone()));
     let at = parked_at.unwrap().as_millis();
     let of_host = |played: &SimulationResult, since: u64| {
         let mut rows = played.requests.iter();
@@ -189,7 +189,7 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
         Round::first(0),
         &mut nobody,
     );
-    assert_eq!(second.ended, EndReason::Unreachable(named));
+    assert_eq!(second.ended, EndReason::NoFetchableHost(named));
     assert!(second.requests.is_empty());
 }
 

@@ -23,7 +23,7 @@ use super::{
     START, SimulatedRunSettings, SimulatedServers, SimulationResult, config, drawn, play_run,
 };
 use crate::config::{Config, RunMode};
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 
 const SITES: u32 = 25;
@@ -32,7 +32,7 @@ const SITES: u32 = 25;
 struct PlannedSites<'w>(&'w TestWeb);
 
 impl SimulatedServers for PlannedSites<'_> {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let mut hosts = 0..self.0.hosts();
         let host = hosts.find(|host| url.as_str().contains(self.0.authority(*host)));

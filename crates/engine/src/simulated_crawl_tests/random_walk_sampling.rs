@@ -17,7 +17,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::scripted_servers::{answer, moved, page, rows};
 use super::{SimulatedRunSettings, SimulatedServers, SimulationResult, config, drawn, play_run};
 use crate::config::Config;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 use crate::sampling::SampleState;
 use crate::summary::EndReason;
@@ -80,7 +80,7 @@ fn leads(url: &str) -> ExpectedDestinations {
 }
 
 impl SimulatedServers for LinkedHosts {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match number(url) {
             None => answer(

@@ -26,7 +26,7 @@ use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::frontier_meta_keys::META_TRAPS;
 use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
 use crate::messages::page_pipeline_stages::FetchedPage;
-use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log, order_to_log};
+use crate::messages::{Effect, Event, RequestJob, WriterMessage, lines_to_log, order_to_log};
 use crate::page_reading::page_encoder::PageEncoder;
 use crate::page_reading::{PageReader, UnreadPage};
 use crate::render::RenderMode;
@@ -101,7 +101,7 @@ impl UnreliableHosts {
 }
 
 impl SimulatedServers for UnreliableHosts {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let tries = self.asked.entry(url.to_string()).or_default();
         *tries += 1;
@@ -151,7 +151,14 @@ impl SimulatedServers for UnreliableHosts {
 /// or a commit.
 pub(super) enum ScheduledEvent {
     /// The end of an exchange.
-    Fetched(Box<(Job, SpentPermit, Result<Exchange, ExchangeFailure>, Span)>),
+    Fetched(
+        Box<(
+            RequestJob,
+            SpentPermit,
+            Result<Exchange, ExchangeFailure>,
+            Span,
+        )>,
+    ),
     /// A reader becomes free and reads a page.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// The arrival of a message at the writer.

@@ -17,7 +17,7 @@ use crawl_weburl::canonicalize;
 use super::scripted_servers::{answer, moved, page, rows};
 use super::{SimulatedRunSettings, SimulatedServers, SimulationResult, config, play_run};
 use crate::config::Config;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 use crate::sampling::SampleState;
 use crate::summary::EndReason;
@@ -28,7 +28,7 @@ use crate::summary::EndReason;
 struct TenPageHost;
 
 impl SimulatedServers for TenPageHost {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match url.path_and_query() {
             "/robots.txt" => answer(200, "User-agent: *\nDisallow: /p9\n"),
@@ -250,7 +250,7 @@ fn nothing_is_drawn_from_an_empty_frame() {
     let frontier = Arc::new(MemoryFrontier::new());
     struct Gone;
     impl SimulatedServers for Gone {
-        fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+        fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
             answer(404, "").result(job.url(), now)
         }
     }

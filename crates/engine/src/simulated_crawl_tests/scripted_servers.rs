@@ -23,9 +23,9 @@ use crate::config::Config;
 use crate::control::CrawlCommand;
 use crate::crawl_loop::Coordinator;
 use crate::crawl_totals::CrawlTotals;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
-use crate::summary::{EndReason, UnreachableHost};
+use crate::summary::{EndReason, UnfetchableHost};
 
 /// The duration of an exchange, unless the test sets another.
 const TAKES: Duration = Duration::from_millis(100);
@@ -144,7 +144,7 @@ pub(super) struct ServerScript {
 }
 
 impl SimulatedServers for ServerScript {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let request = job.request();
         let tries = self.asked.entry(request.url.to_string()).or_default();
         *tries += 1;
@@ -252,8 +252,8 @@ fn report(dir: &Path, played: &SimulationResult, frontier: &dyn Frontier) -> Str
         &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
     let since = |moment: Tick| moment.since(START).as_secs();
     let end = match &played.ended {
-        EndReason::Unreachable(hosts) => {
-            let host = |host: &UnreachableHost| {
+        EndReason::NoFetchableHost(hosts) => {
+            let host = |host: &UnfetchableHost| {
                 let next = host.next_try.map(since);
                 format!("{} until {next:?}, {}", host.host, host.why)
             };

@@ -14,7 +14,7 @@ use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
 use super::{SimulatedRunSettings, SimulatedServers, config, drawn, play_run};
-use crate::messages::Job;
+use crate::messages::RequestJob;
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
 
@@ -235,7 +235,7 @@ impl SeedSettingsCase {
 }
 
 impl SimulatedServers for SeedSettingsCase {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    fn exchange(&mut self, job: &RequestJob, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match url.path().contains("/p") {
             true => {

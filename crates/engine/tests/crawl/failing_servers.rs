@@ -23,7 +23,7 @@ fn rfc9309_2_3_1_4_no_page_where_robots_txt_is_unreachable() {
             .start();
         let crawl = Crawl::of(&web);
         let summary = crawl.run().unwrap();
-        let EndReason::Unreachable(hosts) = &summary.ended else {
+        let EndReason::NoFetchableHost(hosts) = &summary.ended else {
             panic!("{:?}", summary.ended)
         };
         assert_eq!(hosts[0].host.as_str(), web.authority(0));
@@ -83,7 +83,7 @@ fn a_host_that_refuses_connections_is_named_at_the_end() {
         .start();
     let crawl = Crawl::of(&web);
     let summary = crawl.run().unwrap();
-    let EndReason::Unreachable(hosts) = &summary.ended else {
+    let EndReason::NoFetchableHost(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     let reason = format!("{}: connect_refused", web.url(0, "/robots.txt"));

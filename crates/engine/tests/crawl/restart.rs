@@ -212,7 +212,7 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     let mut crawl = Crawl::of(&web);
     crawl.config.host_locks = Some(path);
     let summary = crawl.run().unwrap();
-    let EndReason::Unreachable(hosts) = &summary.ended else {
+    let EndReason::NoFetchableHost(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     assert_eq!(
@@ -260,7 +260,7 @@ fn a_long_rest_outlives_the_process() {
         .start();
     let crawl = Crawl::of(&web);
     let rest = |summary: RunSummary| match summary.ended {
-        EndReason::Unreachable(hosts) => (hosts[0].why.clone(), hosts[0].next_try.unwrap()),
+        EndReason::NoFetchableHost(hosts) => (hosts[0].why.clone(), hosts[0].next_try.unwrap()),
         ended => panic!("{ended:?}"),
     };
     let (why, until) = rest(crawl.run().unwrap());

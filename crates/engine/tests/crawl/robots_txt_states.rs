@@ -219,7 +219,7 @@ fn play(state: &State) -> String {
             format!("finished: {}", summary.seeds_failed[0].why)
         }
         EndReason::Finished => "finished".to_owned(),
-        EndReason::Unreachable(hosts) => {
+        EndReason::NoFetchableHost(hosts) => {
             assert_eq!(hosts[0].host.as_str(), web.authority(0));
             assert_eq!(summary.pending, 1, "its URLs wait for the next start");
             let reason = hosts[0]
@@ -291,7 +291,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     crawl.config.robots_times.longest_wait = Duration::from_secs(300);
     let summary = crawl.run().unwrap();
     assert!(
-        matches!(summary.ended, EndReason::Unreachable(_)),
+        matches!(summary.ended, EndReason::NoFetchableHost(_)),
         "{:?}",
         summary.ended
     );
@@ -421,7 +421,7 @@ fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_fetched() {
         .insert(excluded.as_str(), ())
         .unwrap();
     let summary = crawl.run().unwrap();
-    let EndReason::Unreachable(hosts) = &summary.ended else {
+    let EndReason::NoFetchableHost(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     assert_eq!(
@@ -472,7 +472,7 @@ fn outside_its_visit_times_only_robots_txt_is_fetched() {
         .start();
     let crawl = crawl_of(&web);
     let summary = crawl.run().unwrap();
-    let EndReason::Unreachable(hosts) = &summary.ended else {
+    let EndReason::NoFetchableHost(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     assert_eq!(hosts[0].why, "its robots.txt names another visit time");

@@ -95,7 +95,7 @@ fn a_host_is_parked_and_unparked_while_no_crawl_runs() {
     ));
     let (answers, summary) = steered(&crawl, vec![CrawlCommand::Park(host.clone())]);
     assert_eq!(answers, [Ok(())]);
-    assert!(matches!(&summary.ended, EndReason::Unreachable(hosts) if hosts[0].host == host));
+    assert!(matches!(&summary.ended, EndReason::NoFetchableHost(hosts) if hosts[0].host == host));
     assert!(summary.pending > 0);
     let count = web.take_log().len();
     assert!(count <= 1, "robots.txt may have been on its way: {count}");
@@ -115,7 +115,7 @@ fn a_host_is_parked_and_unparked_while_no_crawl_runs() {
     park_at_rest(dir, &host).unwrap();
     assert!(matches!(
         crawl.run().unwrap().ended,
-        EndReason::Unreachable(_)
+        EndReason::NoFetchableHost(_)
     ));
     assert!(web.take_log().is_empty());
     unpark_at_rest(dir, &host).unwrap();

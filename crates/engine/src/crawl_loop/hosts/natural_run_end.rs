@@ -8,7 +8,7 @@ use crawl_weburl::HostKey;
 
 use super::super::robots::OriginRobotsTracker;
 use super::Hosts;
-use crate::summary::{EndReason, UnreachableHost};
+use crate::summary::{EndReason, UnfetchableHost};
 
 /// The longest gap that a run waits for. Longer gaps occur, for example because of a `Crawl-delay`
 /// of years.
@@ -30,9 +30,9 @@ impl Hosts {
             None => Some(
                 match (self.frontier.counts().pending, self.budgets.spent()) {
                     (0, _) => EndReason::Finished,
-                    _ if !resting.parked.is_empty() => {
-                        EndReason::Unreachable(self.describe_parked(now, resting.parked).collect())
-                    }
+                    _ if !resting.parked.is_empty() => EndReason::NoFetchableHost(
+                        self.describe_parked(now, resting.parked).collect(),
+                    ),
                     (_, None) => EndReason::Finished,
                     (_, Some(ended)) => ended,
                 },
@@ -42,7 +42,7 @@ impl Hosts {
                     && resting.ready == 0
                     && !self.has_gap_worth_waiting(now) =>
             {
-                let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
+                let hosts = resting.paused.into_iter().map(|rest| UnfetchableHost {
                     is_tried_at_start: is_tried_at_start(&rest, robots),
                     why: self.why_paused(now, &rest, robots),
                     host: rest.host,
@@ -51,7 +51,7 @@ impl Hosts {
                 let waiting = self.scheduler.waiting_hosts(now).into_iter();
                 let hosts = hosts.chain(waiting.map(describe_waiting));
                 let hosts = hosts.chain(self.describe_parked(now, resting.parked));
-                Some(EndReason::Unreachable(hosts.collect()))
+                Some(EndReason::NoFetchableHost(hosts.collect()))
             }
             Some(_) => None,
         }
@@ -110,13 +110,13 @@ impl Hosts {
         &self,
         now: Tick,
         hosts: Vec<HostKey>,
-    ) -> impl Iterator<Item = UnreachableHost> {
+    ) -> impl Iterator<Item = UnfetchableHost> {
         hosts.into_iter().map(move |host| {
             let (why, next_try) = match self.without_login.get(&host) {
                 Some(why) => (why.clone(), Some(now + LOGIN_RETRY)),
                 None => ("it is parked".to_owned(), None),
             };
-            UnreachableHost {
+            UnfetchableHost {
                 host,
                 why,
                 next_try,
@@ -138,9 +138,9 @@ fn has_answered(rest: &PausedHost, robots: &OriginRobotsTracker) -> bool {
     origins.any(|origin| robots.why_unreachable(origin).is_none())
 }
 
-fn describe_waiting(waiting: WaitingHost) -> UnreachableHost {
+fn describe_waiting(waiting: WaitingHost) -> UnfetchableHost {
     let seconds = waiting.gap.as_secs();
-    UnreachableHost {
+    UnfetchableHost {
         host: waiting.host,
         why: match waiting.why {
             GapReason::CrawlDelay => format!("its robots.txt has a Crawl-delay of {seconds} s"),
@@ -188,7 +188,7 @@ mod tests {
 
     use super::super::super::fixtures::{at, coordinator};
     use super::describe_pause;
-    use crate::summary::{EndReason, UnreachableHost};
+    use crate::summary::{EndReason, UnfetchableHost};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -203,13 +203,13 @@ mod tests {
             let state = RobotsState::Unreachable { retry_at };
             coordinator.hosts.set_robots(at(20), &origin, state);
             coordinator.hosts.set_pending(at(20), &origin, 1);
-            let resting = UnreachableHost {
+            let resting = UnfetchableHost {
                 host: host.clone(),
                 why: "its robots.txt is unreachable".to_owned(),
                 next_try: Some(retry_at),
                 is_tried_at_start: false,
             };
-            let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
+            let expected = ends.then(|| EndReason::NoFetchableHost(vec![resting]));
             assert_eq!(
                 coordinator.hosts.natural_end(at(20), &coordinator.robots),
                 expected,
@@ -234,13 +234,13 @@ mod tests {
             let state = RobotsState::InForce { pace, until };
             scheduler.set_robots(at(20), &origin, state);
             scheduler.set_pending(at(20), &origin, 1);
-            let resting = UnreachableHost {
+            let resting = UnfetchableHost {
                 host: host.clone(),
                 why: format!("its robots.txt has a Crawl-delay of {gap} s"),
                 next_try: Some(at(20) + Duration::from_secs(gap)),
                 is_tried_at_start: false,
             };
-            let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
+            let expected = ends.then(|| EndReason::NoFetchableHost(vec![resting]));
             assert_eq!(
                 coordinator.hosts.natural_end(at(20), &coordinator.robots),
                 expected,
@@ -270,7 +270,8 @@ mod tests {
                 scheduler.set_pending(at(20), origin, 1);
             }
             let end = coordinator.hosts.natural_end(at(20), &coordinator.robots);
-            let is_end = matches!(&end, Some(EndReason::Unreachable(hosts)) if hosts.len() == 2);
+            let is_end =
+                matches!(&end, Some(EndReason::NoFetchableHost(hosts)) if hosts.len() == 2);
             assert_eq!(is_end, ends, "{gap}: {end:?}");
         }
     }
@@ -308,7 +309,7 @@ mod tests {
     fn a_run_without_permits_has_a_reason_to_end() {
         let origin = canonicalize(None, "http://a.example/").unwrap().origin();
         let host = origin.host_key();
-        let parked = UnreachableHost {
+        let parked = UnfetchableHost {
             host: host.clone(),
             why: "it is parked".to_owned(),
             next_try: None,
@@ -317,7 +318,7 @@ mod tests {
         let full = EndReason::Budget("max-pages-per-host");
         for (pending, is_parked, is_full, expected) in [
             (false, true, true, EndReason::Finished),
-            (true, true, true, EndReason::Unreachable(vec![parked])),
+            (true, true, true, EndReason::NoFetchableHost(vec![parked])),
             (true, false, true, full),
             (true, false, false, EndReason::Finished),
         ] {
@@ -358,7 +359,7 @@ mod tests {
         }
         let parked = canonicalize(None, "http://a.example/").unwrap().host_key();
         coordinator.hosts.scheduler().park(at(20), &parked);
-        let Some(EndReason::Unreachable(hosts)) =
+        let Some(EndReason::NoFetchableHost(hosts)) =
             coordinator.hosts.natural_end(at(20), &coordinator.robots)
         else {
             panic!("the run goes on");

@@ -16,7 +16,7 @@ use crate::control::StopUrgency;
 use crate::crawl_totals::CrawlTotals;
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::render::{PageResourceRequest, PageSourceToRead, RenderId};
-use crate::messages::{Effect, Event, Job, NonPageRequestResult, WriterMessage};
+use crate::messages::{Effect, Event, NonPageRequestResult, RequestJob, WriterMessage};
 use crate::render::{
     PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer, ResourceKind,
     ResourceRequest, ResourceRequestSender, UndecodedResponse,
@@ -136,7 +136,7 @@ fn step(coordinator: &mut Coordinator, now: u64) -> Vec<Effect> {
 /// request is sent.
 fn sent(out: &[Effect]) -> Option<(&CanonicalUrl, bool)> {
     let mut jobs = out.iter().filter_map(|effect| match effect {
-        Effect::Fetch { job, .. } => Some((job.url(), matches!(job, Job::Render(_)))),
+        Effect::Fetch { job, .. } => Some((job.url(), matches!(job, RequestJob::Render(_)))),
         _ => None,
     });
     let first = jobs.next();
@@ -249,7 +249,7 @@ fn resources_of_names_that_rebind_are_listed() {
     let mut jobs = step(&mut coordinator, 21).into_iter();
     let request = jobs.find_map(|effect| match effect {
         Effect::Fetch {
-            job: Job::Render(request),
+            job: RequestJob::Render(request),
             ..
         } => Some(request),
         _ => None,

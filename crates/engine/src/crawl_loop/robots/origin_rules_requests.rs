@@ -17,7 +17,7 @@ use super::super::request_rows::robots_outcome;
 use super::super::run_scope::RunScope;
 use super::super::worker_coordination::WorkerCoordination;
 use super::{OriginRobotsTracker, REDIRECTED_TO, RobotsFollowUpRequest, is_path_allowed};
-use crate::messages::{Job, TdmRepAttempt};
+use crate::messages::{RequestJob, TdmRepAttempt};
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
 const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
@@ -77,7 +77,12 @@ impl OriginRobotsTracker {
     ///
     /// # Errors
     /// The frontier can't be read.
-    pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
+    pub(crate) fn job(
+        &self,
+        of: Origin,
+        url: CanonicalUrl,
+        hop: u8,
+    ) -> Result<RequestJob, FrontierError> {
         let request = self.request(&of, url)?;
         let request = FetchRequest {
             // Fetch the target of a redirect over a new connection, since a kept one may turn out
@@ -86,7 +91,7 @@ impl OriginRobotsTracker {
             needs_new_connection: hop > 0,
             ..request
         };
-        Ok(Job::Robots { of, request, hop })
+        Ok(RequestJob::Robots { of, request, hop })
     }
 
     /// Returns the job for a permit to send the next request for an origin's rules after its
@@ -99,7 +104,7 @@ impl OriginRobotsTracker {
         &mut self,
         of: Origin,
         scope: &RunScope,
-    ) -> Result<Option<Job>, FrontierError> {
+    ) -> Result<Option<RequestJob>, FrontierError> {
         let is_out = scope.is_left_out(&of.host_key());
         match self.take_pending_fetch(&of) {
             Some(RobotsFollowUpRequest::Hop(url, hop))
@@ -107,11 +112,13 @@ impl OriginRobotsTracker {
             {
                 self.job(of, url, hop).map(Some)
             }
-            Some(RobotsFollowUpRequest::TdmRep(url, attempt)) if !is_out => Ok(Some(Job::TdmRep {
-                request: FetchRequest::robots(url, Validators::default()),
-                of,
-                attempt,
-            })),
+            Some(RobotsFollowUpRequest::TdmRep(url, attempt)) if !is_out => {
+                Ok(Some(RequestJob::TdmRep {
+                    request: FetchRequest::robots(url, Validators::default()),
+                    of,
+                    attempt,
+                }))
+            }
             None | Some(_) => Ok(None),
         }
     }

@@ -9,7 +9,7 @@ use super::super::request_rows;
 use super::*;
 use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::crawl_loop::{Coordinator, DriverStep};
-use crate::messages::{Event, GroupCommitResult, Job, WriterMessage};
+use crate::messages::{Event, GroupCommitResult, RequestJob, WriterMessage};
 use crate::simulated_crawl_tests::scripted_servers::moved;
 
 /// A worker that owns every host. All hosts but one are in one bucket.
@@ -69,17 +69,20 @@ fn the_loop_reacts_to_news_of_other_workers() {
     for (news, expected) in [
         (
             SharedFrontierNews::Taken(origins.clone()),
-            NewsReaction::Wake(origins),
+            WorkerNewsReaction::Wake(origins),
         ),
-        (SharedFrontierNews::LinksWait, NewsReaction::TakeLinks),
+        (SharedFrontierNews::LinksWait, WorkerNewsReaction::TakeLinks),
         // Links are already being admitted, so no further admission begins.
-        (SharedFrontierNews::LinksWait, NewsReaction::Nothing),
-        (SharedFrontierNews::OthersBytes(7), NewsReaction::Nothing),
-        (SharedFrontierNews::PagesSpent, NewsReaction::Nothing),
-        (SharedFrontierNews::Drain, NewsReaction::End),
+        (SharedFrontierNews::LinksWait, WorkerNewsReaction::Nothing),
+        (
+            SharedFrontierNews::OthersBytes(7),
+            WorkerNewsReaction::Nothing,
+        ),
+        (SharedFrontierNews::PagesSpent, WorkerNewsReaction::Nothing),
+        (SharedFrontierNews::Drain, WorkerNewsReaction::End),
     ] {
         let mut worker = shared(None);
-        worker.takes_links = expected == NewsReaction::Nothing;
+        worker.takes_links = expected == WorkerNewsReaction::Nothing;
         let reaction = worker.take_in(news, 0, &mut Vec::new());
         assert_eq!(reaction, expected);
     }
@@ -271,7 +274,7 @@ fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
         let request = FetchRequest::robots(origin.robots_url(), Validators::default());
         let redirect = moved("/rules.txt");
         let result = redirect.result(&request.url, at(22));
-        let job = Job::Robots {
+        let job = RequestJob::Robots {
             of: origin.clone(),
             request,
             hop: 0,
@@ -300,7 +303,7 @@ fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over()
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let redirect = moved(&format!("http://{}/rules.txt", APART.0));
     let result = redirect.result(&request.url, at(22));
-    let job = Job::Robots {
+    let job = RequestJob::Robots {
         of: origin.clone(),
         request,
         hop: 0,

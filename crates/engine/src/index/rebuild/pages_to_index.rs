@@ -35,7 +35,7 @@ pub(super) struct PageToIndex {
     pub(super) refused: Option<String>,
     /// Later responses that repeated the body, in order: at most a 200 and then a 304. Their header
     /// fields apply to the page too.
-    pub(super) later_heads: Vec<LaterResponseHead>,
+    pub(super) later_heads: Vec<RevisitResponseHead>,
     /// The target of a redirect that replaced the page. The page stays in the index if the redirect
     /// leads to a login.
     redirect: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct PageToIndex {
 
 /// The time, place and extent of the header fields of a later response for an archived body.
 #[derive(Clone, Debug)]
-pub(super) struct LaterResponseHead {
+pub(super) struct RevisitResponseHead {
     /// When the response came, in seconds since 1970 UTC.
     pub(super) at: i64,
     pub(super) place: WarcRecordLocation,
@@ -174,7 +174,7 @@ impl LastPages<'_> {
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let dom = row.dom();
         let replaces_all = row.status != Some(304);
-        let later_head = row.warc.clone().map(|place| LaterResponseHead {
+        let later_head = row.warc.clone().map(|place| RevisitResponseHead {
             at: fetched_at(&row),
             place,
             replaces_all,

@@ -18,7 +18,7 @@ use super::simulated_disk::SimulatedDisk;
 use crate::config::Config;
 use crate::control::CrawlCommand;
 use crate::crawl_totals::CrawlTotals;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 
 /// The maximum time between a permit and its request, during which the address is looked up.
 const LOOK_UP: Duration = Duration::from_secs(30);
@@ -136,9 +136,9 @@ impl HostPause {
     /// Returns whether the pause forbids a request. If another host's robots.txt redirected the
     /// request here, only a pause of the whole host forbids it, because the scheduler doesn't know
     /// which origin of this host the redirect leads to.
-    fn blocks(&self, job: &Job) -> bool {
+    fn blocks(&self, job: &RequestJob) -> bool {
         let origin = match job {
-            Job::Robots { of, .. } => of,
+            RequestJob::Robots { of, .. } => of,
             _ => &job.url().origin(),
         };
         self.only.as_ref().is_none_or(|only| only == origin)

@@ -324,7 +324,7 @@ impl TrialWorkers<'_> {
         self.trace
             .note(now, || format!("w{number} {death:?} {ended:?}"));
         let is_finished = match &ended {
-            Some(EndReason::Unreachable(hosts)) if is_last => {
+            Some(EndReason::NoFetchableHost(hosts)) if is_last => {
                 let hosts = hosts.iter().map(|of| of.host.as_str().to_owned());
                 self.unreachable.extend(hosts);
                 true

@@ -10,7 +10,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::super::scripted_servers::{SimulatedAnswer, answer, fails, moved, page};
 use super::RandomNumberGenerator;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 
 /// Servers whose answers depend on the seed, the URL and the number of requests for the URL.
 pub(super) struct TrialWeb {
@@ -99,7 +99,11 @@ impl TrialWeb {
     }
 
     /// Returns the result of a request that is sent now.
-    pub(super) fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
+    pub(super) fn exchange(
+        &mut self,
+        job: &RequestJob,
+        now: Tick,
+    ) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let etag = job.request().validators.etag;
         let tries = self.tries.entry(url.to_string()).or_default();

@@ -22,7 +22,7 @@ use crawl_index::{IndexSearcher, IndexWriter, SearchOptions};
 use bm25_baseline::{Bm25Baseline, WordEquality};
 use corpus::DocumentationCorpus;
 use queries::JudgedQuery;
-use ranking_quality::{RankingQuality, worth};
+use ranking_quality::{RankingQuality, quality};
 use result_tables::{MeasuredEngine, SearchMeasurements};
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
@@ -211,7 +211,7 @@ fn run_queries(
         let urls = search(&judged.query)?;
         let paths = urls.iter().map(|url| corpus::path_of(url).to_owned());
         let paths: Vec<String> = paths.collect();
-        answers.push((worth(&paths, judged), paths));
+        answers.push((quality(&paths, judged), paths));
     }
     let mut times = Vec::with_capacity(queries.len() * rounds);
     for _ in 0..rounds {

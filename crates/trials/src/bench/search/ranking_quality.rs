@@ -20,7 +20,7 @@ pub(super) struct RankingQuality {
 }
 
 /// Measures how well a ranking answers a query. `ranked` has the paths of the pages, best first.
-pub(super) fn worth(ranked: &[String], judged: &JudgedQuery) -> RankingQuality {
+pub(super) fn quality(ranked: &[String], judged: &JudgedQuery) -> RankingQuality {
     let grade = |path: &String| {
         let page = judged.pages.iter().find(|(page, _)| page == path);
         page.map(|(_, grade)| *grade)
@@ -42,15 +42,15 @@ pub(super) fn worth(ranked: &[String], judged: &JudgedQuery) -> RankingQuality {
 }
 
 /// Returns the mean of each measure.
-pub(super) fn mean(worths: &[RankingQuality]) -> RankingQuality {
+pub(super) fn mean(qualities: &[RankingQuality]) -> RankingQuality {
     let of = |measure: fn(&RankingQuality) -> f64| {
-        let count = worths.len().max(1) as f64;
-        worths.iter().map(measure).sum::<f64>() / count
+        let count = qualities.len().max(1) as f64;
+        qualities.iter().map(measure).sum::<f64>() / count
     };
     RankingQuality {
-        reciprocal_rank: of(|worth| worth.reciprocal_rank),
-        recall: of(|worth| worth.recall),
-        gain: of(|worth| worth.gain),
+        reciprocal_rank: of(|quality| quality.reciprocal_rank),
+        recall: of(|quality| quality.recall),
+        gain: of(|quality| quality.gain),
     }
 }
 
@@ -76,16 +76,16 @@ fn discounted(grades: &[Option<RelevanceGrade>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::queries::parse;
-    use super::{mean, percentile, worth};
+    use super::{mean, percentile, quality};
 
     /// Checks a ranking. `expected` has the reciprocal rank, recall and gain in hundredths.
     #[track_caller]
     fn check(ranked: &str, expected: [u32; 3]) {
         let judged = parse("tune\thowto\ttea\ta=2 b=2 c=1 d=1\n").unwrap();
         let ranked: Vec<String> = ranked.split_whitespace().map(str::to_owned).collect();
-        let worth = worth(&ranked, &judged[0]);
+        let quality = quality(&ranked, &judged[0]);
         let hundredths = |value: f64| (value * 100.0).round() as u32;
-        let actual = [worth.reciprocal_rank, worth.recall, worth.gain].map(hundredths);
+        let actual = [quality.reciprocal_rank, quality.recall, quality.gain].map(hundredths);
         assert_eq!(actual, expected);
     }
 
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn means_and_percentiles() {
         let judged = parse("tune\thowto\ttea\ta=2\n").unwrap();
-        let of = |path: &str| worth(&[path.to_owned()], &judged[0]);
+        let of = |path: &str| quality(&[path.to_owned()], &judged[0]);
         assert_eq!(mean(&[of("a"), of("b")]).reciprocal_rank, 0.5);
         assert_eq!(mean(&[]).recall, 0.0);
         let mut values: Vec<u64> = (1..=101).rev().collect();

@@ -38,7 +38,7 @@ impl SearchMeasurements {
     /// better baseline.
     pub(super) fn ahead(&self) -> f64 {
         let all = self.means(|_| true);
-        let ours = all.first().map_or(0.0, |worth| worth.reciprocal_rank);
+        let ours = all.first().map_or(0.0, |quality| quality.reciprocal_rank);
         ours - stronger(&all)
     }
 
@@ -69,8 +69,8 @@ impl SearchMeasurements {
         }
         let means = self.means(pick);
         let strong = stronger(&means);
-        for (n, (engine, worth)) in self.engines.iter().zip(&means).enumerate() {
-            let rank = worth.reciprocal_rank;
+        for (n, (engine, quality)) in self.engines.iter().zip(&means).enumerate() {
+            let rank = quality.reciprocal_rank;
             let against = match n {
                 1 | 2 => String::new(),
                 _ => format!("{:+.3}, {:.2} times", rank - strong, rank / strong),
@@ -78,7 +78,7 @@ impl SearchMeasurements {
             let _ = writeln!(
                 text,
                 "| {set} ({count}) | {} | {rank:.3} | {:.3} | {:.3} | {against} |",
-                engine.name, worth.recall, worth.gain
+                engine.name, quality.recall, quality.gain
             );
         }
     }
@@ -107,7 +107,7 @@ impl SearchMeasurements {
             let means = self.means(|judged| judged.kind == kind);
             let cells: Vec<_> = means
                 .iter()
-                .map(|worth| format!("{:.3}", worth.reciprocal_rank))
+                .map(|quality| format!("{:.3}", quality.reciprocal_rank))
                 .collect();
             let _ = writeln!(text, "| {kind} | {count} | {} |", cells.join(" | "));
         }
@@ -194,8 +194,8 @@ impl SearchMeasurements {
         let of = |engine: &MeasuredEngine| {
             let results = self.queries.iter().zip(&engine.answers);
             let picked = results.filter(|(judged, _)| pick(judged));
-            let worths: Vec<RankingQuality> = picked.map(|(_, (worth, _))| *worth).collect();
-            mean(&worths)
+            let qualities: Vec<RankingQuality> = picked.map(|(_, (quality, _))| *quality).collect();
+            mean(&qualities)
         };
         self.engines.iter().map(of).collect()
     }
@@ -225,7 +225,7 @@ fn rank(engine: &MeasuredEngine, query: usize) -> f64 {
     engine
         .answers
         .get(query)
-        .map_or(0.0, |(worth, _)| worth.reciprocal_rank)
+        .map_or(0.0, |(quality, _)| quality.reciprocal_rank)
 }
 
 fn stronger(means: &[RankingQuality]) -> f64 {
@@ -233,6 +233,6 @@ fn stronger(means: &[RankingQuality]) -> f64 {
         .iter()
         .skip(1)
         .take(2)
-        .map(|worth| worth.reciprocal_rank)
+        .map(|quality| quality.reciprocal_rank)
         .fold(0.0, f64::max)
 }

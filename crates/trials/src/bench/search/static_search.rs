@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::corpus::path_of;
 use super::queries::JudgedQuery;
-use super::ranking_quality::worth;
+use super::ranking_quality::quality;
 use super::result_tables::MeasuredEngine;
 use xtask::workspace::{Workspace, output};
 
@@ -62,7 +62,7 @@ pub(super) fn run_queries(
     for (row, judged) in rows.iter().zip(queries) {
         let paths = row.urls.iter().map(|url| path_of(url).to_owned());
         let paths: Vec<String> = paths.collect();
-        answers.push((worth(&paths, judged), paths));
+        answers.push((quality(&paths, judged), paths));
     }
     Ok(MeasuredStaticSearch {
         report,

@@ -31,7 +31,7 @@ use xtask::workspace::Workspace;
 
 use self::network_proxy::{NetworkState, PostgresPairPorts};
 use self::postgres_pair::{PostgresInstallation, PostgresPair};
-use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
+use self::worker::{LastingFault, SharedWorkerSettings, WorkerProcess};
 use super::checked_counts_and_breaches::CheckedCounts;
 use super::program_run::TimesAroundKill;
 use super::random::SeededRandom;
@@ -130,7 +130,7 @@ pub(super) struct InjectedFault {
 
 /// A crawl with its database servers and workers.
 struct SharedCrawlRun<'a> {
-    crawl: WorkerSettings<'a>,
+    crawl: SharedWorkerSettings<'a>,
     /// The database servers of each group.
     server_pairs: Vec<PostgresPair<'a>>,
     /// The current move of hosts. Includes the process of the move's command while the command
@@ -227,7 +227,7 @@ fn torment(
     let ports: Vec<PostgresPairPorts> = server_pairs.iter().map(PostgresPair::ports).collect();
     let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
     let mut run = SharedCrawlRun {
-        crawl: WorkerSettings {
+        crawl: SharedWorkerSettings {
             program,
             dir,
             web: &web,

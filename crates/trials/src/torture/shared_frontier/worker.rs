@@ -16,7 +16,7 @@ use super::{DISK, HostMove, USAGE};
 use crate::torture::random_web::RandomWeb;
 
 /// Settings shared by all workers of a crawl.
-pub(super) struct WorkerSettings<'a> {
+pub(super) struct SharedWorkerSettings<'a> {
     pub(super) program: &'a Path,
     pub(super) dir: &'a Path,
     pub(super) web: &'a RandomWeb,
@@ -61,7 +61,7 @@ impl LastingFault {
     }
 }
 
-impl WorkerSettings<'_> {
+impl SharedWorkerSettings<'_> {
     /// Returns the flags that name both database servers of each group, so that the program finds
     /// the primary.
     fn frontier(groups: &[PostgresPairPorts]) -> Vec<String> {
@@ -107,7 +107,7 @@ impl WorkerSettings<'_> {
         command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
         command.args(["--delay-factor", "0", "--scope", "any", "--allow-private"]);
         command.args(["--progress", "off", "-q", "--output", &worker.name]);
-        command.args(WorkerSettings::frontier(&worker.link.ports));
+        command.args(SharedWorkerSettings::frontier(&worker.link.ports));
         command.args(["--worker", &worker.name, "--frontier-lease", &self.lease]);
         if self.web.links {
             command.args(["--links", "on"]);
@@ -128,7 +128,7 @@ impl WorkerSettings<'_> {
     }
 
     fn run_frontier(&self, groups: &[PostgresPairPorts], args: &[&str]) -> Result<Output> {
-        let place = WorkerSettings::frontier(groups);
+        let place = SharedWorkerSettings::frontier(groups);
         let place: Vec<&str> = place.iter().map(String::as_str).collect();
         self.run(&[&["frontier"], args, &place].concat())
     }
@@ -142,7 +142,7 @@ impl WorkerSettings<'_> {
         let mut command = self.command()?;
         command.env("HOME", self.dir.join("home"));
         command.args(["frontier", "move", &hosts.buckets, "--to", &hosts.to]);
-        command.args(WorkerSettings::frontier(groups));
+        command.args(SharedWorkerSettings::frontier(groups));
         command.spawn().context("the program does not start")
     }
 

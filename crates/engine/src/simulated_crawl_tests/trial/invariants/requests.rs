@@ -8,7 +8,7 @@ use crawl_scheduler::Tick;
 
 use super::super::web::TrialWeb;
 use super::{DAY, HostPause, InvariantChecker, LOOK_UP, PAUSE, SeenOrigin, SeenRequest};
-use crate::messages::Job;
+use crate::messages::RequestJob;
 
 impl InvariantChecker {
     /// Checks a request that is sent now. Returns its number.
@@ -16,7 +16,7 @@ impl InvariantChecker {
         &mut self,
         worker: usize,
         now: Tick,
-        job: &Job,
+        job: &RequestJob,
         web: &TrialWeb,
         frontier: &dyn Frontier,
     ) -> usize {
@@ -27,7 +27,7 @@ impl InvariantChecker {
         self.check_owner(worker, now, &host);
         self.check_limits(worker, now, &host);
         self.check_gap(now, &host, job);
-        if let Job::Page { .. } = job {
+        if let RequestJob::Page { .. } = job {
             let mut excluded = self.orders.excluded.iter();
             let rule = excluded.find(|rule| rule.strip_suffix('$') == Some(url.path()));
             let rule = rule.cloned();
@@ -64,8 +64,8 @@ impl InvariantChecker {
         number
     }
 
-    fn check_robots(&mut self, now: Tick, job: &Job, web: &TrialWeb) {
-        let Job::Page { lease, .. } = job else {
+    fn check_robots(&mut self, now: Tick, job: &RequestJob, web: &TrialWeb) {
+        let RequestJob::Page { lease, .. } = job else {
             return;
         };
         let url = &lease.url;
@@ -115,7 +115,7 @@ impl InvariantChecker {
         });
     }
 
-    fn check_gap(&mut self, now: Tick, host: &str, job: &Job) {
+    fn check_gap(&mut self, now: Tick, host: &str, job: &RequestJob) {
         let url = job.url();
         let waits = self.seen.values().filter(|seen| seen.host == host);
         let waits = waits.filter_map(|seen| seen.wait_until);
@@ -166,7 +166,7 @@ impl InvariantChecker {
         &mut self,
         now: Tick,
         number: usize,
-        job: &Job,
+        job: &RequestJob,
         result: &Result<Exchange, ExchangeFailure>,
     ) {
         let host = self.seen.get(&number).map(|seen| seen.host.clone());
@@ -198,14 +198,14 @@ impl InvariantChecker {
         if result.as_ref().is_err_and(has_failed) && self.politeness.per_host == 1 {
             let until = now + PAUSE.max(10 * delay);
             let of = match job {
-                Job::Robots { of, .. } => Some(of.clone()),
+                RequestJob::Robots { of, .. } => Some(of.clone()),
                 _ => None,
             };
             let before = host.pause.take().filter(|pause| pause.until > now);
             let only = of.filter(|of| before.is_none_or(|before| before.only.as_ref() == Some(of)));
             host.pause = Some(HostPause { until, only });
         }
-        if let Job::Robots { of, .. } = job {
+        if let RequestJob::Robots { of, .. } = job {
             let origin = self.origins.entry(of.clone()).or_default();
             match status {
                 Some(200..=299 | 400..=428 | 430..=499) => {

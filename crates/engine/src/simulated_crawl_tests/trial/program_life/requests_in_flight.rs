@@ -9,13 +9,13 @@ use tracing::Span;
 use super::super::super::scripted_servers::failure;
 use super::{DueEvent, PersistentTrialState, ProgramLife, TimedEvent};
 use crate::crawl_loop::request_rows;
-use crate::messages::Job;
+use crate::messages::RequestJob;
 
 /// A request in flight of the simulated program, with the result that it will have.
 pub(super) struct SimulatedInFlightRequest {
     /// The number that the checker gave the request. `None` if the request was not sent.
     seen: Option<usize>,
-    job: Job,
+    job: RequestJob,
     spent: SpentPermit,
     result: Result<Exchange, ExchangeFailure>,
     span: Span,
@@ -57,7 +57,7 @@ impl ProgramLife {
         &mut self,
         world: &mut PersistentTrialState<'_>,
         permit: Permit,
-        job: Job,
+        job: RequestJob,
         span: Span,
     ) {
         let now = self.now;

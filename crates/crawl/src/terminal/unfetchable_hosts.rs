@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crawl_engine::{
-    EndReason, LOGIN_FAILED, LOGIN_REFUSED, RunSummary, SeedFailure, UnreachableHost,
+    EndReason, LOGIN_FAILED, LOGIN_REFUSED, RunSummary, SeedFailure, UnfetchableHost,
 };
 use crawl_records::{
     REDIRECTED_TO, counted, evidence_words, failure_words, grouped, split_failure, status_words,
@@ -22,7 +22,7 @@ const WANTS_PASSWORD: &str = "(407)";
 
 /// Advice about a host that can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum UnreachableHostAdvice {
+enum UnfetchableHostAdvice {
     CheckName,
     CheckNetwork,
     CheckServer,
@@ -36,32 +36,32 @@ enum UnreachableHostAdvice {
     RepairRobots,
 }
 
-impl UnreachableHostAdvice {
+impl UnfetchableHostAdvice {
     fn text(self) -> &'static str {
         match self {
-            UnreachableHostAdvice::CheckName => "check the spelling of the host name",
-            UnreachableHostAdvice::CheckNetwork => {
+            UnfetchableHostAdvice::CheckName => "check the spelling of the host name",
+            UnfetchableHostAdvice::CheckNetwork => {
                 "check this machine's network connection and name server"
             }
-            UnreachableHostAdvice::CheckServer => "check that the server is running, and its port",
-            UnreachableHostAdvice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
-            UnreachableHostAdvice::CheckCertificate => "check the server's certificate",
-            UnreachableHostAdvice::CheckTls => {
+            UnfetchableHostAdvice::CheckServer => "check that the server is running, and its port",
+            UnfetchableHostAdvice::TrustIssuer => "to trust your own CA, add --ca-file FILE",
+            UnfetchableHostAdvice::CheckCertificate => "check the server's certificate",
+            UnfetchableHostAdvice::CheckTls => {
                 "check the server's TLS: it must offer version 1.2 or 1.3, and demand no client \
                  certificate"
             }
-            UnreachableHostAdvice::CheckProxy => "check that the proxy is running, and --proxy",
-            UnreachableHostAdvice::NameProxyUser => {
+            UnfetchableHostAdvice::CheckProxy => "check that the proxy is running, and --proxy",
+            UnfetchableHostAdvice::NameProxyUser => {
                 "name the proxy's user and password: --proxy http://USER:PASSWORD@HOST:PORT"
             }
-            UnreachableHostAdvice::CheckLogin => {
+            UnfetchableHostAdvice::CheckLogin => {
                 "check the login's URL, fields and credentials; the next start logs in again"
             }
-            UnreachableHostAdvice::ChangeCredentials => {
+            UnfetchableHostAdvice::ChangeCredentials => {
                 "correct the credentials; to send the same ones once more, run \
                  `crawl control DIR unpark HOST` first"
             }
-            UnreachableHostAdvice::RepairRobots => {
+            UnfetchableHostAdvice::RepairRobots => {
                 "no page is fetched until robots.txt can be read; a site without one answers 404"
             }
         }
@@ -80,7 +80,7 @@ pub(crate) fn nothing_reached(summary: &RunSummary) -> String {
     }
     let advice: Vec<&str> = advice_on(hosts)
         .into_iter()
-        .map(UnreachableHostAdvice::text)
+        .map(UnfetchableHostAdvice::text)
         .collect();
     let _ = match advice.is_empty() {
         true => write!(text, "hint: run the same command again later"),
@@ -95,7 +95,7 @@ pub(crate) fn nothing_reached(summary: &RunSummary) -> String {
 
 /// Returns a line for each host that the run could not fetch from, with the reason. Only counts the
 /// hosts after the first `MAX_NAMED`.
-pub(crate) fn unreached_hosts(summary: &RunSummary) -> String {
+pub(crate) fn unfetchable_hosts(summary: &RunSummary) -> String {
     let hosts = hosts_of(summary);
     let mut text = String::new();
     for host in hosts.iter().take(MAX_NAMED) {
@@ -109,7 +109,7 @@ pub(crate) fn unreached_hosts(summary: &RunSummary) -> String {
 pub(super) fn outcome(summary: &RunSummary) -> String {
     let has_pages = summary.seeds_fetched > 0;
     let hosts = match &summary.ended {
-        EndReason::Unreachable(hosts) => hosts.as_slice(),
+        EndReason::NoFetchableHost(hosts) => hosts.as_slice(),
         EndReason::Interrupted => return "interrupted before a server answered".to_owned(),
         EndReason::Budget(budget) => {
             return format!("ended by --{budget} before a server answered");
@@ -171,7 +171,7 @@ pub(super) fn name_unreached(summary: &RunSummary, text: &mut String) {
     more(text, seeds.len());
 }
 
-fn next_try(host: &UnreachableHost, at: Tick) -> String {
+fn next_try(host: &UnfetchableHost, at: Tick) -> String {
     match host.is_tried_at_start {
         true => format!("from {}, or at the next start", moment(at)),
         false => format!("from {}", moment(at)),
@@ -190,11 +190,11 @@ pub(super) fn hints(summary: &RunSummary) -> Vec<&'static str> {
     };
     let advice = advice_on(hosts)
         .into_iter()
-        .map(UnreachableHostAdvice::text);
+        .map(UnfetchableHostAdvice::text);
     advice.chain(last).collect()
 }
 
-pub(super) fn all_parked(hosts: &[UnreachableHost]) -> bool {
+pub(super) fn all_parked(hosts: &[UnfetchableHost]) -> bool {
     hosts.iter().all(|host| host.next_try.is_none())
 }
 
@@ -205,14 +205,14 @@ pub(super) fn moment(at: Tick) -> String {
     format!("{at:.0}")
 }
 
-fn hosts_of(summary: &RunSummary) -> &[UnreachableHost] {
+fn hosts_of(summary: &RunSummary) -> &[UnfetchableHost] {
     match &summary.ended {
-        EndReason::Unreachable(hosts) => hosts,
+        EndReason::NoFetchableHost(hosts) => hosts,
         _ => &[],
     }
 }
 
-fn count(hosts: &[UnreachableHost]) -> String {
+fn count(hosts: &[UnfetchableHost]) -> String {
     counted(hosts.len() as u64, "host", "hosts")
 }
 
@@ -223,14 +223,14 @@ fn more(text: &mut String, count: usize) {
 }
 
 /// Returns what to do about these hosts, without duplicates.
-fn advice_on(hosts: &[UnreachableHost]) -> BTreeSet<UnreachableHostAdvice> {
+fn advice_on(hosts: &[UnfetchableHost]) -> BTreeSet<UnfetchableHostAdvice> {
     let hosts = hosts.iter().filter(|host| host.next_try.is_some());
     let causes = hosts.flat_map(|host| causes(&host.why));
-    causes.filter_map(UnreachableHostCause::advice).collect()
+    causes.filter_map(UnfetchableHostCause::advice).collect()
 }
 
 /// Describes why a host can't be fetched from.
-fn sentence(host: &UnreachableHost) -> String {
+fn sentence(host: &UnfetchableHost) -> String {
     let mut sentences: Vec<String> = causes(&host.why)
         .map(|cause| cause.sentence(host.host.as_str()))
         .collect();
@@ -240,7 +240,7 @@ fn sentence(host: &UnreachableHost) -> String {
 
 /// The reason why a host can't be fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UnreachableHostCause<'a> {
+enum UnfetchableHostCause<'a> {
     /// The request for the robots.txt of `origin` failed; `failure` is its name, with details after
     /// a colon.
     Failed { origin: &'a str, failure: &'a str },
@@ -251,9 +251,9 @@ enum UnreachableHostCause<'a> {
     Rests(&'a str),
 }
 
-/// Parses the reason of an [`UnreachableHost`], which may list several causes: a host has one
+/// Parses the reason of an [`UnfetchableHost`], which may list several causes: a host has one
 /// robots.txt for each of its origins.
-fn causes(why: &str) -> impl Iterator<Item = UnreachableHostCause<'_>> {
+fn causes(why: &str) -> impl Iterator<Item = UnfetchableHostCause<'_>> {
     let parts = why.match_indices("; http").map(|(at, _)| at);
     let ends: Vec<usize> = parts.chain([why.len()]).collect();
     let mut start = 0;
@@ -264,73 +264,73 @@ fn causes(why: &str) -> impl Iterator<Item = UnreachableHostCause<'_>> {
     })
 }
 
-fn cause(why: &str) -> UnreachableHostCause<'_> {
+fn cause(why: &str) -> UnfetchableHostCause<'_> {
     let Some((origin, rest)) = why.split_once("/robots.txt") else {
-        return UnreachableHostCause::Rests(why);
+        return UnfetchableHostCause::Rests(why);
     };
     if !origin.contains("://") {
-        return UnreachableHostCause::Rests(why);
+        return UnfetchableHostCause::Rests(why);
     }
     match (rest.strip_prefix(": "), rest.strip_prefix(" answered ")) {
-        (Some(failure), _) => UnreachableHostCause::Failed { origin, failure },
-        (_, Some(words)) => UnreachableHostCause::Robots { origin, words },
-        (None, None) => UnreachableHostCause::Rests(why),
+        (Some(failure), _) => UnfetchableHostCause::Failed { origin, failure },
+        (_, Some(words)) => UnfetchableHostCause::Robots { origin, words },
+        (None, None) => UnfetchableHostCause::Rests(why),
     }
 }
 
-impl UnreachableHostCause<'_> {
+impl UnfetchableHostCause<'_> {
     fn sentence(self, host: &str) -> String {
         match self {
-            UnreachableHostCause::Failed { origin, failure } => failed(origin, failure),
-            UnreachableHostCause::Robots { origin, words } => {
+            UnfetchableHostCause::Failed { origin, failure } => failed(origin, failure),
+            UnfetchableHostCause::Robots { origin, words } => {
                 let end = words.find([' ', ',']).unwrap_or(words.len());
                 let (status, rest) = words.split_at(end);
                 let status = status.parse().map_or(status.to_owned(), status_words);
                 format!("can't crawl {origin}: its robots.txt answered {status}{rest}")
             }
-            UnreachableHostCause::Rests(why) => {
+            UnfetchableHostCause::Rests(why) => {
                 format!("can't fetch from {host} for now: {}", failure_words(why))
             }
         }
     }
 
-    fn advice(self) -> Option<UnreachableHostAdvice> {
+    fn advice(self) -> Option<UnfetchableHostAdvice> {
         let failure = match self {
             // The user can only repair the redirect.
-            UnreachableHostCause::Failed { failure, .. } if failure.contains(REDIRECTED_TO) => {
-                return Some(UnreachableHostAdvice::RepairRobots);
+            UnfetchableHostCause::Failed { failure, .. } if failure.contains(REDIRECTED_TO) => {
+                return Some(UnfetchableHostAdvice::RepairRobots);
             }
-            UnreachableHostCause::Failed { failure, .. } => failure,
+            UnfetchableHostCause::Failed { failure, .. } => failure,
             // Give no advice, because the cause is the user's own setting.
-            UnreachableHostCause::Robots { words, .. } if words.contains("--exclude-host") => {
+            UnfetchableHostCause::Robots { words, .. } if words.contains("--exclude-host") => {
                 return None;
             }
-            UnreachableHostCause::Robots { .. } => {
-                return Some(UnreachableHostAdvice::RepairRobots);
+            UnfetchableHostCause::Robots { .. } => {
+                return Some(UnfetchableHostAdvice::RepairRobots);
             }
-            UnreachableHostCause::Rests(why) if why.starts_with(LOGIN_FAILED) => {
-                return Some(UnreachableHostAdvice::CheckLogin);
+            UnfetchableHostCause::Rests(why) if why.starts_with(LOGIN_FAILED) => {
+                return Some(UnfetchableHostAdvice::CheckLogin);
             }
-            UnreachableHostCause::Rests(why) if why.starts_with(LOGIN_REFUSED) => {
-                return Some(UnreachableHostAdvice::ChangeCredentials);
+            UnfetchableHostCause::Rests(why) if why.starts_with(LOGIN_REFUSED) => {
+                return Some(UnfetchableHostAdvice::ChangeCredentials);
             }
-            UnreachableHostCause::Rests(why) => split_failure(why)?.1,
+            UnfetchableHostCause::Rests(why) => split_failure(why)?.1,
         };
         match token(failure) {
-            "no_such_name" | "no_address" => Some(UnreachableHostAdvice::CheckName),
-            "dns_timeout" | "dns_failed" => Some(UnreachableHostAdvice::CheckNetwork),
+            "no_such_name" | "no_address" => Some(UnfetchableHostAdvice::CheckName),
+            "dns_timeout" | "dns_failed" => Some(UnfetchableHostAdvice::CheckNetwork),
             "tls_failed" if failure.ends_with(UNKNOWN_ISSUER) => {
-                Some(UnreachableHostAdvice::TrustIssuer)
+                Some(UnfetchableHostAdvice::TrustIssuer)
             }
             "tls_failed" if failure.contains("certificate") => {
-                Some(UnreachableHostAdvice::CheckCertificate)
+                Some(UnfetchableHostAdvice::CheckCertificate)
             }
-            "tls_failed" => Some(UnreachableHostAdvice::CheckTls),
+            "tls_failed" => Some(UnfetchableHostAdvice::CheckTls),
             "proxy_failed" if failure.ends_with(WANTS_PASSWORD) => {
-                Some(UnreachableHostAdvice::NameProxyUser)
+                Some(UnfetchableHostAdvice::NameProxyUser)
             }
-            "proxy_failed" => Some(UnreachableHostAdvice::CheckProxy),
-            name if name.starts_with("connect_") => Some(UnreachableHostAdvice::CheckServer),
+            "proxy_failed" => Some(UnfetchableHostAdvice::CheckProxy),
+            name if name.starts_with("connect_") => Some(UnfetchableHostAdvice::CheckServer),
             _ => None,
         }
     }
@@ -365,7 +365,7 @@ fn token(failure: &str) -> &str {
     reason = "an expectation is written where it is used"
 )]
 mod tests {
-    use crawl_engine::UnreachableHost;
+    use crawl_engine::UnfetchableHost;
     use crawl_scheduler::Tick;
     use crawl_weburl::HostKey;
     use expect_test::{Expect, expect};
@@ -373,13 +373,13 @@ mod tests {
     use super::{advice_on, sentence};
 
     fn check(why: &[&str], expect: Expect) {
-        let host = |why: &&str| UnreachableHost {
+        let host = |why: &&str| UnfetchableHost {
             host: HostKey::parse("e.example").unwrap(),
             why: (*why).to_owned(),
             next_try: Some(Tick::from_micros(1)),
             is_tried_at_start: false,
         };
-        let hosts: Vec<UnreachableHost> = why.iter().map(host).collect();
+        let hosts: Vec<UnfetchableHost> = why.iter().map(host).collect();
         let mut lines: Vec<String> = hosts.iter().map(sentence).collect();
         lines.push(format!("{:?}", advice_on(&hosts)));
         expect.assert_eq(&lines.join("\n"));
