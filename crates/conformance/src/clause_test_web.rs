@@ -61,7 +61,8 @@ impl ClauseTestWeb {
         let authorities: Vec<String> = (0..clause.hosts)
             .map(|host| web.authority(host).to_owned())
             .collect();
-        // No request needs the addresses earlier, because no client knows the ports yet.
+        // Setting the addresses only now is early enough: no client knows the ports yet, so no
+        // request has arrived.
         let _ = memory.authorities.set(authorities.clone());
         Ok(ClauseTestWeb { web, authorities })
     }

@@ -40,9 +40,10 @@ use crate::url_to_admit::UrlToAdmit;
 /// 8. **`lease` and `release` are quick** and never wait for a commit in progress.
 /// 9. Stored bytes are returned unchanged and are never interpreted.
 /// 10. **Visits.** A URL that was settled with a [`LastVisit`] becomes pending again, as if new,
-///     when a transaction requests due visits or that URL. It has the depth, priority, kind and
-///     `via` of its last lease. The stored visit remains until the URL is settled with another.
-///     Admitting a settled URL as a link doesn't make it pending.
+///     through [`Transaction::visit_due`], [`Transaction::visit_misdated`] or
+///     [`Transaction::visit_again`]. It has the depth, priority, kind and `via` of its last lease.
+///     The stored visit remains until the URL is settled with another. Admitting a settled URL as a
+///     link doesn't make it pending.
 /// 11. **Lifted exclusions.** A URL that was excluded when it was admitted has no visit. It stays
 ///     settled until [`Transaction::readmit`] gives it another state.
 ///

@@ -47,13 +47,15 @@ pub struct SharedCrawlStatus {
     /// The number (id) of a group of database servers that has pending URLs or waiting links, but
     /// no worker. `None` if there is no such group.
     pub unserved_group: Option<i32>,
-    /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
-    /// of their bucket (even if the bucket has no owner), links in transit between groups of
-    /// database servers, or lost URLs that have to be reopened. Also true while buckets move
-    /// between groups, because a worker must list the deferred URLs of these buckets in its records
-    /// at the end of the crawl.
+    /// Whether the crawl still has work that is in no queue:
+    /// - links that wait for the owner of their bucket, even if the bucket has no owner;
+    /// - links in transit between groups of database servers;
+    /// - URLs to be reopened, because the worker that settled them has lost its directory;
+    /// - buckets that are moving between groups: a worker must list the deferred URLs of these
+    ///   buckets in its records at the end of the crawl.
     pub links_wait: bool,
-    /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
+    /// Whether this worker has to admit links that other workers found, or to reopen URLs whose
+    /// worker has lost its directory.
     pub own_links_wait: bool,
     /// The numbers (ids) of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
@@ -193,8 +195,8 @@ pub trait WorkerFrontier: Frontier {
     /// together never exceed `of`, the page budget of the crawl.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Takes all buckets (sets of hosts) without an owner, because no other worker may be left to
-    /// list their deferred URLs. Then returns each of this worker's buckets whose deferred URLs no
+    /// Takes all buckets (sets of hosts) without an owner, in case no other worker is left to list
+    /// their deferred URLs. Then returns those of this worker's buckets whose deferred URLs no
     /// other worker has listed in its records.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
@@ -205,8 +207,8 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the database fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
 
-    /// Records new settings, one per line, as those that a worker must have to join the crawl. The
-    /// workers that already run keep their settings.
+    /// Replaces the settings (one per line) that a worker must have to join the crawl. The workers
+    /// that already run keep their settings.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.

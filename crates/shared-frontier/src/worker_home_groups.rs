@@ -184,9 +184,9 @@ pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabaseClient) -> Result<bool,
 }
 
 /// Grants a worker `more` pages in addition to the `pages` that it has used. Returns the total
-/// granted to the worker. The workers of all server groups share `of` pages: each other living
-/// worker counts with the pages granted to it, and each ended worker with the pages that it
-/// fetched.
+/// granted to the worker. The workers of all server groups share `of` pages. For a living worker,
+/// the pages granted to it are counted. For an ended worker, only the pages that it fetched are
+/// counted.
 pub(crate) fn allow(
     tables: &CrawlDatabaseClient,
     pages: u64,

@@ -102,7 +102,7 @@ impl PageRendering<'_> {
     }
 
     /// Lets this much virtual time pass, or what is left of it. Then waits until the caller has
-    /// answered all requests, and until the page's workers are idle.
+    /// answered all requests, and until each of the page's workers has handled its current task.
     async fn spend(&mut self, time: Duration) -> Result<(), RenderError> {
         let slice = time.min(self.remaining_time());
         let is_first = self.page_time.is_zero();
@@ -129,7 +129,6 @@ impl PageRendering<'_> {
         self.wait_for_workers().await
     }
 
-    /// Waits until the caller has answered all requests.
     async fn wait_for_answers(&mut self) -> Result<(), RenderError> {
         while !self.waiting.is_empty() {
             self.turn().await?;
