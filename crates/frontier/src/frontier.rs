@@ -35,8 +35,8 @@ use crate::url_to_admit::UrlToAdmit;
 /// 6. **Deferred is not settled.** A deferred URL that is admitted as pending becomes pending, with
 ///    the depth, redirects and `via` of that admission. If it is deferred again by a nearer path,
 ///    it takes that path and its exclusion. If it is admitted as excluded, it stays deferred.
-/// 7. **Counts** ([`Frontier::counts`], [`Frontier::pending`]) agree with the committed state, also
-///    after a crash, and add up.
+/// 7. **Counts** ([`Frontier::counts`], [`Frontier::pending`]) agree with the committed state, even
+///    after a crash. The URLs in all states add up to `known`.
 /// 8. **`lease` and `release` are quick** and never wait for a commit in progress.
 /// 9. Stored bytes are returned unchanged and are never interpreted.
 /// 10. **Visits.** A URL that was settled with a [`LastVisit`] becomes pending again, as if new,

@@ -55,11 +55,11 @@ pub trait Transaction {
     /// and `now` counts from the Unix epoch.
     ///
     /// A correct due time is at most `longest` after the visit. For example, if `now` is 100 and
-    /// `longest` is 10, a due time after 110 is wrong if the visit is dated after 100, or at 90 or
-    /// earlier.
+    /// `longest` is 10, a due time after 110 is wrong if the visit is dated after 100 (in the
+    /// future), or at 90 or earlier (the next visit was due by 100).
     ///
-    /// If `longest` is `None`, a due time after `now` is wrong if the visit is dated after `now`
-    /// too. To find such visits, the store reads all visits that aren't due.
+    /// If `longest` is `None`, a due time is wrong only if both the due time and the date of the
+    /// visit are after `now`. To find such visits, the store reads all visits that aren't due.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

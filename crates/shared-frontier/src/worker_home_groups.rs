@@ -238,8 +238,8 @@ pub(crate) fn lower_allowed(tables: &CrawlDatabaseClient, pages: i64) -> Result<
 }
 
 impl WorkerHomes {
-    /// Returns the number of pages of the budget that a worker occupies: the granted pages if its
-    /// process may still fetch them, or else the fetched pages.
+    /// Returns how many pages of the budget a worker takes up: all pages granted to it while its
+    /// process may still fetch them, and afterwards only the pages that it fetched.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
             // A grant is valid only while its worker's process is alive. After that, other workers

@@ -84,9 +84,9 @@ impl PageRendering<'_> {
         Ok(screens > 0)
     }
 
-    /// Draws the visible part of the page. Only then does the browser tell the page that it was
-    /// scrolled, and which elements have become visible; on its own, it rarely draws while virtual
-    /// time passes.
+    /// Draws the visible part of the page. The browser tells the page that it was scrolled, and
+    /// which elements have become visible, only when it draws. It rarely draws on its own while
+    /// virtual time passes.
     async fn draw(&mut self) -> Result<(), RenderError> {
         let session = self.main_session.as_deref();
         let pixel = json!({"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1});

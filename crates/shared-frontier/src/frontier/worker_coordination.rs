@@ -43,8 +43,8 @@ impl SendDeadline for LeaseDeadline {
 /// Maximum number of links forwarded to another server group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// The result of [`SqlStatement::Survey`] in one server group. The doc of the statement explains the
-/// columns.
+/// The result of [`SqlStatement::Survey`] in one server group. The doc of the statement explains
+/// the columns.
 struct GroupSurvey {
     group: i32,
     living: u64,
