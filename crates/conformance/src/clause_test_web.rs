@@ -16,7 +16,6 @@ const WORDS: [&str; 16] = [
     "ladder", "quiet", "market", "thread", "island", "violet", "summer",
 ];
 
-/// Number of words on a page.
 const PAGE_WORDS: u64 = 60;
 
 /// A clause's web, which is served until this value is dropped.

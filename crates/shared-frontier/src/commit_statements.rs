@@ -143,7 +143,6 @@ struct LinkKeyColumns {
     number: Vec<i64>,
 }
 
-/// Keys of URLs.
 #[derive(Default)]
 struct UrlKeyColumns {
     b: Vec<i32>,
@@ -151,7 +150,6 @@ struct UrlKeyColumns {
     fingerprint: Vec<i64>,
 }
 
-/// Keys of origins.
 #[derive(Default)]
 struct OriginKeyColumns {
     b: Vec<i32>,

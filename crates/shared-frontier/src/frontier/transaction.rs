@@ -60,7 +60,6 @@ pub(super) struct SharedTransaction<'f> {
     spent: Option<(u64, u64)>,
 }
 
-/// A URL that this transaction changes.
 struct UrlChange {
     url: CanonicalUrl,
     key: UrlKey,
