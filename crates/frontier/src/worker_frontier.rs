@@ -90,16 +90,17 @@ pub struct SharedCrawlStatus {
 /// 2. **Whole hosts.** A host is handed over with all its origins, never URL by URL, so that each
 ///    host has one owner, who keeps the gap between requests to it. The new owner first waits a
 ///    full gap, because the last owner may have sent a request just now.
-/// 3. **Fencing.** Each handover increments a host's sequence number, and each `settle`, `admit`
-///    and `keep` for the host carries the number that was current at lease time. The database
-///    checks the number inside the transaction, and refuses any number but the newest. So a process
-///    that wakes up after its leases expired settles nothing.
+/// 3. **Fencing.** Each time a worker takes a bucket, the bucket's epoch increases. A commit
+///    carries the epochs of all buckets that it changes, as they were when this worker took the
+///    buckets. The database checks the epochs inside the transaction, and refuses the commit if one
+///    of them is not the newest. So a process that wakes up after its leases expired settles
+///    nothing.
 /// 4. **At least once.** A URL whose owner was lost is leased again, so it may be fetched more than
-///    once. The holder of the newest number settles it once. A refused settle aborts its whole
+///    once. The worker with the newest epoch settles it once. A refused settle aborts its whole
 ///    transaction. Links, marks and rows already written for that transaction belong to no settled
 ///    URL, and are cut off or skipped.
 /// 5. **Idempotent links.** A commit whose reply was lost is sent again. Admitting a URL twice is
-///    the same as admitting it once, and repeating a settle with the same outcome and number is not
+///    the same as admitting it once, and repeating a settle with the same outcome and epoch is not
 ///    an error.
 /// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
 ///    depth wins, no matter how many processes find the URL at once.
