@@ -131,7 +131,6 @@ enum TargetRole {
     Unwanted,
 }
 
-/// A request that the browser has paused.
 struct PausedRequest {
     session: String,
     /// The id of the request in events of the domain `Fetch`.
@@ -286,8 +285,8 @@ impl<'a> PageRendering<'a> {
         Ok(())
     }
 
-    /// Creates the isolated world where our scripts scroll and read the document. Returns the id of its
-    /// execution context.
+    /// Creates the isolated world where our scripts scroll and read the document. Returns the id of
+    /// its execution context.
     async fn world(&mut self) -> Result<i64, RenderError> {
         let options = json!({"frameId": self.main_frame, "worldName": WORLD});
         let created = self.command("Page.createIsolatedWorld", options).await?;

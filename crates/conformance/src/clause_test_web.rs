@@ -16,7 +16,6 @@ const WORDS: [&str; 16] = [
     "ladder", "quiet", "market", "thread", "island", "violet", "summer",
 ];
 
-/// Number of words on a page.
 const PAGE_WORDS: u64 = 60;
 
 /// A clause's web, which is served until this value is dropped.
@@ -61,7 +60,8 @@ impl ClauseTestWeb {
         let authorities: Vec<String> = (0..clause.hosts)
             .map(|host| web.authority(host).to_owned())
             .collect();
-        // No request needs the addresses earlier, because no client knows the ports yet.
+        // Setting the addresses only now is early enough: no client knows the ports yet, so no
+        // request has arrived.
         let _ = memory.authorities.set(authorities.clone());
         Ok(ClauseTestWeb { web, authorities })
     }

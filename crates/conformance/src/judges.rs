@@ -150,8 +150,9 @@ pub(crate) fn waits_after(trace: &CrawlTrace, status: u16, wait: Duration) -> Cl
     }
 }
 
-/// Checks that the second run sends its first request to host 0 no earlier than `wait` after the
-/// cause has ended. The cause is the first run's last exchange that `is_cause` accepts.
+/// Checks that the crawler keeps waiting after a restart: the second run must not send a request to
+/// host 0 within `wait` after the end of the answer that told the first run to wait. This answer is
+/// the last one in the first run that `is_cause` accepts.
 pub(crate) fn waits_over_restart(
     trace: &CrawlTrace,
     wait: Duration,

@@ -129,7 +129,6 @@ impl CrawlerUnderTest<'_> {
     }
 }
 
-/// The values of the placeholders in a command.
 struct PlaceholderValues<'a> {
     url: String,
     host: String,

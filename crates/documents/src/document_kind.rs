@@ -161,7 +161,6 @@ impl DocumentKind {
     }
 }
 
-/// Returns whether a `Content-Type` value declares UTF-16 as the charset.
 fn declares_utf_16(content_type: &str) -> bool {
     let charset = content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

@@ -97,8 +97,9 @@ fn objects(objects: &[u8]) -> Vec<u8> {
 /// and that the second page is short. Returns the length of the main text of the second page, then
 /// that of the first.
 ///
-/// The second main text may be longer than the first: lines that repeat on many pages of a PDF are
-/// removed, and the text with low limits may lack the repetitions.
+/// The second main text may be longer than the first. With the default limits, a line that repeats
+/// on many pages of a PDF is moved to the footer. With the low limits, the repetitions may be cut
+/// off, and then the line stays in the main text.
 fn check(
     file: &[u8],
     to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, DocumentConversionError>,

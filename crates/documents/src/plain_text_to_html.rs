@@ -54,7 +54,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
             } else {
                 page.element("p", None, &lines[at..end].join("\n"));
             }
-            // Only the first paragraph can be the title. Set an empty title if it wasn't, so that
+            // Only the first paragraph can be the title. If it isn't, set an empty title, so that
             // no later paragraph becomes the title.
             title.get_or_insert_default();
             at = end;

@@ -14,7 +14,8 @@ use crate::rule_work_budget::RuleWorkBudget;
 /// are not suggested as corrections.
 const MIN_LIKENESS: f64 = 0.85;
 
-/// Returns why `field` has no value on a page. `None` if the field has no selector.
+/// Returns why `field` has no value on a page. `None` if there is no such field, or if it has no
+/// selector. A field of a group is named `group.field`.
 pub(crate) fn nearest(
     fields: &[CompiledField],
     field: &str,
@@ -44,7 +45,7 @@ pub(crate) fn nearest(
     }
 }
 
-/// Describes what an element lacks that the field's selector matches.
+/// Returns why a field has no value although its selector matches an element.
 fn unusable_match(field: &CompiledField) -> String {
     match (&field.regex, &field.part) {
         (Some(_), _) => "its text doesn't match the regex".to_owned(),

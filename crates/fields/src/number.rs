@@ -24,7 +24,8 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
             plain.push(c);
             at += 1;
         }
-        // Digits before a group are at most three, and the first is not 0.
+        // In a number with groups such as `12,345`, at most three digits precede the first
+        // separator, and the first digit is not 0.
         let may_have_groups = at - begin <= 3 && chars[begin] != '0';
         let is_possible_separator = |c: &&char| locale.groups.contains(**c) || c.is_whitespace();
         while let Some(group) = chars.get(at).filter(is_possible_separator) {
@@ -33,7 +34,8 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
                 && (digits == 3
                     || digits == 2 && locale.has_short_groups && !group.is_whitespace())
                 && separator.is_none_or(|first| first == *group);
-            // A space before digits that are not a group separates two numbers.
+            // In `12 34`, the digits after the space are not a group, so they belong to another
+            // number.
             if digits == 0 || group.is_whitespace() && !is_group {
                 break;
             }

@@ -17,7 +17,7 @@ pub struct PageToMatch<'a> {
     pub label: Option<&'a str>,
 }
 
-/// Why a required field failed that was not found on the page.
+/// The reason in [`ExtractedFields::failed`] for a required field that was not found on the page.
 pub const REQUIRED_BUT_MISSING: &str = "required, but nothing matches";
 
 /// The fields that one rule extracted from one page.

@@ -94,8 +94,8 @@ pub enum AdmitAction {
     Enter,
     /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// The URL stays pending, but its place changes: it moves forward in its queue, takes a nearer
-    /// path, or becomes a seed or another kind.
+    /// The URL stays pending, but its stored values change: it moves forward in its queue, takes a
+    /// nearer path, or becomes a seed or another kind.
     Improve {
         /// The new place.
         place: PendingUrlFields,
@@ -112,7 +112,7 @@ pub enum AdmitAction {
 }
 
 impl PendingUrlFields {
-    /// Returns the place that `admission` requests, with the sequence number `seq`.
+    /// Returns the queue place that `admission` requests, with the sequence number `seq`.
     #[must_use]
     pub fn of(admission: &UrlToAdmit, seq: u64) -> PendingUrlFields {
         PendingUrlFields {
@@ -126,7 +126,7 @@ impl PendingUrlFields {
         }
     }
 
-    /// Creates a place for a URL that is not pending. Only the distance of such a place is used.
+    /// Returns placeholder values for a URL that is not pending. Only their distance is used.
     pub(crate) fn at(distance: u32) -> PendingUrlFields {
         PendingUrlFields {
             retried: false,

@@ -35,14 +35,15 @@ use crate::url_to_admit::UrlToAdmit;
 /// 6. **Deferred is not settled.** A deferred URL that is admitted as pending becomes pending, with
 ///    the depth, redirects and `via` of that admission. If it is deferred again by a nearer path,
 ///    it takes that path and its exclusion. If it is admitted as excluded, it stays deferred.
-/// 7. **Counts** ([`Frontier::counts`], [`Frontier::pending`]) agree with the committed state, also
-///    after a crash, and add up.
+/// 7. **Counts** ([`Frontier::counts`], [`Frontier::pending`]) agree with the committed state, even
+///    after a crash. The URLs in all states add up to `known`.
 /// 8. **`lease` and `release` are quick** and never wait for a commit in progress.
 /// 9. Stored bytes are returned unchanged and are never interpreted.
 /// 10. **Visits.** A URL that was settled with a [`LastVisit`] becomes pending again, as if new,
-///     when a transaction requests due visits or that URL. It has the depth, priority, kind and
-///     `via` of its last lease. The stored visit remains until the URL is settled with another.
-///     Admitting a settled URL as a link doesn't make it pending.
+///     through [`Transaction::visit_due`], [`Transaction::visit_misdated`] or
+///     [`Transaction::visit_again`]. It has the depth, priority, kind and `via` of its last lease.
+///     The stored visit remains until the URL is settled with another. Admitting a settled URL as a
+///     link doesn't make it pending.
 /// 11. **Lifted exclusions.** A URL that was excluded when it was admitted has no visit. It stays
 ///     settled until [`Transaction::readmit`] gives it another state.
 ///

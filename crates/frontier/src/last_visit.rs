@@ -39,7 +39,8 @@ pub struct StoredVisit {
     pub url: CanonicalUrl,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
-    /// The queue place, with `seq` 0.
+    /// The queue place that the URL gets when it becomes pending again. `seq` is 0, because
+    /// [`StoredVisit::queued`] sets it.
     pub place: PendingUrlFields,
     /// The visit.
     pub visit: LastVisit,

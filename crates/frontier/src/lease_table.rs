@@ -376,8 +376,8 @@ impl LeaseTable {
         };
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
-            // The URL was leased while the transaction that now moves it in its queue was open. The
-            // URL keeps its lease.
+            // The URL was leased before the commit that moves it to another rank. The URL keeps its
+            // lease.
             Some(leased) => {
                 let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);

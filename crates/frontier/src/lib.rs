@@ -1,11 +1,12 @@
 //! The states of a crawl's URLs: which are pending, leased, settled or deferred.
 //!
 //! A URL enters with [`Transaction::admit`], is handed out by [`Frontier::lease`], and ends with
-//! [`Transaction::settle`]. A URL is in one state at a time. Only this crate changes the state, in
-//! one transaction with the committed lengths of the files that record it ([`Transaction::mark`]).
-//! Leases are held in memory only: after a crash, leased URLs are pending again. The crate never
-//! reads the time of day, never contacts a host, and knows nothing about politeness. State that the
-//! scheduler and the robots.txt copies need after a restart is stored here as opaque bytes.
+//! [`Transaction::settle`]. A URL is in one state at a time. Only this crate changes the state. The
+//! caller records each change as a row in a file, so the transaction that changes the state also
+//! stores how many bytes of these files are valid ([`Transaction::mark`]). Leases are held in
+//! memory only: after a crash, leased URLs are pending again. The crate never reads the time of
+//! day, never contacts a host, and knows nothing about politeness. It stores the scheduler's state
+//! and the robots.txt copies for the next run, but only as opaque bytes.
 //!
 //! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] tests it.
 //! [`FjallFrontier`] implements the contract on disk. [`MemoryFrontier`] implements it in memory,

@@ -118,8 +118,8 @@ reasons! {
     NotArchived = 17, "not_archived";
     /// The operator erased the URL from the crawl, and it is not fetched again.
     Forgotten = 18, "forgotten";
-    /// Listed only in sitemaps that are on other hosts and that the robots.txt of the URL's own
-    /// host doesn't name.
+    /// The URL is listed only in sitemaps on other hosts, and the robots.txt of its own host names
+    /// none of these sitemaps.
     Sitemap = 19, "sitemap";
 }
 

@@ -19,9 +19,9 @@ pub(crate) struct QueueHeadCache<V> {
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
-    /// The maximum number of entries in one refill. A head may also grow by admissions. If the head
-    /// is then longer than four times this number, and more than half of the cache's limit is in
-    /// use, the head is truncated to this number. The dropped entries remain on disk.
+    /// The maximum number of entries in one refill. A head also grows when URLs are admitted. If a
+    /// head has more than four times this number of entries, and more than half of the cache's
+    /// limit is in use, the head is truncated to this number. The dropped entries remain on disk.
     refill: usize,
     /// The minimum number of entries in a refill, if the maximum allows it.
     least: usize,

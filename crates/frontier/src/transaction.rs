@@ -54,10 +54,12 @@ pub trait Transaction {
     /// was wrong. Takes at most `most` URLs, and returns their number. All times are in seconds,
     /// and `now` counts from the Unix epoch.
     ///
-    /// A correct due time is at most `longest` after the visit. So a due time more than `longest`
-    /// after `now` is wrong if the visit is dated after `now`, or at `now - longest` or earlier. If
-    /// `longest` is `None`, a due time after `now` is wrong if the visit is dated after `now`. In
-    /// this case the search reads all visits that aren't due.
+    /// A correct due time is at most `longest` after the visit. For example, if `now` is 100 and
+    /// `longest` is 10, a due time after 110 is wrong if the visit is dated after 100 (in the
+    /// future), or at 90 or earlier (the next visit was due by 100).
+    ///
+    /// If `longest` is `None`, a due time is wrong only if both the due time and the date of the
+    /// visit are after `now`. To find such visits, the store reads all visits that aren't due.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -75,10 +77,10 @@ pub trait Transaction {
     /// [`FrontierError`] if the store fails.
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError>;
 
-    /// Admits a URL again that was excluded when it was admitted, as if the URL were new: it gets
-    /// the state, path and place of `admission`. Returns whether the URL changed. A URL in any
-    /// other state stays as it is. So does an excluded URL with a stored visit, because
-    /// [`Transaction::visit_due`] makes it pending.
+    /// Gives a URL that was excluded at its admission the state, path and place of `admission`, as
+    /// if the URL were new. Returns whether the URL changed. Never changes a URL in another state.
+    /// Also never changes an excluded URL with a stored visit: [`Transaction::visit_due`] makes
+    /// that URL pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

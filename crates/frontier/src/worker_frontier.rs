@@ -47,13 +47,15 @@ pub struct SharedCrawlStatus {
     /// The number (id) of a group of database servers that has pending URLs or waiting links, but
     /// no worker. `None` if there is no such group.
     pub unserved_group: Option<i32>,
-    /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
-    /// of their bucket (even if the bucket has no owner), links in transit between groups of
-    /// database servers, or lost URLs that have to be reopened. Also true while buckets move
-    /// between groups, because a worker must list the deferred URLs of these buckets in its records
-    /// at the end of the crawl.
+    /// Whether the crawl still has work that is in no queue:
+    /// - links that wait for the owner of their bucket, even if the bucket has no owner;
+    /// - links in transit between groups of database servers;
+    /// - URLs to be reopened, because the worker that settled them has lost its directory;
+    /// - buckets that are moving between groups: a worker must list the deferred URLs of these
+    ///   buckets in its records at the end of the crawl.
     pub links_wait: bool,
-    /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
+    /// Whether this worker has to admit links that other workers found, or to reopen URLs whose
+    /// worker has lost its directory.
     pub own_links_wait: bool,
     /// The numbers (ids) of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
@@ -88,16 +90,17 @@ pub struct SharedCrawlStatus {
 /// 2. **Whole hosts.** A host is handed over with all its origins, never URL by URL, so that each
 ///    host has one owner, who keeps the gap between requests to it. The new owner first waits a
 ///    full gap, because the last owner may have sent a request just now.
-/// 3. **Fencing.** Each handover increments a host's sequence number, and each `settle`, `admit`
-///    and `keep` for the host carries the number that was current at lease time. The database
-///    checks the number inside the transaction, and refuses any number but the newest. So a process
-///    that wakes up after its leases expired settles nothing.
+/// 3. **Fencing.** Each time a worker takes a bucket, the bucket's epoch increases. A commit
+///    carries the epochs of all buckets that it changes, as they were when this worker took the
+///    buckets. The database checks the epochs inside the transaction, and refuses the commit if one
+///    of them is not the newest. So a process that wakes up after its leases expired settles
+///    nothing.
 /// 4. **At least once.** A URL whose owner was lost is leased again, so it may be fetched more than
-///    once. The holder of the newest number settles it once. A refused settle aborts its whole
+///    once. The worker with the newest epoch settles it once. A refused settle aborts its whole
 ///    transaction. Links, marks and rows already written for that transaction belong to no settled
 ///    URL, and are cut off or skipped.
 /// 5. **Idempotent links.** A commit whose reply was lost is sent again. Admitting a URL twice is
-///    the same as admitting it once, and repeating a settle with the same outcome and number is not
+///    the same as admitting it once, and repeating a settle with the same outcome and epoch is not
 ///    an error.
 /// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
 ///    depth wins, no matter how many processes find the URL at once.
@@ -193,8 +196,8 @@ pub trait WorkerFrontier: Frontier {
     /// together never exceed `of`, the page budget of the crawl.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Takes all buckets (sets of hosts) without an owner, because no other worker may be left to
-    /// list their deferred URLs. Then returns each of this worker's buckets whose deferred URLs no
+    /// Takes all buckets (sets of hosts) without an owner, in case no other worker is left to list
+    /// their deferred URLs. Then returns those of this worker's buckets whose deferred URLs no
     /// other worker has listed in its records.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
@@ -205,8 +208,8 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the database fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
 
-    /// Records new settings, one per line, as those that a worker must have to join the crawl. The
-    /// workers that already run keep their settings.
+    /// Replaces the settings (one per line) that a worker must have to join the crawl. The workers
+    /// that already run keep their settings.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.

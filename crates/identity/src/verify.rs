@@ -186,8 +186,8 @@ impl SignatureFault {
 }
 
 impl SignatureVerdict {
-    /// Returns true if the signature was made with the key that it names, even if it was made or
-    /// received outside its period of validity.
+    /// Returns true if the named key made the signature: the signature is valid, or only a time is
+    /// wrong (for example, it has expired).
     fn is_of_the_key(&self) -> bool {
         self.result
             .as_ref()
@@ -227,8 +227,8 @@ pub struct SeenNonces {
 
 impl SeenNonces {
     /// Records the nonce of a verified signature. Changes the verdict to [`SignatureFault::Replay`]
-    /// if an earlier request had the same key and nonce. Ignores forged signatures. Otherwise, a
-    /// forger could make valid signatures look like replays.
+    /// if an earlier request had the same key and nonce. Ignores forged signatures, so that a
+    /// forger can't make valid signatures look like replays.
     pub fn judge(&mut self, verdict: &mut SignatureVerdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;

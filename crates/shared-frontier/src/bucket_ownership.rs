@@ -155,8 +155,8 @@ impl BucketOwnership {
         self.held().lost.is_some()
     }
 
-    /// Records why the buckets are lost. The first reason is kept. Returns the error that the worker
-    /// has to end with.
+    /// Records why the buckets are lost. The first reason is kept. Returns the error that the
+    /// worker has to end with.
     pub(crate) fn lose(&self, why: &str) -> FrontierError {
         self.held().lost.get_or_insert_with(|| why.to_owned());
         self.lost(why.to_owned())

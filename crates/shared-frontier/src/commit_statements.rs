@@ -22,9 +22,9 @@ pub(crate) const CRAWL_META: &str = "crawl ";
 pub(crate) struct TransactionColumns {
     /// The commit's number among the commits of this worker.
     pub(crate) number: i64,
-    /// The number of pages that the worker has used in all its runs, if it changed. Likewise,
-    /// `bytes` is the number of bytes.
+    /// The number of pages that the worker has used in all its runs, if it changed.
     pages: Option<i64>,
+    /// The number of bytes that the worker has used in all its runs, if it changed.
     bytes: Option<i64>,
     fence: FenceColumns,
     records: RecordColumns,
@@ -143,7 +143,6 @@ struct LinkKeyColumns {
     number: Vec<i64>,
 }
 
-/// Keys of URLs.
 #[derive(Default)]
 struct UrlKeyColumns {
     b: Vec<i32>,
@@ -151,7 +150,6 @@ struct UrlKeyColumns {
     fingerprint: Vec<i64>,
 }
 
-/// Keys of origins.
 #[derive(Default)]
 struct OriginKeyColumns {
     b: Vec<i32>,

@@ -325,8 +325,8 @@ impl DatabaseSession {
     }
 
     /// Returns a prepared statement, and prepares it if necessary. A caller that sends several
-    /// statements at once must prepare all of them beforehand. Otherwise they may be sent in
-    /// another order.
+    /// statements at once must prepare all of them beforehand, so that they are sent in order: a
+    /// statement that still has to be prepared is sent later.
     pub(crate) async fn prepared(&self, sql: SqlStatement) -> DatabaseResult<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(SqlStatement::TEXTS[at]);

@@ -12,7 +12,6 @@ use tokio_postgres::config::{Host, SslMode};
 
 use crate::error::SharedCrawlError;
 
-/// The schemes of a connection string.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// A PostgreSQL connection string in URL form: `postgres://crawler@db.example.org/crawl`.

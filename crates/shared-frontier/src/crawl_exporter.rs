@@ -37,7 +37,6 @@ pub struct CrawlExporter {
     workers: Vec<ExportedWorker>,
 }
 
-/// A server group of the crawl.
 struct ExportedServerGroup {
     /// The crawl's number in this server group.
     crawl: i32,

@@ -34,8 +34,8 @@ pub struct CrawlOverview {
     pub excluded: u64,
     /// The number of links that the owners of their hosts have not admitted yet.
     pub links_waiting: u64,
-    /// The number of buckets that their owners have not yet searched for URLs to be fetched again
-    /// ([`reopen`]).
+    /// The number of buckets still to be searched for URLs that were settled by a worker whose
+    /// directory is lost. These URLs are fetched again ([`reopen`]).
     ///
     /// [`reopen`]: crate::reopen
     pub buckets_to_reopen: u64,

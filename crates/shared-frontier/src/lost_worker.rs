@@ -210,8 +210,8 @@ impl LostWorkerServerGroup {
         })
     }
 
-    /// Declares a worker's settled URLs lost. Returns [`LostWorkerOutcome::Moves`] if `map` is given and the
-    /// map of buckets has a newer version.
+    /// Declares a worker's settled URLs lost. Returns [`LostWorkerOutcome::Moves`] if buckets are
+    /// being moved, or if `map` is given and the map of buckets has another version.
     fn give_up(&self, worker: &str, map: Option<i64>) -> Result<LostWorkerOutcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {

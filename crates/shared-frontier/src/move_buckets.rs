@@ -6,8 +6,8 @@
 //! 1. At the source the bucket is marked as moving, so its owner hands it over and no other worker
 //!    takes it.
 //! 2. Once the bucket is free, the mover becomes its owner there, so that no commit of an earlier
-//!    owner can take effect. The epoch at the source stays the same, because it must stay below the
-//!    epoch with which a mover makes the target serve the bucket.
+//!    owner can take effect. This does not increase the epoch at the source, which must stay below
+//!    the epoch that step 4 sets at the target.
 //! 3. At the target the mover claims the bucket's row. Then it checks that the source is unchanged,
 //!    removes rows of earlier attempts, and copies the rows part by part. The mover writes only
 //!    while it has the claim, so if there are two movers, the last to claim wins.

@@ -159,9 +159,9 @@ pub(crate) fn begin_groups(
 /// Returns the row of the crawl on each server, as `find` returns it. `None` if the server doesn't
 /// have the crawl.
 ///
-/// Another worker may create the crawl while the rows are read, so that a server seems to lack the
-/// crawl although a later one has all of it. The rows are then read again: a row is whole only once
-/// all groups exist.
+/// Another worker may create the crawl while the rows are read. In that case, the first servers may
+/// seem to lack the crawl, although a later one has a complete row (`is_whole`). A row is complete
+/// only once every server has the crawl, so all rows are read again.
 fn find_rows<S, E>(
     servers: &[S],
     mut find: impl FnMut(&S) -> Result<Option<CrawlRow>, E>,

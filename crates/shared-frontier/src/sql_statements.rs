@@ -98,10 +98,15 @@ statements! {
         FROM crawl_frontier.worker WHERE crawl = $1";
     /// Returns the server group that serves each bucket, in bucket order. Parameters: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
-    /// Returns the homes of workers, as stored in the first server group. Each row has the version
-    /// of the homes, the worker's name and home, whether the home was assigned in the last minute
-    /// (its worker may not have started yet), the process that pages were granted to, and how many.
-    /// The name is null before the first home is assigned. Parameters: crawl.
+    /// Returns the homes of workers, as stored in the first server group. Parameters: crawl. Each
+    /// row has:
+    ///
+    /// - the version of the homes;
+    /// - the worker's name, which is null before the first home is assigned;
+    /// - the worker's home;
+    /// - whether the home was assigned in the last minute, so the worker may not have started yet;
+    /// - the process that pages were granted to;
+    /// - the number of pages granted to it.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number

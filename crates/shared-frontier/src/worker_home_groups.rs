@@ -184,9 +184,9 @@ pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabaseClient) -> Result<bool,
 }
 
 /// Grants a worker `more` pages in addition to the `pages` that it has used. Returns the total
-/// granted to the worker. The workers of all server groups share `of` pages: each other living
-/// worker counts with the pages granted to it, and each ended worker with the pages that it
-/// fetched.
+/// granted to the worker. The workers of all server groups share `of` pages. For a living worker,
+/// the pages granted to it are counted. For an ended worker, only the pages that it fetched are
+/// counted.
 pub(crate) fn allow(
     tables: &CrawlDatabaseClient,
     pages: u64,
@@ -238,8 +238,8 @@ pub(crate) fn lower_allowed(tables: &CrawlDatabaseClient, pages: i64) -> Result<
 }
 
 impl WorkerHomes {
-    /// Returns the number of pages of the budget that a worker occupies: the granted pages if its
-    /// process may still fetch them, or else the fetched pages.
+    /// Returns how many pages of the budget a worker takes up: all pages granted to it while its
+    /// process may still fetch them, and afterwards only the pages that it fetched.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
             // A grant is valid only while its worker's process is alive. After that, other workers

@@ -84,9 +84,9 @@ impl PageRendering<'_> {
         Ok(screens > 0)
     }
 
-    /// Draws the visible part of the page. Only then does the browser tell the page that it was
-    /// scrolled, and which elements have become visible; on its own, it rarely draws while virtual
-    /// time passes.
+    /// Draws the visible part of the page. The browser tells the page that it was scrolled, and
+    /// which elements have become visible, only when it draws. It rarely draws on its own while
+    /// virtual time passes.
     async fn draw(&mut self) -> Result<(), RenderError> {
         let session = self.main_session.as_deref();
         let pixel = json!({"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1});
@@ -102,7 +102,7 @@ impl PageRendering<'_> {
     }
 
     /// Lets this much virtual time pass, or what is left of it. Then waits until the caller has
-    /// answered all requests, and until the page's workers are idle.
+    /// answered all requests, and until each of the page's workers has handled its current task.
     async fn spend(&mut self, time: Duration) -> Result<(), RenderError> {
         let slice = time.min(self.remaining_time());
         let is_first = self.page_time.is_zero();
@@ -129,7 +129,6 @@ impl PageRendering<'_> {
         self.wait_for_workers().await
     }
 
-    /// Waits until the caller has answered all requests.
     async fn wait_for_answers(&mut self) -> Result<(), RenderError> {
         while !self.waiting.is_empty() {
             self.turn().await?;

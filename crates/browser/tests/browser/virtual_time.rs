@@ -111,7 +111,7 @@ async fn an_idle_page_ends_before_its_time() {
 async fn a_request_keeps_the_page_from_being_idle() {
     let site = Site::default().add("/news", "text/plain", "news");
     let site = Arc::new(site);
-    // At 4 s, the first page would be idle just when it makes its request.
+    // The first page makes its request at 4 s, just when a page without requests ends as idle.
     for (request, text, time) in [(4000, 0, 8), (2000, 2500, 8)] {
         let html = format!(
             "<p id=\"a\">-</p><script>setTimeout(() => fetch('/news').then(r => r.text()).then(\

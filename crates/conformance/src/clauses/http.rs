@@ -18,8 +18,8 @@ const RETRY_AFTER: &str = "RFC 9110 section 10.2.3";
 
 /// Maximum bytes of an endless body that a crawler may read.
 const MAX_BODY_BYTES: u64 = 256 << 20;
-/// Maximum time that a crawler may read a body that comes a byte at a time. Twice the usual timeout
-/// of a minute, so that it doesn't fail a crawler with such a timeout.
+/// Maximum time that a crawler may read a body that comes a byte at a time. This is twice the usual
+/// timeout of a minute, so a crawler with such a timeout passes.
 const MAX_BODY_TIME: Duration = Duration::from_secs(120);
 
 pub(super) const CLAUSES: &[Clause] = &[

@@ -24,8 +24,8 @@ fn remove_cyclic_parents(document: &mut Document) {
             node.remove(b"Parent");
         }
     };
-    // The root of the page tree must not have a parent. If a cycle contains the root, removing this
-    // entry keeps the parents of the pages.
+    // The root of the page tree must not have a parent. If the root is part of a cycle, removing
+    // its `Parent` breaks the cycle, and the pages keep theirs.
     let root = document
         .catalog()
         .and_then(|catalog| catalog.get(b"Pages"))

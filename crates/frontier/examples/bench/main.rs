@@ -41,7 +41,6 @@ struct Plan {
     pages_per_commit: usize,
 }
 
-/// The measurements of one run.
 struct RunMeasurements {
     links: u64,
     whole: Duration,

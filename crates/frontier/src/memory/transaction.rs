@@ -90,7 +90,7 @@ impl<'f> MemoryTransaction<'f> {
         visit.cloned()
     }
 
-    /// Makes the settled URL of `kept`, a stored visit, pending again.
+    /// Makes a settled URL pending again. `kept` is the URL's stored visit.
     fn revisit(&mut self, mut kept: StoredVisit) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {

@@ -66,7 +66,6 @@ impl RunMergeIterator {
     }
 }
 
-/// A scan of one sorted run.
 struct SortedRunScan {
     run: Arc<SortedRun>,
     head: Option<SieveRecord>,

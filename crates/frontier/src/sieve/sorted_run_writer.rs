@@ -12,8 +12,9 @@ use super::sorted_run::{RunManifestEntry, SortedRunFooter};
 
 /// The number of bytes of blocks that are collected before they are written to the file.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// The number of bytes of a sorted run that are written between two syncs. Otherwise the sync of a
-/// commit might have to wait until the disk has written a gigabyte of the run.
+/// The number of bytes of a sorted run that are written between two syncs. If the run were synced
+/// only at its end, the sync of a commit might have to wait until the disk has written a gigabyte
+/// of the run.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes a sorted run. The records must come in key order, each key once.

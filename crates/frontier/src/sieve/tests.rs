@@ -36,7 +36,7 @@ fn record(n: u64, value: u8) -> SieveRecord {
     }
 }
 
-/// The rows that the sieve stores, in memory: the list of runs, and the records of each commit.
+/// An in-memory substitute for the store: holds the list of runs, and the records of each commit.
 #[derive(Default)]
 struct StoredRows {
     manifest: RunManifest,

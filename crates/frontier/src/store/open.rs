@@ -34,8 +34,8 @@ use crate::sieve::{
 /// The version of the layout on disk that this program reads and writes.
 const LAYOUT: u32 = 3;
 
-/// Minimum number of queue entries to read from disk at a time, used for queues without a recent
-/// lease.
+/// Minimum number of queue entries to read from disk at a time. The first read of a queue that had
+/// no recent lease has this size.
 const LEAST_READ: usize = 2;
 
 const LOCK: &str = "lock";

@@ -172,8 +172,8 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Rewrite the row with the remaining entries. All other entries are invalid, or this
-            // transaction takes or replaces their visits.
+            // Keep only the remaining entries in the row. The dropped ones are invalid, or this
+            // call returns their visits, or this transaction replaces their visits.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);

@@ -45,8 +45,8 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) reopens: bool,
     /// The value that [`Writer::due_from`] gets when this transaction is committed.
     pub(super) due_from: u32,
-    /// The entries that remain in each row of the table `due` from which this transaction has taken
-    /// entries.
+    /// The rows of the table `due` from which this transaction has taken entries, each with the
+    /// entries that remain.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
     /// The number of provisional sequence numbers that were assigned to new queue entries. The
     /// commit replaces them by the final ones, which depend on the queue blocks that it puts the

@@ -65,7 +65,8 @@ impl RestartableFrontier for OnDisk {
         self.frontier.as_ref().unwrap()
     }
 
-    /// Also simulates a power cut, which loses unsynced bytes outside the store and tears a commit.
+    /// Simulates a crash and a power cut. The power cut tears a commit of the store, and loses
+    /// unsynced bytes in all other files.
     fn die(&mut self) {
         if self.frontier.take().is_some() {
             tear_a_commit(&journal(self.dir.path()));

@@ -67,7 +67,6 @@ impl Two {
         *self.now.lock().unwrap() += time;
     }
 
-    /// Opens a worker that has leased a URL.
     fn worker_with_lease(&self) -> (Arc<MemoryWorker>, Lease) {
         let worker = self.crawl.open("w1", None).unwrap();
         let mut transaction = worker.begin().unwrap();

@@ -60,7 +60,6 @@ pub(super) struct SharedTransaction<'f> {
     spent: Option<(u64, u64)>,
 }
 
-/// A URL that this transaction changes.
 struct UrlChange {
     url: CanonicalUrl,
     key: UrlKey,
@@ -465,8 +464,8 @@ impl Transaction for SharedTransaction<'_> {
         let owned = &self.frontier.tables.owned;
         let (buckets, limit) = (owned.buckets(), self.limit(most));
         let latest = i64::from(now.saturating_add(longest.unwrap_or(0)));
-        // Without `longest`, no visit counts as too old. The maximum term makes the statement find
-        // only visits dated after `now`.
+        // Without `longest`, only visits dated after `now` can be wrong. With the maximum term, the
+        // statement finds no others.
         let (from, term) = (
             i64::from(now),
             longest.map_or(i64::from(u32::MAX), i64::from),

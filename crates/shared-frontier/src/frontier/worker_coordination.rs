@@ -23,8 +23,8 @@ use crate::row_codec::{ColumnReader, LinksToOtherServerGroups, sum};
 use crate::sql_statements::SqlStatement;
 use crate::worker_home_groups::{self, FIRST_GROUP, lower_allowed, read_map};
 
-/// The duration of a lease, as a multiple of the safety margin at its end. No request is sent in
-/// that margin.
+/// No request is sent in the safety margin at the end of a lease. The margin is the duration of the
+/// lease divided by this number.
 const MARGIN_PARTS: u32 = 10;
 
 /// The deadline of a worker's requests: the end of its leases, minus a safety margin.
@@ -43,8 +43,8 @@ impl SendDeadline for LeaseDeadline {
 /// Maximum number of links forwarded to another server group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// The result of [`SqlStatement::Survey`] in one server group. The doc of the statement explains the
-/// columns.
+/// The result of [`SqlStatement::Survey`] in one server group. The doc of the statement explains
+/// the columns.
 struct GroupSurvey {
     group: i32,
     living: u64,

@@ -121,8 +121,8 @@ impl ServerGroupConnection {
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // Lock the crawl's row. A transaction that lists buckets to reopen locks this row too,
-            // so such a transaction has either committed already, or will see the marks.
+            // Lock the crawl's row, like the transaction that lists buckets to reopen. So that
+            // transaction has either committed already, or will see the marks.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket

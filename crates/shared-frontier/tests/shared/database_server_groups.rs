@@ -402,8 +402,8 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     opens.join().unwrap();
     assert_eq!((groups.links(0), groups.links(1)), (0, 2));
     first.survey().unwrap();
-    // The proxy stays closed for longer than a lease. The whole commit fails, because a link can't
-    // be sent, although the worker's own leases are valid.
+    // The proxy stays closed for longer than a lease, so a link of the commit can't be sent. The
+    // whole commit fails, but the worker's own leases stay valid.
     proxy.close();
     let page = url_in(&first, 0, "page");
     let mut transaction = first.begin().unwrap();

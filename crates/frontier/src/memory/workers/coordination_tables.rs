@@ -254,9 +254,9 @@ impl MemoryCoordinationTables {
     }
 
     /// Grants up to `more` pages to the process with the id `life`, which has used `pages`, and
-    /// returns its new page budget. All workers together get at most `of` pages: another living
-    /// worker counts with the pages granted to it, and an ended worker with the pages that it used.
-    /// Returns `None` if another process has the worker's name.
+    /// returns its new page budget. All workers together get at most `of` pages. For a living
+    /// worker, the pages granted to it are counted. For an ended worker, only the pages that it
+    /// used are counted. Returns `None` if another process has the worker's name.
     pub(super) fn allow(
         &mut self,
         life: &str,

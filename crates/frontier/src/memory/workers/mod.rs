@@ -148,7 +148,7 @@ struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
     /// The time at which the leases end if no heartbeat extends them.
     until: Instant,
-    /// The evidence that the leases were lost. `None` while the worker has them.
+    /// Why the leases were lost. `None` while the worker has them.
     lost: Option<String>,
     /// Whether the worker can't reach the database.
     is_cut_off: bool,
@@ -438,7 +438,7 @@ impl WorkerFrontier for MemoryWorker {
         transaction.commit().map(drop)
     }
 
-    /// Does nothing, because any worker may join this crawl.
+    /// Ignores the settings, because this crawl doesn't compare the settings of its workers.
     fn replace_settings(&self, _settings: &str) -> Result<(), FrontierError> {
         self.reach()
     }

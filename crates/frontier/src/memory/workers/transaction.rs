@@ -79,8 +79,9 @@ impl<'f> MemoryWorkerTransaction<'f> {
         let sent = match meet(state, &link) {
             AdmitAction::Stay => return Ok(AdmissionResult::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // An excluded link does not change a deferred URL, and the owner may have deferred this
-            // URL. So assume that the URL is deferred at the greatest distance.
+            // If the owner has deferred the URL, this excluded link does not change it. Remember
+            // the URL as deferred on the longest possible path, so that every later link that is
+            // not excluded is sent.
             _ if matches!(link.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,

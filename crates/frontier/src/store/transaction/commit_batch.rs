@@ -240,7 +240,6 @@ impl FjallTransaction<'_> {
     }
 }
 
-/// Returns the rank that a URL had in its queue before `change`.
 fn rank_before(change: &UrlStateChange) -> Option<QueueRank> {
     match change.before {
         Some(SieveUrlState::Pending(place)) => Some(place.rank()),
