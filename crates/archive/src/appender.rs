@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::disk_interface::{AppendableFile, Disk, DiskFile};
-use crate::error::ArchiveError;
+use crate::error::ArchiveWriteError;
 use crate::regular_file::{options, regular};
 
 /// Appends pieces to a file. Each piece is written whole or not at all.
@@ -23,7 +23,11 @@ pub(crate) struct Appender<S = DiskFile> {
 
 impl Appender<DiskFile> {
     /// Opens or creates the file, and cuts off bytes beyond the committed length.
-    pub(crate) fn open(disk: &Disk, path: &Path, committed: u64) -> Result<Appender, ArchiveError> {
+    pub(crate) fn open(
+        disk: &Disk,
+        path: &Path,
+        committed: u64,
+    ) -> Result<Appender, ArchiveWriteError> {
         check_length(path, committed)?;
         let (file, file_length) = open_file(path)?;
         let mut appender = Appender::new(DiskFile::new(file, path, disk), path, committed);
@@ -31,7 +35,7 @@ impl Appender<DiskFile> {
         if appender.torn && !appender.has_one_name()? {
             let message = "it has other names (hard links), which would lose the same bytes";
             let error = io::Error::new(io::ErrorKind::InvalidInput, message);
-            return Err(ArchiveError::io("cut back", path, error));
+            return Err(ArchiveWriteError::io("cut back", path, error));
         }
         appender.mend()?;
         Ok(appender)
@@ -43,10 +47,10 @@ impl Appender<DiskFile> {
         disk: &Disk,
         path: &Path,
         whole: impl FnOnce(&mut File, u64) -> io::Result<u64>,
-    ) -> Result<Appender, ArchiveError> {
+    ) -> Result<Appender, ArchiveWriteError> {
         let (mut file, file_length) = open_file(path)?;
-        let length =
-            whole(&mut file, file_length).map_err(|error| ArchiveError::io("read", path, error))?;
+        let length = whole(&mut file, file_length)
+            .map_err(|error| ArchiveWriteError::io("read", path, error))?;
         let mut appender = Appender::new(DiskFile::new(file, path, disk), path, length);
         appender.torn = file_length > length;
         appender.mend()?;
@@ -58,9 +62,9 @@ impl Appender<DiskFile> {
     }
 
     /// Returns whether the file has no other names (hard links).
-    pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
+    pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveWriteError> {
         let names = names(&self.store.file);
-        let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
+        let names = names.map_err(|error| ArchiveWriteError::io("open", &self.path, error))?;
         Ok(names == 1)
     }
 }
@@ -86,7 +90,7 @@ impl<S: AppendableFile> Appender<S> {
     }
 
     /// Appends a piece, whole or not at all, and returns its offset in the file.
-    pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveError> {
+    pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveWriteError> {
         self.mend()?;
         let begin = self.length;
         // If a write below fails, `mend` must cut off the bytes beyond `length`.
@@ -107,11 +111,11 @@ impl<S: AppendableFile> Appender<S> {
     }
 
     /// Waits until everything appended is on the disk.
-    pub(crate) fn sync(&mut self) -> Result<(), ArchiveError> {
+    pub(crate) fn sync(&mut self) -> Result<(), ArchiveWriteError> {
         if self.dirty {
             self.store
                 .sync()
-                .map_err(|error| ArchiveError::io("sync", &self.path, error))?;
+                .map_err(|error| ArchiveWriteError::io("sync", &self.path, error))?;
             self.dirty = false;
         }
         Ok(())
@@ -119,34 +123,34 @@ impl<S: AppendableFile> Appender<S> {
 
     /// Cuts off the remains of a piece that was not written whole. If this fails, the next append
     /// tries again before it writes.
-    fn mend(&mut self) -> Result<(), ArchiveError> {
+    fn mend(&mut self) -> Result<(), ArchiveWriteError> {
         if self.torn {
             self.store
                 .cut(self.length)
-                .map_err(|error| ArchiveError::io("cut back", &self.path, error))?;
+                .map_err(|error| ArchiveWriteError::io("cut back", &self.path, error))?;
             self.torn = false;
             self.dirty = true;
         }
         Ok(())
     }
 
-    fn failed(&mut self, error: io::Error) -> ArchiveError {
+    fn failed(&mut self, error: io::Error) -> ArchiveWriteError {
         // If cutting off the partial piece fails too, report only the write error.
         let _ = self.mend();
-        ArchiveError::io("write to", &self.path, error)
+        ArchiveWriteError::io("write to", &self.path, error)
     }
 }
 
 /// Syncs a folder. Without this, a power loss may undo the creation, renaming or removal of a file
 /// in the folder.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveWriteError> {
     let folder = match folder.as_os_str().is_empty() {
         true => Path::new("."),
         false => folder,
     };
     File::open(folder)
         .and_then(|folder| folder.sync_all())
-        .map_err(|error| ArchiveError::io("sync", folder, error))
+        .map_err(|error| ArchiveWriteError::io("sync", folder, error))
 }
 
 /// Reads `out.len()` bytes at offset `at` of a file, regardless of the file's cursor.
@@ -157,14 +161,14 @@ pub(crate) fn read_at(file: &mut File, at: u64, out: &mut [u8]) -> io::Result<()
 
 /// Checks that the file has at least its committed length, without changing it. A missing file has
 /// length 0.
-pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveError> {
+pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveWriteError> {
     let length = match fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(ArchiveError::io("open", path, error)),
+        Err(error) => return Err(ArchiveWriteError::io("open", path, error)),
     };
     if length < committed {
-        return Err(ArchiveError::Short {
+        return Err(ArchiveWriteError::Short {
             file: path.to_owned(),
             committed,
             found: length,
@@ -173,7 +177,7 @@ pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveErr
     Ok(())
 }
 
-fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
+fn open_file(path: &Path) -> Result<(File, u64), ArchiveWriteError> {
     let file = options()
         .read(true)
         .append(true)
@@ -181,7 +185,7 @@ fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
         .open(path)
         .and_then(regular)
         .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())));
-    file.map_err(|error| ArchiveError::io("open", path, error))
+    file.map_err(|error| ArchiveWriteError::io("open", path, error))
 }
 
 /// Returns the number of names (hard links) of a file.
@@ -197,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Appender;
-    use crate::ArchiveError;
+    use crate::ArchiveWriteError;
     use crate::disk_interface::AppendableFile;
 
     /// A small in-memory disk that writes a few bytes at a time.
@@ -262,7 +266,7 @@ mod tests {
         let mut file = small(12, 5, 0);
         file.append(b"0123456789").unwrap();
         let error = file.append(b"abc").unwrap_err();
-        assert!(matches!(error, ArchiveError::Full { .. }));
+        assert!(matches!(error, ArchiveWriteError::Full { .. }));
         assert_eq!(error.to_string(), "no space left to write to full.warc.gz");
         assert_eq!(file.store.bytes, b"0123456789");
         assert_eq!(file.append(b"ab").unwrap(), 10);

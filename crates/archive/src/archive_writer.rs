@@ -13,7 +13,7 @@ use crate::cdxj;
 use crate::cdxj_index_rebuild::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
 use crate::disk_interface::Disk;
-use crate::error::ArchiveError;
+use crate::error::ArchiveWriteError;
 use crate::regular_file::replace_file;
 use crate::row_files::RowFileWriter;
 use crate::timestamp::Timestamp;
@@ -102,14 +102,14 @@ impl ArchiveWriter {
     /// the compression of `options`.
     ///
     /// # Errors
-    /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
-    /// [`ArchiveError::ForeignMark`] if `marks` has a name that can't be that of an archive's file,
+    /// [`ArchiveWriteError::Short`] if a file lost committed bytes; then nothing was changed.
+    /// [`ArchiveWriteError::ForeignMark`] if `marks` has a name that can't be that of an archive's file,
     /// or an I/O error.
     pub fn open(
         dir: &Path,
         options: ArchiveOptions,
         marks: &BTreeMap<String, u64>,
-    ) -> Result<ArchiveWriter, ArchiveError> {
+    ) -> Result<ArchiveWriter, ArchiveWriteError> {
         ArchiveWriter::open_on(&Disk::default(), dir, options, marks)
     }
 
@@ -122,11 +122,12 @@ impl ArchiveWriter {
         dir: &Path,
         options: ArchiveOptions,
         marks: &BTreeMap<String, u64>,
-    ) -> Result<ArchiveWriter, ArchiveError> {
+    ) -> Result<ArchiveWriter, ArchiveWriteError> {
         let folder = dir.join(FOLDER);
         let committed = CommittedLengths::of(marks)?;
         committed.check(&folder)?;
-        fs::create_dir_all(&folder).map_err(|error| ArchiveError::io("make", &folder, error))?;
+        fs::create_dir_all(&folder)
+            .map_err(|error| ArchiveWriteError::io("make", &folder, error))?;
         sync_folder(dir)?;
         committed.tidy(&folder)?;
         let captures = RowFileWriter::open_on(disk, &folder.join(CAPTURES), committed.captures)?;
@@ -149,8 +150,11 @@ impl ArchiveWriter {
     /// Appends the records of a capture. If this fails, no part of the records stays in the file.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and other I/O errors.
-    pub fn append(&mut self, encoded: &EncodedCapture) -> Result<CaptureLocation, ArchiveError> {
+    /// [`ArchiveWriteError::Full`] and other I/O errors.
+    pub fn append(
+        &mut self,
+        encoded: &EncodedCapture,
+    ) -> Result<CaptureLocation, ArchiveWriteError> {
         let mut file = match self.current.take() {
             Some(file) if self.has_room(&file, encoded) => file,
             Some(file) => {
@@ -188,7 +192,7 @@ impl ArchiveWriter {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+    pub fn sync(&mut self) -> Result<(), ArchiveWriteError> {
         self.captures.sync()?;
         if let Some(mut file) = self.current.take() {
             let synced = self.sync_file(&mut file);
@@ -216,7 +220,7 @@ impl ArchiveWriter {
     ///
     /// # Errors
     /// I/O errors. The old index stays.
-    pub fn write_index(&mut self) -> Result<u64, ArchiveError> {
+    pub fn write_index(&mut self) -> Result<u64, ArchiveWriteError> {
         self.captures.flush()?;
         write_index(&self.dir, self.captures.len())
     }
@@ -228,14 +232,14 @@ impl ArchiveWriter {
 
     /// Begins a WARC file with its warcinfo record. The date in the file's name is the date of its
     /// first capture.
-    fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
+    fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveWriteError> {
         let name = file_name(&self.options, first.started, self.next_serial);
         let path = self.folder.join(&name);
         let id = warcinfo_id(first.id);
         let record = self
             .encoder
             .warcinfo(&self.options.warcinfo, &name, first.started, id);
-        replace_file(&path).map_err(|error| ArchiveError::io("make", &path, error))?;
+        replace_file(&path).map_err(|error| ArchiveWriteError::io("make", &path, error))?;
         let mut appender = Appender::open(&self.disk, &path, 0)?;
         if let Err(error) = appender.append(&record) {
             let _ = fs::remove_file(&path);
@@ -251,7 +255,7 @@ impl ArchiveWriter {
     }
 
     /// Syncs a WARC file that is complete.
-    fn end(&mut self, mut file: WarcFile) -> Result<(), ArchiveError> {
+    fn end(&mut self, mut file: WarcFile) -> Result<(), ArchiveWriteError> {
         let synced = self.sync_file(&mut file);
         if synced.is_err() {
             self.current = Some(file);
@@ -259,7 +263,7 @@ impl ArchiveWriter {
         synced
     }
 
-    fn sync_file(&mut self, file: &mut WarcFile) -> Result<(), ArchiveError> {
+    fn sync_file(&mut self, file: &mut WarcFile) -> Result<(), ArchiveWriteError> {
         file.appender.sync()?;
         self.synced.insert(mark(&file.name), file.appender.length());
         Ok(())
@@ -267,7 +271,7 @@ impl ArchiveWriter {
 
     /// Truncates all files to their committed lengths. Keeps the last file open if it can be
     /// continued.
-    fn cut_back(&mut self, committed: &CommittedLengths) -> Result<(), ArchiveError> {
+    fn cut_back(&mut self, committed: &CommittedLengths) -> Result<(), ArchiveWriteError> {
         let mut last = None;
         for (name, &length) in &committed.warcs {
             let mut appender = Appender::open(&self.disk, &self.folder.join(name), length)?;
@@ -322,7 +326,7 @@ struct CommittedLengths {
 }
 
 impl CommittedLengths {
-    fn of(marks: &BTreeMap<String, u64>) -> Result<CommittedLengths, ArchiveError> {
+    fn of(marks: &BTreeMap<String, u64>) -> Result<CommittedLengths, ArchiveWriteError> {
         let mut committed = CommittedLengths {
             captures: None,
             warcs: BTreeMap::new(),
@@ -334,13 +338,13 @@ impl CommittedLengths {
                 Some(name) if serial(name).is_some() => {
                     committed.warcs.insert(name.to_owned(), length);
                 }
-                Some(_) => return Err(ArchiveError::ForeignMark { name: mark.clone() }),
+                Some(_) => return Err(ArchiveWriteError::ForeignMark { name: mark.clone() }),
             }
         }
         Ok(committed)
     }
 
-    fn check(&self, folder: &Path) -> Result<(), ArchiveError> {
+    fn check(&self, folder: &Path) -> Result<(), ArchiveWriteError> {
         check_length(&folder.join(CAPTURES), self.captures.unwrap_or(0))?;
         for (name, &length) in &self.warcs {
             check_length(&folder.join(name), length)?;
@@ -349,8 +353,8 @@ impl CommittedLengths {
     }
 
     /// Removes WARC files of this program that were never committed.
-    fn tidy(&self, folder: &Path) -> Result<(), ArchiveError> {
-        let failed = |error| ArchiveError::io("tidy", folder, error);
+    fn tidy(&self, folder: &Path) -> Result<(), ArchiveWriteError> {
+        let failed = |error| ArchiveWriteError::io("tidy", folder, error);
         remove_temporary(folder).map_err(failed)?;
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;

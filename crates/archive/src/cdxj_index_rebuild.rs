@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::appender::sync_folder;
 use crate::archive_layout::{CAPTURES, FOLDER, INDEX};
 use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
-use crate::error::ArchiveError;
+use crate::error::ArchiveWriteError;
 use crate::line_sorter::LineSorter;
 use crate::regular_file::open_regular;
 
@@ -23,8 +23,8 @@ pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 /// old index stays until the new one is complete and synced.
 ///
 /// # Errors
-/// [`ArchiveError::Full`] and other I/O errors.
-pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError> {
+/// [`ArchiveWriteError::Full`] and other I/O errors.
+pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveWriteError> {
     sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn remove_temporary(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sort(folder: &Path, bytes: u64, run_bytes: usize) -> Result<u64, ArchiveError> {
+fn sort(folder: &Path, bytes: u64, run_bytes: usize) -> Result<u64, ArchiveWriteError> {
     let index = folder.join(INDEX);
-    let failed = |error| ArchiveError::io("write", &index, error);
+    let failed = |error| ArchiveWriteError::io("write", &index, error);
     remove_temporary(folder).map_err(failed)?;
     let log = folder.join(CAPTURES);
-    let log = open_regular(&log).map_err(|error| ArchiveError::io("open", &log, error))?;
+    let log = open_regular(&log).map_err(|error| ArchiveWriteError::io("open", &log, error))?;
     let mut lines = LineReader::new(BufReader::new(log.take(bytes)), MAX_LINE_BYTES);
     let mut sorted = LineSorter::new(folder, TEMPORARY, run_bytes);
     let whole = || -> io::Result<u64> {

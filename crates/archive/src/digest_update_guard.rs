@@ -20,7 +20,7 @@ use crate::rows::FileDigestRow;
 /// it does nothing if a run has begun since. Errors are ignored, because the command itself did not
 /// fail: the list then stays as it was.
 #[derive(Debug)]
-pub struct DigestUpdateGuard {
+pub struct DigestRefreshAfterOpen {
     /// `None` if there is no complete list, or it can't be read.
     before: Option<FolderSnapshot>,
 }
@@ -40,7 +40,7 @@ struct FolderSnapshot {
     matching: BTreeSet<String>,
 }
 
-impl DigestUpdateGuard {
+impl DigestRefreshAfterOpen {
     /// Compares the files in `folder` of the crawl in `dir` with the list of digests.
     /// `is_write_once` returns whether the file with this path is never changed after it was
     /// written. Only the length of such a file is compared.
@@ -49,15 +49,15 @@ impl DigestUpdateGuard {
         dir: &Path,
         folder: &str,
         is_write_once: fn(&str) -> bool,
-    ) -> DigestUpdateGuard {
+    ) -> DigestRefreshAfterOpen {
         let before = FolderSnapshot::read(dir, folder, is_write_once);
-        DigestUpdateGuard {
+        DigestRefreshAfterOpen {
             before: before.ok().flatten(),
         }
     }
 }
 
-impl Drop for DigestUpdateGuard {
+impl Drop for DigestRefreshAfterOpen {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             let _ = before.update();
@@ -137,7 +137,7 @@ fn files_below(dir: &Path, prefix: &str) -> io::Result<BTreeSet<String>> {
 mod tests {
     use std::fs;
 
-    use super::DigestUpdateGuard;
+    use super::DigestRefreshAfterOpen;
     use crate::file_digest_list::{FileDigestList, FilesToRehash, sha256_of, write_digests};
 
     fn is_table(file: &str) -> bool {
@@ -157,7 +157,7 @@ mod tests {
         write_digests(dir, FilesToRehash::All).unwrap();
         let listed = || FileDigestList::read(dir).unwrap().unwrap();
         let unchanged = listed();
-        let open = || DigestUpdateGuard::before_opening(dir, "state", is_table);
+        let open = || DigestRefreshAfterOpen::before_opening(dir, "state", is_table);
         drop(open());
         assert_eq!(listed(), unchanged);
 

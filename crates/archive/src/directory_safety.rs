@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use crate::archive_layout::{CAPTURES, FOLDER as ARCHIVE, INDEX};
-use crate::error::ArchiveError;
+use crate::error::ArchiveWriteError;
 use crate::warc_compression::strip_warc_suffix;
 
 /// The folder of new files of a `crawl forget`, until they replace the old ones.
@@ -59,9 +59,9 @@ enum FileKind {
 /// Checks the entries of a crawl's directory before anything is written there.
 ///
 /// # Errors
-/// [`ArchiveError::Unsafe`] for an entry that is neither a regular file nor a real folder, or for a
+/// [`ArchiveWriteError::Unsafe`] for an entry that is neither a regular file nor a real folder, or for a
 /// file with a second name where that is not allowed.
-pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
+pub fn check_entries(dir: &Path) -> Result<(), ArchiveWriteError> {
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
         let (name, path) = (entry.file_name(), entry.path());
@@ -84,7 +84,7 @@ pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
 }
 
 /// Returns the metadata of an entry. `None` if another process has removed the entry.
-fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
+fn look(path: &Path) -> Result<Option<Metadata>, ArchiveWriteError> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
         metadata => metadata.map(Some).map_err(failed(path)),
@@ -96,14 +96,16 @@ fn check_folder(
     metadata: &Metadata,
     file_kind: FileKind,
     depth: usize,
-) -> Result<(), ArchiveError> {
+) -> Result<(), ArchiveWriteError> {
     if !metadata.is_dir() {
         return Err(refused(path, metadata, "where a folder should be"));
     }
-    let depth = depth.checked_sub(1).ok_or_else(|| ArchiveError::Unsafe {
-        path: path.to_owned(),
-        what: format!("is more than {MAX_DEPTH} folders deep"),
-    })?;
+    let depth = depth
+        .checked_sub(1)
+        .ok_or_else(|| ArchiveWriteError::Unsafe {
+            path: path.to_owned(),
+            what: format!("is more than {MAX_DEPTH} folders deep"),
+        })?;
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let entry = entry.map_err(failed(path))?;
         let path = entry.path();
@@ -127,7 +129,11 @@ pub fn is_of_archive(name: &str) -> bool {
         || name.starts_with("crawl-") && strip_warc_suffix(name).is_some()
 }
 
-fn check_file(path: &Path, metadata: &Metadata, file_kind: FileKind) -> Result<(), ArchiveError> {
+fn check_file(
+    path: &Path,
+    metadata: &Metadata,
+    file_kind: FileKind,
+) -> Result<(), ArchiveWriteError> {
     let kind = metadata.file_type();
     // A killed crawl leaves its control socket behind.
     let is_socket = kind.is_socket() && file_kind == FileKind::State;
@@ -140,7 +146,7 @@ fn check_file(path: &Path, metadata: &Metadata, file_kind: FileKind) -> Result<(
         FileKind::Archive => path.ends_with(CAPTURES),
     };
     match in_place && metadata.nlink() > 1 {
-        true => Err(ArchiveError::Unsafe {
+        true => Err(ArchiveWriteError::Unsafe {
             path: path.to_owned(),
             what: format!(
                 "has {} names (hard links): writing to it would change all of them",
@@ -151,7 +157,7 @@ fn check_file(path: &Path, metadata: &Metadata, file_kind: FileKind) -> Result<(
     }
 }
 
-fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveError {
+fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveWriteError {
     let kind = metadata.file_type();
     let description = match () {
         () if kind.is_symlink() => match fs::read_link(path) {
@@ -164,12 +170,12 @@ fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveError {
         () if kind.is_socket() => "a socket".to_owned(),
         () => "a device".to_owned(),
     };
-    ArchiveError::Unsafe {
+    ArchiveWriteError::Unsafe {
         path: path.to_owned(),
         what: format!("is {description}, {place}"),
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError {
-    move |source| ArchiveError::io("look at", path, source)
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> ArchiveWriteError {
+    move |source| ArchiveWriteError::io("look at", path, source)
 }

@@ -8,7 +8,7 @@ use crate::bounded_read::BadLineReason;
 /// The reason why writing failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ArchiveError {
+pub enum ArchiveWriteError {
     /// No space is left (`ENOSPC`, a quota, or a limit on file size). The record or row that was
     /// only partly written was cut off again, so the file stays readable.
     #[error("no space left to write to {}", file.display())]
@@ -61,14 +61,14 @@ pub enum ArchiveError {
     },
 }
 
-impl ArchiveError {
-    pub(crate) fn io(doing: &'static str, file: &Path, source: io::Error) -> ArchiveError {
+impl ArchiveWriteError {
+    pub(crate) fn io(doing: &'static str, file: &Path, source: io::Error) -> ArchiveWriteError {
         let file = file.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => ArchiveError::Full { file },
-            _ => ArchiveError::Io {
+            | io::ErrorKind::FileTooLarge => ArchiveWriteError::Full { file },
+            _ => ArchiveWriteError::Io {
                 doing,
                 file,
                 source,

@@ -166,7 +166,7 @@ fn check_line(line: &[u8]) {
     row::<rows::RenderStatistics>(line);
     row::<rows::ExclusionsChangedByReload>(line);
     row::<rows::TombstoneRow>(line);
-    row::<rows::WaitingRow>(line);
+    row::<rows::PendingOriginRow>(line);
     row::<rows::GatheredWorkerRow>(line);
     if let Some(capture) = CaptureLine::parse(line) {
         let moved = capture.moved_to(capture.offset, capture.length);

@@ -114,12 +114,12 @@ pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
-pub use digest_update_guard::DigestUpdateGuard;
+pub use digest_update_guard::DigestRefreshAfterOpen;
 pub use directory_safety::{
     FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, check_entries, is_of_archive,
 };
 pub use disk_interface::{Disk, DiskFaultInjector};
-pub use error::{ArchiveError, ReadError};
+pub use error::{ArchiveWriteError, ReadError};
 pub use file_digest_list::{
     DIGESTS, FileDigestList, FilesToRehash, TEMPORARY_DIGESTS, digested_files,
     keep_archive_digests, sha256_of, start_digests, write_archive_digests, write_digests,

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::appender::{Appender, read_at, sync_folder};
 use crate::bounded_read::{BoundedLineResult, LineReader, MAX_LINE_BYTES};
 use crate::disk_interface::Disk;
-use crate::error::{ArchiveError, ReadError};
+use crate::error::{ArchiveWriteError, ReadError};
 use crate::regular_file::open_regular;
 use crate::rows::WarcRecordLocation;
 use crate::serialized_page_row::SerializedPageRow;
@@ -41,8 +41,8 @@ impl RowFileWriter {
     /// committed length, the file is emptied.
     ///
     /// # Errors
-    /// [`ArchiveError::Short`] if the file is shorter than was committed.
-    pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFileWriter, ArchiveError> {
+    /// [`ArchiveWriteError::Short`] if the file is shorter than was committed.
+    pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFileWriter, ArchiveWriteError> {
         RowFileWriter::open_on(&Disk::default(), path, committed)
     }
 
@@ -54,7 +54,7 @@ impl RowFileWriter {
         disk: &Disk,
         path: &Path,
         committed: Option<u64>,
-    ) -> Result<RowFileWriter, ArchiveError> {
+    ) -> Result<RowFileWriter, ArchiveWriteError> {
         // The file may be new, so sync its folder. Otherwise a power loss could still remove the
         // file's name.
         let new_entry = committed.unwrap_or(0) == 0;
@@ -68,9 +68,9 @@ impl RowFileWriter {
     /// Adds a row and returns its offset in the file.
     ///
     /// # Errors
-    /// [`ArchiveError::Row`] if the row can't be serialised; a write error if the buffer was full
+    /// [`ArchiveWriteError::Row`] if the row can't be serialised; a write error if the buffer was full
     /// and couldn't be flushed. In both cases the row was not added.
-    pub fn append(&mut self, row: &impl Serialize) -> Result<u64, ArchiveError> {
+    pub fn append(&mut self, row: &impl Serialize) -> Result<u64, ArchiveWriteError> {
         self.append_by(|out| push_row(out, row))
     }
 
@@ -83,14 +83,14 @@ impl RowFileWriter {
         &mut self,
         line: &SerializedPageRow,
         place: Option<&WarcRecordLocation>,
-    ) -> Result<u64, ArchiveError> {
+    ) -> Result<u64, ArchiveWriteError> {
         self.append_by(|out| line.put(out, place))
     }
 
     fn append_by(
         &mut self,
         put: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-    ) -> Result<u64, ArchiveError> {
+    ) -> Result<u64, ArchiveWriteError> {
         let begin = self.buffer.len();
         put_row(&mut self.buffer, put, self.appender.path())?;
         let at = self.appender.length() + begin as u64;
@@ -111,9 +111,9 @@ impl RowFileWriter {
     /// Writes the buffered rows in one write.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and other write errors. After an error, the rows are still
+    /// [`ArchiveWriteError::Full`] and other write errors. After an error, the rows are still
     /// buffered, and the file is unchanged.
-    pub fn flush(&mut self) -> Result<(), ArchiveError> {
+    pub fn flush(&mut self) -> Result<(), ArchiveWriteError> {
         if !self.buffer.is_empty() {
             self.appender.append(&self.buffer)?;
             self.buffer.clear();
@@ -126,7 +126,7 @@ impl RowFileWriter {
     ///
     /// # Errors
     /// The errors of [`flush`](RowFileWriter::flush), or a sync error.
-    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+    pub fn sync(&mut self) -> Result<(), ArchiveWriteError> {
         self.flush()?;
         self.appender.sync()?;
         if self.new_entry {
@@ -182,7 +182,7 @@ impl RowLogWriter {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(path: &Path) -> Result<RowLogWriter, ArchiveError> {
+    pub fn open(path: &Path) -> Result<RowLogWriter, ArchiveWriteError> {
         RowLogWriter::open_on(&Disk::default(), path)
     }
 
@@ -190,7 +190,7 @@ impl RowLogWriter {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open_on(disk: &Disk, path: &Path) -> Result<RowLogWriter, ArchiveError> {
+    pub fn open_on(disk: &Disk, path: &Path) -> Result<RowLogWriter, ArchiveWriteError> {
         let is_new = !path.exists();
         let appender = Appender::open_with(disk, path, whole_lines)?;
         if is_new {
@@ -209,7 +209,7 @@ impl RowLogWriter {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn syncer(&mut self) -> Result<LogSyncer, ArchiveError> {
+    pub fn syncer(&mut self) -> Result<LogSyncer, ArchiveWriteError> {
         let path = self.appender.path().to_owned();
         match self.appender.file().try_clone() {
             Ok(file) => Ok(LogSyncer {
@@ -219,7 +219,7 @@ impl RowLogWriter {
                 appended: Arc::clone(&self.appended),
                 synced: 0,
             }),
-            Err(error) => Err(ArchiveError::io("open", &path, error)),
+            Err(error) => Err(ArchiveWriteError::io("open", &path, error)),
         }
     }
 
@@ -227,8 +227,8 @@ impl RowLogWriter {
     /// file.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and other write errors.
-    pub fn append(&mut self, row: &impl Serialize) -> Result<(), ArchiveError> {
+    /// [`ArchiveWriteError::Full`] and other write errors.
+    pub fn append(&mut self, row: &impl Serialize) -> Result<(), ArchiveWriteError> {
         self.append_all([row])
     }
 
@@ -236,11 +236,11 @@ impl RowLogWriter {
     /// the file.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and other write errors.
+    /// [`ArchiveWriteError::Full`] and other write errors.
     pub fn append_all<R: Serialize>(
         &mut self,
         rows: impl IntoIterator<Item = R>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         self.append_each(rows, |row, out| push_row(out, &row))
     }
 
@@ -252,7 +252,7 @@ impl RowLogWriter {
     pub fn append_requests<'l>(
         &mut self,
         lines: impl IntoIterator<Item = &'l SerializedRequestRow>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         self.append_each(lines, SerializedRequestRow::put)
     }
 
@@ -260,7 +260,7 @@ impl RowLogWriter {
         &mut self,
         rows: impl IntoIterator<Item = R>,
         put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         let (length, held) = (self.lines.len(), self.held);
         self.hold_each(rows, put)?;
         let written = self.flush_held();
@@ -276,7 +276,7 @@ impl RowLogWriter {
         &mut self,
         rows: impl IntoIterator<Item = R>,
         put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         let (length, held) = (self.lines.len(), self.held);
         for row in rows {
             let put = put_row(&mut self.lines, |out| put(row, out), self.appender.path());
@@ -294,11 +294,11 @@ impl RowLogWriter {
     /// that loses these rows.
     ///
     /// # Errors
-    /// [`ArchiveError::Row`] if a row can't be serialised.
+    /// [`ArchiveWriteError::Row`] if a row can't be serialised.
     pub fn hold_all<R: Serialize>(
         &mut self,
         rows: impl IntoIterator<Item = R>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         self.hold_each(rows, |row, out| push_row(out, &row))
     }
 
@@ -306,7 +306,7 @@ impl RowLogWriter {
     ///
     /// # Errors
     /// The errors of [`RowLogWriter::append_all`].
-    pub fn flush_held(&mut self) -> Result<(), ArchiveError> {
+    pub fn flush_held(&mut self) -> Result<(), ArchiveWriteError> {
         if self.held > 0 {
             self.appender.append(&self.lines)?;
             self.lines.clear();
@@ -320,7 +320,7 @@ impl RowLogWriter {
     ///
     /// # Errors
     /// A sync error.
-    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+    pub fn sync(&mut self) -> Result<(), ArchiveWriteError> {
         self.appender.sync()
     }
 
@@ -333,10 +333,10 @@ impl RowLogWriter {
     pub fn tail<T: DeserializeOwned>(
         &mut self,
         count: usize,
-    ) -> Result<LastLogRows<T>, ArchiveError> {
+    ) -> Result<LastLogRows<T>, ArchiveWriteError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
-            .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
+            .map_err(|error| ArchiveWriteError::io("read", self.appender.path(), error))?;
         let mut tail = LastLogRows {
             rows: Vec::new(),
             unreadable: 0,
@@ -379,11 +379,11 @@ impl LogSyncer {
     ///
     /// # Errors
     /// A sync error.
-    pub fn sync(&mut self) -> Result<(), ArchiveError> {
+    pub fn sync(&mut self) -> Result<(), ArchiveWriteError> {
         let appended = self.appended.load(Ordering::Acquire);
         if appended > self.synced {
             let synced = self.disk.sync(&self.path, &self.file);
-            synced.map_err(|error| ArchiveError::io("sync", &self.path, error))?;
+            synced.map_err(|error| ArchiveWriteError::io("sync", &self.path, error))?;
             self.synced = appended;
         }
         Ok(())
@@ -514,11 +514,11 @@ fn put_row(
     out: &mut Vec<u8>,
     put: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
     file: &Path,
-) -> Result<(), ArchiveError> {
+) -> Result<(), ArchiveWriteError> {
     let begin = out.len();
     put(out).map_err(|source| {
         out.truncate(begin);
-        ArchiveError::Row {
+        ArchiveWriteError::Row {
             file: file.to_owned(),
             source,
         }
@@ -589,7 +589,7 @@ mod tests {
     use std::path::Path;
 
     use super::{RowFileWriter, RowLogWriter, RowReader};
-    use crate::ArchiveError;
+    use crate::ArchiveWriteError;
     use crate::appender::Appender;
 
     #[test]
@@ -628,7 +628,7 @@ mod tests {
         let path = dir.path().join("pages.jsonl");
         fs::write(&path, "1\n").unwrap();
         match RowFileWriter::open(&path, Some(9)) {
-            Err(ArchiveError::Short {
+            Err(ArchiveWriteError::Short {
                 committed, found, ..
             }) => assert_eq!((committed, found), (9, 2)),
             _ => panic!("not short"),

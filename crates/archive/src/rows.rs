@@ -105,7 +105,7 @@ pub struct ExcludedRow {
 /// A line of `waiting.jsonl`, written when a run ends: the pending URLs of one origin. The first
 /// line is about the whole crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WaitingRow {
+pub struct PendingOriginRow {
     /// Scheme, host and port of the pending URLs. Null in the first line, which is about the whole
     /// crawl.
     pub origin: Option<String>,

@@ -12,7 +12,7 @@ use crawl_archive::{
 use crawl_weburl::{canonicalize, location_target};
 
 use crate::cross_check::{CaptureWarcFields, CrossCheck, MetadataRecordFields, no_file};
-use crate::error::{VerifyError, is_damage};
+use crate::error::{VerificationRunError, is_damage};
 use crate::verification_result::VerificationResult;
 
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
@@ -24,15 +24,15 @@ const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 const ZSTD_FLAGS: (u8, u8) = (0b0001_1111, 0b0000_0100);
 
 /// Returns the sorted names of a crawl's WARC files. Ignores files of other programs in the folder.
-pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
+pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerificationRunError> {
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
         Err(error) if is_damage(&error) => return Ok(Vec::new()),
-        entries => entries.map_err(VerifyError::read(&folder))?,
+        entries => entries.map_err(VerificationRunError::read(&folder))?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(VerifyError::read(&folder))?;
+        let entry = entry.map_err(VerificationRunError::read(&folder))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if is_of_archive(&name) && strip_warc_suffix(&name).is_some() {
             names.push(name);
@@ -50,7 +50,7 @@ pub(crate) fn check_warc(
     is_tail: bool,
     cross: &mut CrossCheck,
     verification: &mut VerificationResult,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     let path = dir.join(FOLDER).join(name);
     let shown = format!("{FOLDER}/{name}");
     let mut heads = match RecordHeadReader::open(&path) {
@@ -58,22 +58,27 @@ pub(crate) fn check_warc(
             verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
         }
-        heads => heads.map_err(VerifyError::read(&path))?,
+        heads => heads.map_err(VerificationRunError::read(&path))?,
     };
-    let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
+    let records =
+        WarcReader::open(&path).map_err(|error| VerificationRunError::of(&path, error))?;
     verification.checked.warc_files += 1;
     let mut under_way: Option<UnfinishedCapture> = None;
     for record in records {
         let record = match record {
             Ok(record) => record,
-            Err(error @ ReadError::Io { .. }) => return Err(VerifyError::of(&path, error)),
+            Err(error @ ReadError::Io { .. }) => {
+                return Err(VerificationRunError::of(&path, error));
+            }
             Err(error) => {
                 torn(&shown, &error, is_tail, verification);
                 continue;
             }
         };
         verification.checked.records += 1;
-        let head = heads.at(record.offset).map_err(VerifyError::read(&path))?;
+        let head = heads
+            .at(record.offset)
+            .map_err(VerificationRunError::read(&path))?;
         let mut wrong = |what: &str| verification.record(&shown, record.offset, what);
         if !is_usual_head(name, head) {
             wrong("its first bytes differ from those that the crawl writes");
@@ -105,7 +110,7 @@ pub(crate) fn check_warc(
                 }
                 if let Some(line) = index_line(&record, name) {
                     let added = cross.screenshot(name, record.offset, &line);
-                    added.map_err(VerifyError::Scratch)?;
+                    added.map_err(VerificationRunError::Scratch)?;
                 }
             }
             "warcinfo" if record.field("WARC-Filename") != Some(name) => {
@@ -124,9 +129,9 @@ fn hand_over(
     name: &str,
     capture: &UnfinishedCapture,
     cross: &mut CrossCheck,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     let result = cross.capture(name, &capture.facts);
-    result.map_err(VerifyError::Scratch)
+    result.map_err(VerificationRunError::Scratch)
 }
 
 /// Reports a record that can't be read as a defect. If `is_tail`, only adds a note: the run was
@@ -264,7 +269,7 @@ pub(crate) fn check_lists(
     is_ended: bool,
     cross: &mut CrossCheck,
     verification: &mut VerificationResult,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     each_line(
         dir,
         CAPTURES,
@@ -313,7 +318,7 @@ fn each_line(
     is_ended: bool,
     verification: &mut VerificationResult,
     mut each: impl FnMut((&str, u64), u64, &str, &mut VerificationResult) -> io::Result<()>,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     let path = dir.join(FOLDER).join(list);
     let shown = format!("{FOLDER}/{list}");
     let file = match open_regular(&path) {
@@ -326,11 +331,14 @@ fn each_line(
             verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
         }
-        file => file.map_err(VerifyError::read(&path))?,
+        file => file.map_err(VerificationRunError::read(&path))?,
     };
     let mut lines = LineReader::new(BufReader::new(file), MAX_LINE_BYTES);
     let mut number = 0;
-    while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
+    while let Some(line) = lines
+        .next_line()
+        .map_err(VerificationRunError::read(&path))?
+    {
         number += 1;
         let text = match line {
             BoundedLineResult::Whole(line) => std::str::from_utf8(line).ok(),
@@ -340,7 +348,7 @@ fn each_line(
         let parsed = text.and_then(|text| Some((text, CaptureLine::parse(text.as_bytes())?)));
         match parsed {
             Some((text, line)) => each((&line.file, line.offset), number, text, verification)
-                .map_err(VerifyError::Scratch)?,
+                .map_err(VerificationRunError::Scratch)?,
             None => verification.line(&shown, number, "not a line of an index"),
         }
     }

@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 use crawl_archive::{BoundedLineResult, LineReader, open_regular, read_text};
 
 use crate::bundle_folder::{BundleFolderWriter, BundledFile, digest};
-use crate::error::{BundleError, VerifyError, is_damage};
+use crate::error::{BundleError, VerificationRunError, is_damage};
 use crate::verification_result::VerificationResult;
 
 /// The folder that contains the payload of the bundle.
@@ -100,7 +100,7 @@ pub(crate) struct BagCheckResult {
 pub(crate) fn check_bag(
     root: &Path,
     verification: &mut VerificationResult,
-) -> Result<BagCheckResult, VerifyError> {
+) -> Result<BagCheckResult, VerificationRunError> {
     let mut bag = BagCheckResult::default();
     let mut listed: BTreeSet<String> = BTreeSet::new();
     let tags = read_manifest(root, TAG_MANIFEST, verification)?;
@@ -152,7 +152,7 @@ fn read_manifest(
     root: &Path,
     name: &str,
     verification: &mut VerificationResult,
-) -> Result<Manifest, VerifyError> {
+) -> Result<Manifest, VerificationRunError> {
     let path = root.join(name);
     let mut files: Vec<(u64, String, String)> = Vec::new();
     let file = match open_regular(&path) {
@@ -160,11 +160,14 @@ fn read_manifest(
             verification.file(name, "missing");
             return Ok(Manifest { files });
         }
-        file => file.map_err(VerifyError::read(&path))?,
+        file => file.map_err(VerificationRunError::read(&path))?,
     };
     let mut lines = LineReader::new(BufReader::new(file), MAX_MANIFEST_LINE_BYTES);
     let mut number = 0;
-    while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
+    while let Some(line) = lines
+        .next_line()
+        .map_err(VerificationRunError::read(&path))?
+    {
         number += 1;
         let parsed = match line {
             BoundedLineResult::Whole(line) => std::str::from_utf8(line).ok().and_then(listed_file),
@@ -211,7 +214,7 @@ fn length_if_whole(
     path: &str,
     sha256: &str,
     verification: &mut VerificationResult,
-) -> Result<Option<u64>, VerifyError> {
+) -> Result<Option<u64>, VerificationRunError> {
     let message = match digest(&root.join(path)) {
         Ok((actual_sha256, bytes)) => {
             verification.checked.files += 1;
@@ -224,7 +227,7 @@ fn length_if_whole(
         Err(error) if is_damage(&error) => {
             format!("listed, but can't be read: {error}")
         }
-        Err(error) => return Err(VerifyError::read(&root.join(path))(error)),
+        Err(error) => return Err(VerificationRunError::read(&root.join(path))(error)),
     };
     verification.file(path, message);
     Ok(None)
@@ -236,12 +239,12 @@ fn find_unlisted(
     folder: &str,
     listed: &BTreeSet<String>,
     verification: &mut VerificationResult,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     let at = root.join(folder);
     let mut names = Vec::new();
-    for entry in fs::read_dir(&at).map_err(VerifyError::read(&at))? {
-        let entry = entry.map_err(VerifyError::read(&at))?;
-        let kind = entry.file_type().map_err(VerifyError::read(&at))?;
+    for entry in fs::read_dir(&at).map_err(VerificationRunError::read(&at))? {
+        let entry = entry.map_err(VerificationRunError::read(&at))?;
+        let kind = entry.file_type().map_err(VerificationRunError::read(&at))?;
         names.push((entry.file_name().to_string_lossy().into_owned(), kind));
     }
     names.sort_by(|one, other| one.0.cmp(&other.0));

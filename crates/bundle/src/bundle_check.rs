@@ -17,7 +17,7 @@ use crate::archive_check::check_warc;
 use crate::bagit_manifests::{BAG, BagCheckResult, DATA, TAG_MANIFEST, check_bag};
 use crate::cross_check::CrossCheck;
 use crate::directory_check::verify_directory;
-use crate::error::VerifyError;
+use crate::error::VerificationRunError;
 use crate::export::{ROBOTS, TABLES};
 use crate::ro_crate::RO_CRATE;
 use crate::robots_rows::each_robots_row;
@@ -34,9 +34,9 @@ const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 /// Temporary files for sorting are written to the folder `scratch`.
 ///
 /// # Errors
-/// [`VerifyError`] if something could not be checked. Defects are reported in the
+/// [`VerificationRunError`] if something could not be checked. Defects are reported in the
 /// [`VerificationResult`].
-pub fn verify(path: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
+pub fn verify(path: &Path, scratch: &Path) -> Result<VerificationResult, VerificationRunError> {
     let is_bundle = [BAG, TAG_MANIFEST]
         .iter()
         .any(|name| path.join(name).symlink_metadata().is_ok());
@@ -46,7 +46,7 @@ pub fn verify(path: &Path, scratch: &Path) -> Result<VerificationResult, VerifyE
     }
 }
 
-fn verify_bundle(root: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
+fn verify_bundle(root: &Path, scratch: &Path) -> Result<VerificationResult, VerificationRunError> {
     let mut bag = VerificationResult::default();
     let files = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
@@ -105,7 +105,7 @@ fn name_records(
     changed: &BTreeSet<String>,
     scratch: &Path,
     bag: &mut VerificationResult,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     for path in changed {
         let archived = path
             .strip_prefix(DATA)
@@ -131,7 +131,7 @@ fn name_records(
 type RobotsDefect = (String, Option<u64>, String);
 
 /// Compares `robots.jsonl` with the rows computed from the archive.
-fn check_robots(data: &Path) -> Result<Vec<RobotsDefect>, VerifyError> {
+fn check_robots(data: &Path) -> Result<Vec<RobotsDefect>, VerificationRunError> {
     let path = data.join(ROBOTS);
     let mut problems: Vec<RobotsDefect> = Vec::new();
     let Ok(file) = open_regular(&path) else {
@@ -141,11 +141,14 @@ fn check_robots(data: &Path) -> Result<Vec<RobotsDefect>, VerifyError> {
     let mut lines = LineReader::new(BufReader::new(file), MAX_ROBOTS_LINE_BYTES);
     let mut number = 0;
     let message = "differs from the response in the archive";
-    each_robots_row::<VerifyError>(data, |row| {
+    each_robots_row::<VerificationRunError>(data, |row| {
         number += 1;
         let mut expected = serde_json::to_vec(row).unwrap_or_default();
         expected.push(b'\n');
-        match lines.next_line().map_err(VerifyError::read(&path))? {
+        match lines
+            .next_line()
+            .map_err(VerificationRunError::read(&path))?
+        {
             Some(BoundedLineResult::Whole(line)) if line == expected => {}
             _ => problems.push((ROBOTS.to_owned(), Some(number), message.to_owned())),
         }
@@ -153,7 +156,7 @@ fn check_robots(data: &Path) -> Result<Vec<RobotsDefect>, VerifyError> {
     })?;
     if lines
         .next_line()
-        .map_err(VerifyError::read(&path))?
+        .map_err(VerificationRunError::read(&path))?
         .is_some()
     {
         let message = "the archive has no further robots.txt response";
@@ -166,7 +169,7 @@ fn check_robots(data: &Path) -> Result<Vec<RobotsDefect>, VerifyError> {
 fn check_descriptions(
     data: &Path,
     bag: &BagCheckResult,
-) -> Result<Vec<(String, String)>, VerifyError> {
+) -> Result<Vec<(String, String)>, VerificationRunError> {
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
         Ok(text) => text,
@@ -210,10 +213,14 @@ fn check_descriptions(
     Ok(problems)
 }
 
-fn list_files(root: &Path, folder: &str, all: &mut Vec<String>) -> Result<(), VerifyError> {
+fn list_files(
+    root: &Path,
+    folder: &str,
+    all: &mut Vec<String>,
+) -> Result<(), VerificationRunError> {
     let at = root.join(folder);
-    for entry in fs::read_dir(&at).map_err(VerifyError::read(&at))? {
-        let entry = entry.map_err(VerifyError::read(&at))?;
+    for entry in fs::read_dir(&at).map_err(VerificationRunError::read(&at))? {
+        let entry = entry.map_err(VerificationRunError::read(&at))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = match folder {
             "" => name,

@@ -6,7 +6,7 @@ use crawl_archive::Timestamp;
 use crawl_records::{CrawlReport, ExcludedCounts, counted, grouped, report};
 use crawl_weburl::safe_line;
 
-use crate::error::{BundleError, VerifyError};
+use crate::error::{BundleError, VerificationRunError};
 
 /// The facts about a crawl that the descriptions in its bundle mention.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct CrawlSummary {
 
 impl CrawlSummary {
     pub(crate) fn read(dir: &Path, bundler: &str) -> Result<CrawlSummary, BundleError> {
-        let report = report(dir).map_err(VerifyError::from)?;
+        let report = report(dir).map_err(VerificationRunError::from)?;
         let requests = &report.requests;
         let times = requests.first_start_ms.zip(requests.last_end_ms);
         let (first, last) = times.ok_or_else(|| BundleError::NoRequests {

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, RandomWalkStep,
-    RequestRow, TombstoneRow, WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, PendingOriginRow,
+    RandomWalkStep, RequestRow, TombstoneRow,
 };
 use crawl_archive::{
-    ArchiveError, FOLDER, FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, MAX_CONFIG_BYTES,
+    ArchiveWriteError, FOLDER, FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, MAX_CONFIG_BYTES,
     check_entries, read_text,
 };
 use crawl_records::{CrawlSettings, GATHERED_DELAYS, WORKERS};
@@ -16,7 +16,7 @@ use crawl_weburl::canonicalize;
 use crate::archive_check::{check_lists, check_warc, warc_names};
 use crate::cross_check::CrossCheck;
 use crate::directory_digest_check::check_digests;
-use crate::error::VerifyError;
+use crate::error::VerificationRunError;
 use crate::report_check::check_report;
 use crate::row_check::{SampleColumnCheck, check_rows, missing_column};
 use crate::verification_result::VerificationResult;
@@ -37,9 +37,12 @@ const UNCHECKED: [&str; 5] = [
 /// is bounded by the longest record and the number of hosts. Nothing is written to `dir`.
 ///
 /// # Errors
-/// [`VerifyError`] if something could not be checked. Defects are reported in the
+/// [`VerificationRunError`] if something could not be checked. Defects are reported in the
 /// [`VerificationResult`].
-pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
+pub fn verify_directory(
+    dir: &Path,
+    scratch: &Path,
+) -> Result<VerificationResult, VerificationRunError> {
     CrawlSettings::read(dir)?;
     let mut verification = VerificationResult {
         unchecked: UNCHECKED.to_vec(),
@@ -48,7 +51,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult
     let entries = check_entries(dir);
     let are_files = entries.is_ok();
     match entries {
-        Err(ArchiveError::Unsafe { path, what }) => {
+        Err(ArchiveWriteError::Unsafe { path, what }) => {
             let name = path.strip_prefix(dir).unwrap_or(&path);
             verification.file(&name.to_string_lossy(), format!("it {what}"));
         }
@@ -76,7 +79,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult
         "waiting.jsonl",
         true,
         results,
-        |_, row: &WaitingRow, _| {
+        |_, row: &PendingOriginRow, _| {
             is_ended |= row.origin.is_none();
             Ok(())
         },
@@ -109,7 +112,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult
     }
     cross
         .finish(is_ended, results)
-        .map_err(VerifyError::Scratch)?;
+        .map_err(VerificationRunError::Scratch)?;
     // The report can be computed again only if all entries are regular files or folders.
     if is_ended && are_files {
         check_report(dir, results)?;
@@ -141,7 +144,7 @@ fn check_all_rows(
     is_ended: bool,
     cross: &mut CrossCheck,
     verification: &mut VerificationResult,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     let is_archived = dir.join(FOLDER).is_dir();
     let mut samples = SampleColumnCheck::new(dir);
     check_rows(
@@ -156,7 +159,7 @@ fn check_all_rows(
             samples.row(line, row, verification);
             cross
                 .page(line, row, verification)
-                .map_err(VerifyError::Scratch)
+                .map_err(VerificationRunError::Scratch)
         },
     )?;
     check_rows(
@@ -173,7 +176,9 @@ fn check_all_rows(
                     "column `host` is not the host key of its URL",
                 );
             }
-            cross.request(line, row).map_err(VerifyError::Scratch)
+            cross
+                .request(line, row)
+                .map_err(VerificationRunError::Scratch)
         },
     )?;
     let mut source = String::new();
@@ -189,7 +194,7 @@ fn check_all_rows(
             source.clone_from(&row.from);
             cross
                 .source("links.jsonl", line, &row.from)
-                .map_err(VerifyError::Scratch)
+                .map_err(VerificationRunError::Scratch)
         },
     )?;
     check_rows(
@@ -200,7 +205,7 @@ fn check_all_rows(
         |line, row: &ExtractRow, _| {
             cross
                 .source("extracts.jsonl", line, &row.url)
-                .map_err(VerifyError::Scratch)
+                .map_err(VerificationRunError::Scratch)
         },
     )?;
     check_rows(
@@ -211,7 +216,7 @@ fn check_all_rows(
         |line, row: &RandomWalkStep, _| match (&*row.how, &row.from) {
             ("link" | "redirect", Some(from)) => cross
                 .source("walk.jsonl", line, from)
-                .map_err(VerifyError::Scratch),
+                .map_err(VerificationRunError::Scratch),
             _ => Ok(()),
         },
     )?;

@@ -8,7 +8,7 @@ use crawl_archive::rows::FileDigestRow;
 use crawl_archive::{DIGESTS, FileDigestList, digested_files, open_regular, sha256_of};
 
 use crate::bagit_manifests::is_within;
-use crate::error::{VerifyError, is_damage};
+use crate::error::{VerificationRunError, is_damage};
 use crate::verification_result::VerificationResult;
 
 /// Checks each file in the list of digests. Returns true if the list is complete. While a run is
@@ -17,13 +17,13 @@ use crate::verification_result::VerificationResult;
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut VerificationResult,
-) -> Result<bool, VerifyError> {
+) -> Result<bool, VerificationRunError> {
     let list = match FileDigestList::read(dir) {
         Err(error) if is_damage(&error) => {
             verification.file(DIGESTS, format!("can't be read: {error}"));
             return Ok(false);
         }
-        list => list.map_err(VerifyError::read(&dir.join(DIGESTS)))?,
+        list => list.map_err(VerificationRunError::read(&dir.join(DIGESTS)))?,
     };
     let Some(list) = list else {
         return Ok(false);
@@ -48,7 +48,7 @@ pub(crate) fn check_digests(
                 let message = format!("{DIGESTS} lists it, but it can't be read: {error}");
                 verification.file(&row.file, message);
             }
-            Err(error) => return Err(VerifyError::read(&dir.join(&row.file))(error)),
+            Err(error) => return Err(VerificationRunError::read(&dir.join(&row.file))(error)),
         }
         verification.checked.files += 1;
         verification.checked.bytes += row.bytes;
@@ -59,7 +59,7 @@ pub(crate) fn check_digests(
             unreadable.len()
         ));
     } else if list.is_whole {
-        let there = digested_files(dir).map_err(VerifyError::read(dir))?;
+        let there = digested_files(dir).map_err(VerificationRunError::read(dir))?;
         let listed: BTreeSet<&str> = list.rows.iter().map(|row| row.file.as_str()).collect();
         for file in there.iter().filter(|file| !listed.contains(file.as_str())) {
             verification.file(file, format!("{DIGESTS} does not list it"));

@@ -10,7 +10,7 @@ use crawl_tables::TablesError;
 /// The reason why a check could not be made. Defects found by a check are not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum VerifyError {
+pub enum VerificationRunError {
     /// The records could not be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
@@ -27,19 +27,19 @@ pub enum VerifyError {
     Scratch(io::Error),
 }
 
-impl VerifyError {
+impl VerificationRunError {
     /// Returns a closure for `map_err` that reports a failure to read `path`.
-    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> VerifyError {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> VerificationRunError {
         let path = path.to_owned();
-        move |source| VerifyError::Read { path, source }
+        move |source| VerificationRunError::Read { path, source }
     }
 
-    pub(crate) fn of(path: &Path, why: ReadError) -> VerifyError {
+    pub(crate) fn of(path: &Path, why: ReadError) -> VerificationRunError {
         let source = match why {
             ReadError::Io { source, .. } => source,
             why => io::Error::other(why.to_string()),
         };
-        VerifyError::read(path)(source)
+        VerificationRunError::read(path)(source)
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn is_damage(why: &io::Error) -> bool {
 pub enum BundleError {
     /// The crawl's files could not be read.
     #[error(transparent)]
-    Read(#[from] VerifyError),
+    Read(#[from] VerificationRunError),
     /// The tables could not be written.
     #[error(transparent)]
     Tables(#[from] TablesError),
@@ -112,7 +112,7 @@ impl BundleError {
 
     /// Returns a closure for `map_err` that reports a failure to read `path`.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
-        let failed = VerifyError::read(path);
+        let failed = VerificationRunError::read(path);
         move |source| BundleError::Read(failed(source))
     }
 }

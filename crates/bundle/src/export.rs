@@ -19,7 +19,7 @@ use crate::config_redaction::public_config;
 use crate::crawl_summary::{CrawlSummary, named_files};
 use crate::croissant::{CROISSANT, croissant};
 use crate::directory_check::verify_directory;
-use crate::error::{BundleError, VerifyError};
+use crate::error::{BundleError, VerificationRunError};
 use crate::readme::{README, readme};
 use crate::ro_crate::{CONTEXT, CONTEXT_DOCUMENT, RO_CRATE, ro_crate};
 use crate::robots_rows::each_robots_row;
@@ -65,7 +65,7 @@ pub struct WrittenBundle {
 /// errors.
 pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBundle, BundleError> {
     // Return an error if `dir` does not contain a crawl.
-    CrawlSettings::read(dir).map_err(VerifyError::from)?;
+    CrawlSettings::read(dir).map_err(VerificationRunError::from)?;
     check_ended(dir)?;
     let facts = CrawlSummary::read(dir, bundler)?;
     check_entries(dir).map_err(|error| damaged(dir, error.to_string()))?;
@@ -116,7 +116,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
 /// Returns an error if the crawl is running or was killed. Then its rows, records and report may
 /// not match.
 fn check_ended(dir: &Path) -> Result<(), BundleError> {
-    let rows = waiting(dir).map_err(VerifyError::from)?;
+    let rows = waiting(dir).map_err(VerificationRunError::from)?;
     match rows.flatten().any(|row| row.origin.is_none()) {
         true => Ok(()),
         false => Err(BundleError::NotEnded {

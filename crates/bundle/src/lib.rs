@@ -45,6 +45,6 @@ mod verification_result;
 
 pub use bundle_check::verify;
 pub use directory_check::verify_directory;
-pub use error::{BundleError, VerifyError};
+pub use error::{BundleError, VerificationRunError};
 pub use export::{WrittenBundle, write_bundle};
 pub use verification_result::{CheckedItemCounts, VerificationDefect, VerificationResult};

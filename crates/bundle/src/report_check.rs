@@ -7,7 +7,7 @@ use crawl_records::report;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::VerifyError;
+use crate::error::VerificationRunError;
 use crate::verification_result::VerificationResult;
 
 const REPORT: &str = "report.json";
@@ -21,7 +21,7 @@ const MAX_REPORT_BYTES: u64 = 256 << 20;
 pub(crate) fn check_report(
     dir: &Path,
     verification: &mut VerificationResult,
-) -> Result<(), VerifyError> {
+) -> Result<(), VerificationRunError> {
     let report = report(dir)?;
     let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {
@@ -50,7 +50,10 @@ pub(crate) fn check_report(
     };
     let mut lines = LineReader::new(std::io::BufReader::new(file), MAX_LINE_BYTES);
     let mut number = 0;
-    while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
+    while let Some(line) = lines
+        .next_line()
+        .map_err(VerificationRunError::read(&path))?
+    {
         number += 1;
         verification.checked.rows += 1;
         let stored: Option<Value> = match line {

@@ -9,7 +9,7 @@ use crawl_records::decoded_body;
 use serde::Serialize;
 
 use crate::archive_check::warc_names;
-use crate::error::VerifyError;
+use crate::error::VerificationRunError;
 
 /// Maximum bytes of a robots.txt's text in a bundle: twice the maximum that is fetched.
 /// Beyond the limit: its end is left out.
@@ -33,19 +33,20 @@ pub(crate) struct RobotsRow {
 
 /// Calls `each` for every archived response to a request for robots.txt or `tdmrep.json`, in the
 /// order of the archive.
-pub(crate) fn each_robots_row<E: From<VerifyError>>(
+pub(crate) fn each_robots_row<E: From<VerificationRunError>>(
     dir: &Path,
     mut each: impl FnMut(&RobotsRow) -> Result<(), E>,
 ) -> Result<(), E> {
     for name in warc_names(dir)? {
         let path = dir.join(FOLDER).join(&name);
-        let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
+        let records =
+            WarcReader::open(&path).map_err(|error| VerificationRunError::of(&path, error))?;
         let mut response: Option<WarcRecord> = None;
         for record in records {
             let record = match record {
                 Ok(record) => record,
                 Err(ReadError::Io { file, source }) => {
-                    return Err(VerifyError::Read { path: file, source }.into());
+                    return Err(VerificationRunError::Read { path: file, source }.into());
                 }
                 // Skip a damaged record, which the archive check reports.
                 Err(_) => continue,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::{VerifyError, is_damage};
+use crate::error::{VerificationRunError, is_damage};
 use crate::verification_result::VerificationResult;
 
 /// Checks every row of a file, which may be missing. Calls `each` with the line number and the row.
@@ -20,8 +20,8 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     name: &str,
     is_ended: bool,
     verification: &mut VerificationResult,
-    mut each: impl FnMut(u64, &T, &mut VerificationResult) -> Result<(), VerifyError>,
-) -> Result<(), VerifyError> {
+    mut each: impl FnMut(u64, &T, &mut VerificationResult) -> Result<(), VerificationRunError>,
+) -> Result<(), VerificationRunError> {
     let path = dir.join(name);
     let file = match open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -29,11 +29,14 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
             verification.file(name, format!("can't be read: {error}"));
             return Ok(());
         }
-        file => file.map_err(VerifyError::read(&path))?,
+        file => file.map_err(VerificationRunError::read(&path))?,
     };
     let mut lines = LineReader::new(BufReader::new(file), MAX_LINE_BYTES);
     let mut number = 0;
-    while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
+    while let Some(line) = lines
+        .next_line()
+        .map_err(VerificationRunError::read(&path))?
+    {
         number += 1;
         let row: T = match (line, line.row()) {
             (BoundedLineResult::Whole(line), Some(Ok(row))) => {

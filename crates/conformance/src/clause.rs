@@ -68,7 +68,7 @@ pub struct ClausePage {
 
 /// The input of a scripted reply in a clause.
 #[derive(Debug)]
-pub struct ClauseRequestContext<'a> {
+pub struct ScriptedReplyInput<'a> {
     /// The request as the host received it.
     pub request: &'a ReceivedRequest,
     /// The number of earlier requests for this path on this host.
@@ -79,7 +79,7 @@ pub struct ClauseRequestContext<'a> {
     pub authorities: &'a [String],
 }
 
-impl ClauseRequestContext<'_> {
+impl ScriptedReplyInput<'_> {
     /// Returns whether the request lists gzip as an acceptable content coding.
     pub(crate) fn accepts_gzip(&self) -> bool {
         accepts_gzip(self.request.header("accept-encoding").unwrap_or(""))
@@ -128,7 +128,7 @@ pub struct Clause {
     pub pages: &'static [ClausePage],
     /// Computes the reply to a request. If the function returns `None`, `pages` and `robots`
     /// determine the reply.
-    pub special: Option<fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>>,
+    pub special: Option<fn(&ScriptedReplyInput<'_>) -> Option<ScriptedReply>>,
     /// Paths that the crawler must request before the clause can be judged. If the crawler skips
     /// one, the outcome is [`ClauseOutcome::NotShown`](crate::ClauseOutcome::NotShown).
     pub shows: &'static [&'static str],

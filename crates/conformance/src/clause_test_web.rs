@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crawl_testweb::{HttpAnswer, ReceivedRequest, ScriptedReply, TestWeb, TestWebBuilder};
 
-use crate::clause::{Clause, ClauseRequestContext};
+use crate::clause::{Clause, ScriptedReplyInput};
 use crate::path_normalization::{normal, placed};
 
 /// The words that pages consist of. Each page gets a different sequence of words, so that no
@@ -82,7 +82,7 @@ impl HandlerState {
             *count += 1;
             *count - 1
         };
-        self.clause.reply(&ClauseRequestContext {
+        self.clause.reply(&ScriptedReplyInput {
             request,
             earlier,
             token: &self.token,
@@ -93,7 +93,7 @@ impl HandlerState {
 
 impl Clause {
     /// Returns the reply of the clause's web to a request.
-    pub fn reply(&self, ask: &ClauseRequestContext<'_>) -> ScriptedReply {
+    pub fn reply(&self, ask: &ScriptedReplyInput<'_>) -> ScriptedReply {
         if let Some(reply) = self.special.and_then(|special| special(ask)) {
             return reply;
         }
@@ -132,7 +132,7 @@ impl Clause {
             .copied()
     }
 
-    fn front_page(&self, ask: &ClauseRequestContext<'_>) -> String {
+    fn front_page(&self, ask: &ScriptedReplyInput<'_>) -> String {
         let mut html = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <title>Front page of host {}</title></head>\n<body><h1>{}</h1>\n",
@@ -155,7 +155,7 @@ impl Clause {
 }
 
 /// Replaces the placeholders in a text.
-fn filled(text: &str, ask: &ClauseRequestContext<'_>) -> String {
+fn filled(text: &str, ask: &ScriptedReplyInput<'_>) -> String {
     let mut text = text
         .replace("{token}", ask.token)
         .replace("{TOKEN}", &ask.token.to_uppercase());

@@ -23,7 +23,7 @@ mod report;
 mod report_page;
 mod run;
 
-pub use clause::{Clause, ClausePage, ClauseRequestContext, CommandRuns, RequirementLevel};
+pub use clause::{Clause, ClausePage, CommandRuns, RequirementLevel, ScriptedReplyInput};
 pub use clause_test_web::ClauseTestWeb;
 pub use clauses::clauses;
 pub use crawl_trace::{

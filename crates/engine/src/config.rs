@@ -264,7 +264,7 @@ pub type SharedFrontierOpener =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
 /// The shared frontier and the worker that a crawl is imported to.
-pub struct CrawlImportTarget<'a> {
+pub struct SharedFrontierImportTarget<'a> {
     /// The shared frontier.
     pub frontier: &'a dyn CrawlMoveTarget,
     /// The name of the crawl in the shared frontier.

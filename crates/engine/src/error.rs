@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crawl_archive::ArchiveError;
+use crawl_archive::ArchiveWriteError;
 use crawl_frontier::worker_frontier::BoxError;
 use crawl_frontier::{DiskOpenError, FrontierError};
 
@@ -123,7 +123,7 @@ pub enum EngineError {
     },
     /// The archive or a row file failed.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] ArchiveWriteError),
     /// The stored state of the crawl's round can't be read.
     #[error("the stored round of the crawl can't be read: {why}")]
     Round {

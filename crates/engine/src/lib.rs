@@ -55,10 +55,10 @@ mod worker_sharing_thread;
 mod write;
 
 pub use config::{
-    Config, CrawlBudgets, CrawlImportTarget, EmbeddedResourcePolicy, ForbiddenRobotsPolicy,
-    HostBudget, HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeRequestMethod,
-    RevisitIntervals, RunMode, ScopeRules, SharedCrawlSettings, SharedFrontierOpener,
-    StudyDescription, TrapAvoidance,
+    Config, CrawlBudgets, EmbeddedResourcePolicy, ForbiddenRobotsPolicy, HostBudget,
+    HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeRequestMethod,
+    RevisitIntervals, RunMode, ScopeRules, SharedCrawlSettings, SharedFrontierImportTarget,
+    SharedFrontierOpener, StudyDescription, TrapAvoidance,
 };
 pub use control::{
     AdjustableRules, CommandAnswer, CommandRefusal, Commander, ControlChannels, CrawlCommand,
@@ -102,5 +102,5 @@ pub use state::stopped_crawl_changes::{
 };
 pub use summary::{
     ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, LOGIN_FAILED, LOGIN_REFUSED,
-    OriginRobotsSummary, RunConnectivity, RunSummary, SeedFailure, UnfetchableHost,
+    OriginWideRules, RunConnectivity, RunSummary, SeedFailure, UnfetchableHost,
 };

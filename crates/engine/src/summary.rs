@@ -80,7 +80,7 @@ pub struct UnfetchableHost {
 
 /// The rules of an origin that apply to all its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OriginRobotsSummary {
+pub struct OriginWideRules {
     /// The origin: scheme, host and port.
     pub origin: String,
     /// The value of Crawl-delay, and its line number in robots.txt.
@@ -224,7 +224,7 @@ pub struct RunSummary {
     /// pages. Contains only the first few.
     pub strange_robots: Vec<CanonicalUrl>,
     /// The rules of each origin, if this run only plans.
-    pub rules: Vec<OriginRobotsSummary>,
+    pub rules: Vec<OriginWideRules>,
     /// The duration of this run.
     pub elapsed: Duration,
     /// The parked hosts, ordered by name.

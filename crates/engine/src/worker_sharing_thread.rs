@@ -320,7 +320,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         // the crawl could end although their URLs are pending.
         self.hand_over()?;
         if let Some((rests, pages)) = self.unreported {
-            self.frontier.rest(rests, pages)?;
+            self.frontier.set_idle(rests, pages)?;
             self.unreported = None;
         }
         Ok(())
@@ -362,7 +362,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
             self.news(SharedFrontierNews::Drain);
         }
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
-        if survey.own_links_wait || is_more_kept {
+        if survey.has_own_unqueued_work || is_more_kept {
             // Report the work before taking the links. Until the links are taken, they keep the
             // crawl from ending. After that, only the report does.
             self.note_work()?;
@@ -468,7 +468,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
 
 /// Returns whether no worker has anything left to do. Called only by a worker without work.
 fn is_over(survey: &SharedCrawlStatus) -> bool {
-    !survey.links_wait && survey.pending_open == 0
+    !survey.has_unqueued_work && survey.pending_open == 0
 }
 
 #[cfg(test)]
@@ -486,7 +486,7 @@ mod tests {
         };
         assert!(is_over(&survey));
         let waits = SharedCrawlStatus {
-            links_wait: true,
+            has_unqueued_work: true,
             ..survey.clone()
         };
         let works = SharedCrawlStatus {

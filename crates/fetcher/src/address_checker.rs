@@ -26,7 +26,7 @@ pub(crate) struct AddressChecker {
 
 /// Where the name of a host comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HostDiscoverySource {
+pub(crate) enum TypedOrFoundHost {
     /// The operator typed the host.
     Typed,
     /// The crawl found the host.
@@ -109,11 +109,11 @@ impl AddressChecker {
         &self,
         name: &str,
         address: IpAddr,
-        source: HostDiscoverySource,
+        source: TypedOrFoundHost,
     ) -> Result<(), AddressRefused> {
         let class = classify(address);
         let was_public = self.public_names().contains(without_trailing_dot(name));
-        let is_exempt = source == HostDiscoverySource::Typed && !was_public;
+        let is_exempt = source == TypedOrFoundHost::Typed && !was_public;
         let is_proxy = self.proxy.as_deref() == Some(without_trailing_dot(name));
         self.judge(class, is_exempt || is_proxy)
             .map_err(|class| AddressRefused {
@@ -131,8 +131,8 @@ impl AddressChecker {
         address: IpAddr,
     ) -> Result<(), AddressRefused> {
         let source = match self.is_typed(url) {
-            true => HostDiscoverySource::Typed,
-            false => HostDiscoverySource::Found,
+            true => TypedOrFoundHost::Typed,
+            false => TypedOrFoundHost::Found,
         };
         self.judge_lookup(url.host(), address, source)
     }
@@ -213,7 +213,7 @@ mod tests {
         let public = "93.184.215.14".parse().unwrap();
         assert!(
             rules
-                .judge_lookup("a.example", public, HostDiscoverySource::Found)
+                .judge_lookup("a.example", public, TypedOrFoundHost::Found)
                 .is_err()
         );
     }
@@ -315,21 +315,18 @@ mod tests {
             let judged = rules.judge_lookup(name, private, source);
             judged.map_err(|reason| reason.to_string())
         };
-        assert_eq!(
-            judge("intranet.example.", HostDiscoverySource::Typed),
-            Ok(())
-        );
-        assert_eq!(judge("proxy.lan", HostDiscoverySource::Found), Ok(()));
+        assert_eq!(judge("intranet.example.", TypedOrFoundHost::Typed), Ok(()));
+        assert_eq!(judge("proxy.lan", TypedOrFoundHost::Found), Ok(()));
         for (name, source) in [
-            ("rebound.example", HostDiscoverySource::Found),
-            ("intranet.example", HostDiscoverySource::Found),
+            ("rebound.example", TypedOrFoundHost::Found),
+            ("intranet.example", TypedOrFoundHost::Found),
         ] {
             let reason = format!("{name} is at 10.0.0.1, an address of a private network");
             assert_eq!(judge(name, source), Err(reason));
         }
         let public = "93.184.215.14".parse().unwrap();
         assert_eq!(
-            rules.judge_lookup("rebound.example", public, HostDiscoverySource::Found),
+            rules.judge_lookup("rebound.example", public, TypedOrFoundHost::Found),
             Ok(())
         );
     }

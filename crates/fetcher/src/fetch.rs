@@ -43,7 +43,7 @@ use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time, is_on_kept_connection};
 use crate::resolver::{CheckedResolver, OverrideResolver};
-use crate::signature_demands::{HostSignatureDemands, SignatureDemandResult, demanded};
+use crate::signature_demands::{HostSignatureDemands, SignatureDemandStatus, demanded};
 use crate::tls_settings::tls_settings;
 use crate::worker_lease_deadline::{SendDeadlineSource, until_over};
 
@@ -449,9 +449,9 @@ impl Fetcher {
         };
         exchange.headers = std::mem::take(response.headers_mut());
         match self.learn_challenge(&exchange) {
-            SignatureDemandResult::None => {}
-            SignatureDemandResult::Met => exchange.challenged = true,
-            SignatureDemandResult::Unmet(why) => exchange.unmet_signature = Some(why),
+            SignatureDemandStatus::None => {}
+            SignatureDemandStatus::Met => exchange.challenged = true,
+            SignatureDemandStatus::Unmet(why) => exchange.unmet_signature = Some(why),
         }
         if !request.is_anonymous {
             let sessions = &self.config.sessions;
@@ -578,11 +578,11 @@ impl Fetcher {
     }
 
     /// Learns from an answer whether the host demands a signature. After
-    /// [`SignatureDemandResult::Met`], the caller should send the same request again, which will
+    /// [`SignatureDemandStatus::Met`], the caller should send the same request again, which will
     /// then carry the demanded signature.
-    fn learn_challenge(&self, exchange: &Exchange) -> SignatureDemandResult {
+    fn learn_challenge(&self, exchange: &Exchange) -> SignatureDemandStatus {
         let Some(signing) = &self.config.signing else {
-            return SignatureDemandResult::None;
+            return SignatureDemandStatus::None;
         };
         let sent = &exchange.sent;
         let method = match (sent.is_head, &sent.posted) {

@@ -12,7 +12,7 @@ use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::address_checker::{AddressChecker, AddressRefused, HostDiscoverySource};
+use crate::address_checker::{AddressChecker, AddressRefused, TypedOrFoundHost};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_lookup::NameLookupError;
 use crate::name_lookup::{LookupFuture, NameServerResolver, ResolvedAddresses};
@@ -48,7 +48,7 @@ pub(crate) struct CheckedResolver {
     late: Arc<Semaphore>,
     /// Number of look-ups that exceeded [`MAX_LATE_LOOKUPS`].
     one_family: Arc<AtomicU64>,
-    name_source: HostDiscoverySource,
+    name_source: TypedOrFoundHost,
 }
 
 /// The cache entry of a name. Empty while the name is looked up for the first time.
@@ -91,14 +91,14 @@ impl CheckedResolver {
             known: builder.build(),
             late: Arc::new(Semaphore::new(MAX_LATE_LOOKUPS)),
             one_family: Arc::default(),
-            name_source: HostDiscoverySource::Found,
+            name_source: TypedOrFoundHost::Found,
         }
     }
 
     /// Returns a resolver with the same cache, for hosts and ports that the operator typed.
     pub(crate) fn for_typed(&self) -> CheckedResolver {
         CheckedResolver {
-            name_source: HostDiscoverySource::Typed,
+            name_source: TypedOrFoundHost::Typed,
             ..self.clone()
         }
     }

@@ -50,7 +50,7 @@ pub struct SigningSettings {
 /// The result of checking an answer for a demand for a signature: it has none, the next request
 /// meets the demand, or the demand can't be met.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SignatureDemandResult {
+pub(crate) enum SignatureDemandStatus {
     /// The answer demands no signature.
     None,
     /// The next request will carry the signature that the server requested.
@@ -103,9 +103,9 @@ impl HostSignatureDemands {
         was_signed: bool,
         demanded: Option<Result<AcceptSignature, AcceptSignatureError>>,
         can_cover: impl FnOnce(&AcceptSignature) -> Result<(), SignatureBaseError>,
-    ) -> SignatureDemandResult {
+    ) -> SignatureDemandStatus {
         let Some(asked) = demanded else {
-            return SignatureDemandResult::None;
+            return SignatureDemandStatus::None;
         };
         let coverable = asked.and_then(|asked| {
             can_cover(&asked).map_err(AcceptSignatureError::Component)?;
@@ -113,7 +113,7 @@ impl HostSignatureDemands {
         });
         let asked = match coverable {
             Ok(asked) => asked,
-            Err(why) => return SignatureDemandResult::Unmet(why.to_string()),
+            Err(why) => return SignatureDemandStatus::Unmet(why.to_string()),
         };
         let mut hosts = self.hosts();
         let host = url.host_key();
@@ -126,7 +126,7 @@ impl HostSignatureDemands {
         };
         let has_own_nonce = earlier.is_none_or(|earlier| earlier.used_nonce.is_none());
         if was_signed && is_repeated && !(asked.nonce.is_some() && has_own_nonce) {
-            return SignatureDemandResult::Unmet(
+            return SignatureDemandStatus::Unmet(
                 "the signature as requested was refused".to_owned(),
             );
         }
@@ -135,7 +135,7 @@ impl HostSignatureDemands {
         }
         let used_nonce = None;
         hosts.insert(host, SignatureDemand { asked, used_nonce });
-        SignatureDemandResult::Met
+        SignatureDemandStatus::Met
     }
 
     fn hosts(&self) -> std::sync::MutexGuard<'_, HashMap<HostKey, SignatureDemand>> {
@@ -162,7 +162,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use http::HeaderMap;
 
-    use super::{HostSignatureDemands, SignatureDemandResult, demanded};
+    use super::{HostSignatureDemands, SignatureDemandStatus, demanded};
 
     const FIELD: &str = r#"sig1=("@authority");tag="web-bot-auth""#;
 
@@ -189,21 +189,21 @@ mod tests {
             challenges.learn(&url, was_signed, AcceptSignature::of(field), |_| Ok(()))
         };
         let refused =
-            SignatureDemandResult::Unmet("the signature as requested was refused".to_owned());
-        assert_eq!(learn(false, ""), SignatureDemandResult::None);
+            SignatureDemandStatus::Unmet("the signature as requested was refused".to_owned());
+        assert_eq!(learn(false, ""), SignatureDemandStatus::None);
         // The usual signature was refused.
         assert_eq!(learn(true, FIELD), refused);
-        assert_eq!(learn(false, FIELD), SignatureDemandResult::Met);
+        assert_eq!(learn(false, FIELD), SignatureDemandStatus::Met);
         assert_eq!(challenges.next_signature(&url).nonce, None);
         // The server requests a signature with a nonce that it chose. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
-        assert_eq!(learn(true, &nonce), SignatureDemandResult::Met);
+        assert_eq!(learn(true, &nonce), SignatureDemandStatus::Met);
         assert_eq!(challenges.next_signature(&url).nonce.as_deref(), Some("n"));
         assert_eq!(learn(true, &nonce), refused);
         assert_eq!(challenges.next_signature(&url).nonce, None);
-        assert_eq!(learn(true, &nonce), SignatureDemandResult::Met);
+        assert_eq!(learn(true, &nonce), SignatureDemandStatus::Met);
         // The server requests a signature over another component.
-        assert_eq!(learn(true, r#"x=("@method")"#), SignatureDemandResult::Met);
+        assert_eq!(learn(true, r#"x=("@method")"#), SignatureDemandStatus::Met);
         assert_eq!(learn(true, r#"x=("@method")"#), refused);
     }
 
@@ -217,13 +217,13 @@ mod tests {
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
         assert_eq!(
             challenges.learn(&url, false, signature, missing),
-            SignatureDemandResult::Unmet(why)
+            SignatureDemandStatus::Unmet(why)
         );
         let rsa = AcceptSignature::of(r#"a=();alg="rsa-v1_5-sha256""#);
         let why = "the algorithm `rsa-v1_5-sha256`".to_owned();
         assert_eq!(
             challenges.learn(&url, false, rsa, |_| Ok(())),
-            SignatureDemandResult::Unmet(why)
+            SignatureDemandStatus::Unmet(why)
         );
         assert!(challenges.hosts().is_empty());
     }

@@ -216,7 +216,7 @@ impl DeferredUrl {
 /// Decides what `admission` changes for a URL in state `now`. The place of [`AdmitAction::Improve`]
 /// has the old `seq`. If the new rank differs from the old one, the caller must assign a new `seq`.
 #[must_use]
-pub fn meet(now: CurrentState, admission: &UrlToAdmit) -> AdmitAction {
+pub fn decide_admission(now: CurrentState, admission: &UrlToAdmit) -> AdmitAction {
     let pending = matches!(admission.state, RequestedState::Pending);
     let nearer =
         |depth, redirects| (admission.distance(), admission.redirects) < (depth, redirects);
@@ -271,7 +271,9 @@ pub fn capped_exclusion(exclusion: NotFetchedReason) -> NotFetchedReason {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, PendingUrlFields, capped, meet};
+    use super::{
+        AdmitAction, CurrentState, MAX_TEXT_BYTES, PendingUrlFields, capped, decide_admission,
+    };
     use crate::not_fetched_reason::{NotFetchedReason, Reason};
     use crate::url_to_admit::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops, distance};
 
@@ -325,23 +327,32 @@ mod tests {
                 false => AdmitAction::Stay,
             };
             let pending = CurrentState::Pending(OLD);
-            assert_eq!(meet(pending, &to(RequestedState::Pending)), improved);
-            assert_eq!(meet(pending, &to(put_aside())), AdmitAction::Stay);
+            assert_eq!(
+                decide_admission(pending, &to(RequestedState::Pending)),
+                improved
+            );
+            assert_eq!(
+                decide_admission(pending, &to(put_aside())),
+                AdmitAction::Stay
+            );
             let deferred = match is_nearer {
                 true => AdmitAction::DeferNearer,
                 false => AdmitAction::Stay,
             };
-            assert_eq!(meet(old, &to(put_aside())), deferred);
-            assert_eq!(meet(old, &to(excluded())), AdmitAction::Stay);
-            assert_eq!(meet(old, &to(RequestedState::Pending)), AdmitAction::Revive);
+            assert_eq!(decide_admission(old, &to(put_aside())), deferred);
+            assert_eq!(decide_admission(old, &to(excluded())), AdmitAction::Stay);
+            assert_eq!(
+                decide_admission(old, &to(RequestedState::Pending)),
+                AdmitAction::Revive
+            );
             for settled in [CurrentState::Leased, CurrentState::Settled] {
                 assert_eq!(
-                    meet(settled, &to(RequestedState::Pending)),
+                    decide_admission(settled, &to(RequestedState::Pending)),
                     AdmitAction::Stay
                 );
             }
             assert_eq!(
-                meet(CurrentState::Unknown, &to(excluded())),
+                decide_admission(CurrentState::Unknown, &to(excluded())),
                 AdmitAction::Enter
             );
         }
@@ -356,8 +367,9 @@ mod tests {
         let at = |hops_off, depth| {
             CurrentState::Pending(PendingUrlFields::of(&by(hops_off, depth), OLD.seq))
         };
-        let improves =
-            |old, new: &UrlToAdmit| matches!(meet(old, new), AdmitAction::Improve { .. });
+        let improves = |old, new: &UrlToAdmit| {
+            matches!(decide_admission(old, new), AdmitAction::Improve { .. })
+        };
         assert!(improves(at(2, 1), &by(1, 9)));
         assert!(improves(at(1, 9), &by(1, 8)));
         assert!(!improves(at(1, 9), &by(2, 1)));
@@ -375,7 +387,7 @@ mod tests {
         let improved = |change: fn(&mut UrlToAdmit)| {
             let mut admission = admission(4, 0, RequestedState::Pending);
             change(&mut admission);
-            match meet(CurrentState::Pending(OLD), &admission) {
+            match decide_admission(CurrentState::Pending(OLD), &admission) {
                 AdmitAction::Improve { place, nearer } => Some((place, nearer)),
                 _ => None,
             }

@@ -65,7 +65,7 @@ pub mod worker_frontier;
 pub mod parts {
     pub use crate::admit_rule::{
         AdmitAction, CurrentState, PendingUrlFields, QueueRank, QueuedUrl, capped,
-        capped_exclusion, meet,
+        capped_exclusion, decide_admission,
     };
     pub use crate::crawl_transfer_item::CrawlTransferItem;
     pub use crate::last_visit::StoredVisit;
@@ -89,7 +89,7 @@ pub use sieve::{DiskFile, RunDisk, SystemDisk};
 #[cfg(any(test, fuzzing))]
 pub use store::fuzz_checks;
 pub use store::{
-    Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrlCounts,
+    Durability, ErasedUrlCounts, FjallFrontier, FjallFrontierOptions, OfflineFrontier,
     RemovalFilter, is_write_once,
 };
 pub use transaction::{CommitResult, Transaction};

@@ -53,10 +53,10 @@ pub struct SharedCrawlStatus {
     /// - URLs to be reopened, because the worker that settled them has lost its directory;
     /// - buckets that are moving between groups: a worker must list the deferred URLs of these
     ///   buckets in its records at the end of the crawl.
-    pub links_wait: bool,
+    pub has_unqueued_work: bool,
     /// Whether this worker has to admit links that other workers found, or to reopen URLs whose
     /// worker has lost its directory.
-    pub own_links_wait: bool,
+    pub has_own_unqueued_work: bool,
     /// The numbers (ids) of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
     /// Whether this worker has to hand over its hosts and stop.
@@ -189,7 +189,7 @@ pub trait WorkerFrontier: Frontier {
     /// Records whether this worker is idle until new links arrive. If `pages` is less than the
     /// worker's page budget, the budget is lowered to `pages`, so that other workers can use the
     /// rest.
-    fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
+    fn set_idle(&self, is_idle: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
     /// Requests a budget of `more` pages in addition to the `pages` that this worker has used.
     /// Returns the worker's new budget, counted from its first page. The budgets of all workers

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ArchiveError, ReadError};
+use crawl_archive::{ArchiveWriteError, ReadError};
 use crawl_records::RecordsError;
 
 /// The reason why directories could not be gathered.
@@ -85,7 +85,7 @@ pub enum GatherError {
     Read(#[from] ReadError),
     /// A file of the archive can't be written.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] ArchiveWriteError),
     /// A file can't be read or written.
     #[error("`{}`: {source}", path.display())]
     Io {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crawl_archive::RowFileWriter;
-use crawl_archive::rows::WaitingRow;
+use crawl_archive::rows::PendingOriginRow;
 
 use crate::error::GatherError;
 use crate::worker_directory::WorkerDirectory;
@@ -29,7 +29,7 @@ const REASONS: [&str; 8] = [
 /// owned the origin later. If the epochs don't show the order, writes the row with the most URLs.
 pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<(), GatherError> {
     let last = last_epochs(workers);
-    let mut rows: BTreeMap<&str, &WaitingRow> = BTreeMap::new();
+    let mut rows: BTreeMap<&str, &PendingOriginRow> = BTreeMap::new();
     let mut has_rows = vec![false; workers.len()];
     for (worker, has_rows) in workers.iter().zip(&mut has_rows) {
         for row in &worker.waiting {
@@ -48,7 +48,7 @@ pub(crate) fn write_waiting(workers: &[WorkerDirectory], to: &Path) -> Result<()
     }
     let urls = rows.values().map(|row| row.urls).sum();
     let mut file = RowFileWriter::open(&to.join("waiting.jsonl"), None)?;
-    file.append(&WaitingRow {
+    file.append(&PendingOriginRow {
         buckets: last,
         ..of_crawl(workers, &has_rows, urls)
     })?;
@@ -73,8 +73,8 @@ fn last_epochs(workers: &[WorkerDirectory]) -> BTreeMap<i32, i64> {
 /// Returns the row about the whole crawl. The reason is the one that leaves the most work among the
 /// workers with waiting URLs. If no worker has waiting URLs, the reason is the one that leaves the
 /// least work among all workers.
-fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> WaitingRow {
-    let rank = |row: &&WaitingRow| {
+fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> PendingOriginRow {
+    let rank = |row: &&PendingOriginRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);
         rank.map_or(0, |at| at + 1)
     };
@@ -82,12 +82,12 @@ fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> Waitin
     let unfinished = ended().zip(has_rows).filter(|(_, has_rows)| **has_rows);
     let row_of_crawl = unfinished.map(|(row, _)| row).min_by_key(rank);
     let row_of_crawl = row_of_crawl.or_else(|| ended().max_by_key(rank)).cloned();
-    WaitingRow {
+    PendingOriginRow {
         origin: None,
         urls,
-        ..row_of_crawl.unwrap_or_else(|| WaitingRow {
+        ..row_of_crawl.unwrap_or_else(|| PendingOriginRow {
             reason: "finished".to_owned(),
-            ..WaitingRow::default()
+            ..PendingOriginRow::default()
         })
     }
 }

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{ExcludedRow, GatheredWorkerRow, WaitingRow};
+use crawl_archive::rows::{ExcludedRow, GatheredWorkerRow, PendingOriginRow};
 use crawl_archive::{
     FORGET_LIST, MAX_CONFIG_BYTES, ReadError, RowReader, check_entries, read_text,
 };
@@ -39,8 +39,8 @@ pub(crate) struct WorkerDirectory {
     /// not shared.
     pub(crate) crawl: Option<String>,
     /// The row of `waiting.jsonl` that describes how the worker's last run ended.
-    pub(crate) ended: WaitingRow,
-    pub(crate) waiting: Vec<WaitingRow>,
+    pub(crate) ended: PendingOriginRow,
+    pub(crate) waiting: Vec<PendingOriginRow>,
     /// The worker's row in `workers.jsonl`, with the counts so far.
     pub(crate) row: GatheredWorkerRow,
     /// The number of bytes to read from the worker's `excluded.jsonl`; `None` to read the whole

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{PageRow, RequestRow, WaitingRow, WarcRecordLocation};
+use crawl_archive::rows::{PageRow, PendingOriginRow, RequestRow, WarcRecordLocation};
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLogReader, CaptureMetadata,
     CapturedRequest, RecordIds, Timestamp, WarcReader, read_record,
@@ -344,7 +344,7 @@ fn ended(reason: &str, buckets: &Value, rows: &[(&str, u64, Option<i32>)]) -> Ve
 
 fn pending(gathered: &Path) -> Vec<String> {
     let rows = waiting(gathered).unwrap().map(Result::unwrap);
-    let show = |row: WaitingRow| {
+    let show = |row: PendingOriginRow| {
         let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
         format!("{origin}: {} {}", row.urls, row.reason)
     };

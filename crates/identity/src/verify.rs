@@ -173,7 +173,7 @@ impl SignatureFault {
     }
 
     /// Returns true if the named key made the signature, and the fault only concerns a time.
-    fn is_of_the_key(&self) -> bool {
+    fn is_made_by_named_key(&self) -> bool {
         matches!(
             self,
             SignatureFault::Lifetime(_)
@@ -188,17 +188,17 @@ impl SignatureFault {
 impl SignatureVerdict {
     /// Returns true if the named key made the signature: the signature is valid, or only a time is
     /// wrong (for example, it has expired).
-    fn is_of_the_key(&self) -> bool {
+    fn is_made_by_named_key(&self) -> bool {
         self.result
             .as_ref()
             .err()
-            .is_none_or(SignatureFault::is_of_the_key)
+            .is_none_or(SignatureFault::is_made_by_named_key)
     }
 
     /// Records that the request was for `host`, which is not one of the receiver's hosts. Replaces
     /// the result if the signature is valid or only a time is wrong.
     pub fn reject_host(&mut self, host: &str) {
-        if self.is_of_the_key() {
+        if self.is_made_by_named_key() {
             self.result = Err(SignatureFault::OtherHost(host.to_owned()));
         }
     }
@@ -230,7 +230,11 @@ impl SeenNonces {
     /// if an earlier request had the same key and nonce. Ignores forged signatures, so that a
     /// forger can't make valid signatures look like replays.
     pub fn judge(&mut self, verdict: &mut SignatureVerdict) {
-        let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
+        let Some(nonce) = verdict
+            .nonce
+            .as_ref()
+            .filter(|_| verdict.is_made_by_named_key())
+        else {
             return;
         };
         let id = self.hasher.hash_one((&verdict.keyid, nonce));

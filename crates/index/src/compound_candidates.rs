@@ -26,12 +26,12 @@ pub(crate) const MIN_COMPOUND_START: usize = 2;
 /// can't be searched by the end of a term, and nearly every search looks for compounds. So the
 /// first search reads all terms, and later ones reuse them.
 #[derive(Debug, Default)]
-pub(crate) struct CompoundCandidates {
+pub(crate) struct PossibleCompoundTerms {
     /// For each term, segment and field, a line with the term, a space and its number of pages.
     lines: OnceLock<String>,
 }
 
-impl CompoundCandidates {
+impl PossibleCompoundTerms {
     /// Returns the longer terms in `fields` that end in any of `stems` or in a form of it, each with
     /// its number of pages in one segment and field. The term of a stem has the prefix [`STEM`].
     /// `is_form` returns whether a word has a stem.

@@ -13,7 +13,7 @@ use tantivy::{DocAddress, Index, ReloadPolicy, Searcher, TantivyDocument};
 
 use crate::ambiguous_minus::with_resolved_minus;
 use crate::commit_snapshot::CommitSnapshotDirectory;
-use crate::compound_candidates::CompoundCandidates;
+use crate::compound_candidates::PossibleCompoundTerms;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::facets::FacetFilters;
@@ -22,7 +22,7 @@ use crate::lexicon::Lexicon;
 use crate::page_prior::is_about_changes;
 use crate::product_versions::is_versioned_folder;
 use crate::query::Query;
-use crate::query_plan::{MarkedWords, MatchStrictness, PlanningBudget, QueryPlan, QueryPlanner};
+use crate::query_plan::{MarkedWords, PlanningBudget, QueryPlan, QueryPlanner, RequiredQueryWords};
 use crate::ranked_retrieval::{FoundPages, RankedRetrieval};
 use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{IndexFields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
@@ -94,7 +94,7 @@ struct CommitView {
     statistics: ScoringStatistics,
     fields: IndexFields,
     languages: Vec<(String, u64)>,
-    compound_candidates: CompoundCandidates,
+    compound_candidates: PossibleCompoundTerms,
 }
 
 /// Identifies a commit by the file properties of `meta.json`, because each commit replaces this
@@ -316,7 +316,7 @@ impl CommitView {
             statistics,
             fields,
             languages,
-            compound_candidates: CompoundCandidates::default(),
+            compound_candidates: PossibleCompoundTerms::default(),
         })
     }
 
@@ -414,10 +414,10 @@ impl SingleSearch<'_> {
         };
         let pinned = self.pinned(typed)?;
         let pinned_at = pinned.as_ref().map(|(_, at)| *at);
-        let mut plan = self.plan(query, MatchStrictness::Most)?;
+        let mut plan = self.plan(query, RequiredQueryWords::Most)?;
         let mut matches = self.look_up(&plan, query, pinned_at)?;
-        let mut fit = MatchStrictness::Most;
-        for looser in [MatchStrictness::Any, MatchStrictness::Apart] {
+        let mut fit = RequiredQueryWords::Most;
+        for looser in [RequiredQueryWords::Any, RequiredQueryWords::Apart] {
             if matches.total == 0 {
                 fit = looser;
                 plan = self.plan(query, fit)?;
@@ -425,16 +425,16 @@ impl SingleSearch<'_> {
             }
         }
         let mut lacks_words = match fit {
-            MatchStrictness::Most if plan.has_choice && matches.total > 0 => {
-                let strict = self.plan(query, MatchStrictness::All)?;
+            RequiredQueryWords::Most if plan.has_choice && matches.total > 0 => {
+                let strict = self.plan(query, RequiredQueryWords::All)?;
                 let with_all = self.look_up(&strict, query, pinned_at)?.total;
                 with_all < MIN_WITH_ALL_WORDS.min(matches.total)
             }
-            MatchStrictness::Most => false,
+            RequiredQueryWords::Most => false,
             _ => plan.has_choice,
         };
-        if plan.is_pair && fit == MatchStrictness::Most && matches.total < MIN_WITH_ALL_WORDS {
-            let relaxed = self.plan(query, MatchStrictness::Relaxed)?;
+        if plan.is_pair && fit == RequiredQueryWords::Most && matches.total < MIN_WITH_ALL_WORDS {
+            let relaxed = self.plan(query, RequiredQueryWords::Relaxed)?;
             let more = self.look_up(&relaxed, query, pinned_at)?;
             if more.total > matches.total {
                 (plan, matches, lacks_words) = (relaxed, more, true);
@@ -485,7 +485,7 @@ impl SingleSearch<'_> {
         Ok(address.map(|address| (page, address)))
     }
 
-    fn plan(&self, query: &Query, fit: MatchStrictness) -> tantivy::Result<QueryPlan> {
+    fn plan(&self, query: &Query, fit: RequiredQueryWords) -> tantivy::Result<QueryPlan> {
         self.planner().plan(query, fit)
     }
 

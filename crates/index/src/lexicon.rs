@@ -9,7 +9,7 @@ use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
-use crate::compound_candidates::{CompoundCandidates, MIN_COMPOUND_END};
+use crate::compound_candidates::{MIN_COMPOUND_END, PossibleCompoundTerms};
 use crate::page_tokenizer::STEM;
 use crate::schema::IndexFields;
 use crate::scoring_statistics::ScoringStatistics;
@@ -41,7 +41,7 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
     statistics: &'s ScoringStatistics,
-    compound_candidates: &'s CompoundCandidates,
+    compound_candidates: &'s PossibleCompoundTerms,
     /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
     /// The fields of the description, the keywords and the text outside the main text. Searched
@@ -64,7 +64,7 @@ impl<'s> Lexicon<'s> {
     /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
         (searcher, statistics): (&'s Searcher, &'s ScoringStatistics),
-        compound_candidates: &'s CompoundCandidates,
+        compound_candidates: &'s PossibleCompoundTerms,
         fields: &IndexFields,
         languages: impl Iterator<Item = &'l str>,
     ) -> Lexicon<'s> {

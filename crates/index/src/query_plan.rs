@@ -63,7 +63,7 @@ pub(crate) struct QueryPlan {
 /// How strictly a page must match the query: with all or most of its words, with one of two, or
 /// with any word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatchStrictness {
+pub(crate) enum RequiredQueryWords {
     /// The page has all words of the query.
     All,
     /// The page has most words of the query.
@@ -158,12 +158,16 @@ enum PrefixMatchMode {
 }
 
 impl QueryPlanner<'_> {
-    pub(crate) fn plan(&self, query: &Query, fit: MatchStrictness) -> tantivy::Result<QueryPlan> {
+    pub(crate) fn plan(
+        &self,
+        query: &Query,
+        fit: RequiredQueryWords,
+    ) -> tantivy::Result<QueryPlan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         let (mut words, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
-            let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
+            let is_apart = fit == RequiredQueryWords::Apart && !term.is_not && !term.in_title;
             if term.how == QueryTermKind::Phrase {
                 // In this case, the words of the phrase are looked up and marked one by one below,
                 // so discard the marks of the phrase.
@@ -222,7 +226,7 @@ impl QueryPlanner<'_> {
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
-        if fit == MatchStrictness::Apart {
+        if fit == RequiredQueryWords::Apart {
             words = self.apart(words)?;
         }
         // Excerpts mark a very frequent word only next to other words, unless all words of the
@@ -237,9 +241,9 @@ impl QueryPlanner<'_> {
                 .iter()
                 .all(|word| !word.is_in_phrase && word.run.is_empty());
         let has_choice = match fit {
-            MatchStrictness::All => false,
-            MatchStrictness::Most => words.len() > 2,
-            MatchStrictness::Relaxed | MatchStrictness::Any | MatchStrictness::Apart => {
+            RequiredQueryWords::All => false,
+            RequiredQueryWords::Most => words.len() > 2,
+            RequiredQueryWords::Relaxed | RequiredQueryWords::Any | RequiredQueryWords::Apart => {
                 words.len() > 1
             }
         };

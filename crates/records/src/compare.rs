@@ -99,14 +99,14 @@ pub struct PageDifferences {
     pub only_b: Vec<String>,
     /// Pages that both crawls fetched, with different statuses (or failures, if there was no
     /// response).
-    pub status: Vec<PageDifference>,
+    pub status: Vec<DifferingPage>,
     /// Pages that both crawls fetched, with the same status but different payload digests.
-    pub digest: Vec<PageDifference>,
+    pub digest: Vec<DifferingPage>,
 }
 
 /// A page that differs between two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageDifference {
+pub struct DifferingPage {
     /// The URL of the page.
     pub url: String,
     /// The status, failure or digest in A.
@@ -339,7 +339,7 @@ fn page_differences(
             true => (&mut differences.digest, row.digest, digest_b),
             false => (&mut differences.status, Some(answer_a), Some(answer_b)),
         };
-        kind.push(PageDifference { url: row.url, a, b });
+        kind.push(DifferingPage { url: row.url, a, b });
     })?;
     Ok(differences)
 }

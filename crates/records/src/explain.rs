@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
-use crawl_archive::{DigestUpdateGuard, Timestamp};
+use crawl_archive::{DigestRefreshAfterOpen, Timestamp};
 use crawl_frontier::{
     DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError, KnownState,
     KnownUrlDetails, LastVisit, NotFetchedReason, Reason, is_write_once,
@@ -327,7 +327,7 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<StoredUrlState, StateAvailabi
     }
     crawl_archive::check_entries(dir).map_err(|why| StateAvailability::Broken(why.to_string()))?;
     // Declared before the frontier, so that it is dropped after the frontier.
-    let _digests = DigestUpdateGuard::before_opening(dir, "state", is_write_once);
+    let _digests = DigestRefreshAfterOpen::before_opening(dir, "state", is_write_once);
     let frontier =
         FjallFrontier::open(&state, &FjallFrontierOptions::default()).map_err(|why| match why {
             DiskOpenError::InUse { .. } => StateAvailability::InUse,

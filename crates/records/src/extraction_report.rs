@@ -13,7 +13,7 @@ use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::unmatched_rule_search::PagesReadByRule;
+use self::unmatched_rule_search::FirstPagesByRule;
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped};
 use crate::round_row_filter::{RoundRowFilter, RoundSelection};
@@ -150,7 +150,7 @@ pub fn extraction(
     }
     let view = RoundRowFilter::read(dir, rounds)?;
     let mut counts: Vec<ExtractRuleCounts> = rules.iter().map(ExtractRuleCounts::of).collect();
-    let mut read = PagesReadByRule::default();
+    let mut read = FirstPagesByRule::default();
     let mut rows = extracts(dir)?;
     while let Some(row) = rows.next_sound() {
         let row = row?;

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crawl_archive::rows::{ExcludedRow, PageRow, TOO_MANY_REDIRECTS, WaitingRow, is_obstacle};
+use crawl_archive::rows::{
+    ExcludedRow, PageRow, PendingOriginRow, TOO_MANY_REDIRECTS, is_obstacle,
+};
 use serde::{Deserialize, Serialize};
 
 /// A host counts as blocked if it refused at least this many consecutive URLs at the end of the
@@ -33,7 +35,7 @@ pub(crate) const ROBOTS_FAILED: &str = "robots.txt: ";
 /// Prefix of `rule` in a row of `excluded.jsonl`, if the host refused us the robots.txt
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
-/// The evidence shown for [`MissingReason::Unfinished`].
+/// The evidence shown for [`CoverageGapReason::Unfinished`].
 pub(crate) const UNFINISHED_RUN: &str = "no end of the last run is on record";
 
 /// The coverage verdict of a host. URLs outside the user's scope and URLs that the site's own rules
@@ -76,7 +78,7 @@ impl HostCoverage {
 /// A reason why URLs are missing from a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MissingReason {
+pub enum CoverageGapReason {
     /// Refused by the host: a login, a challenge, a block page, 401, 403, 429 ..
     Refused,
     /// The URLs wait for a robots.txt that is unavailable.
@@ -99,20 +101,20 @@ pub enum MissingReason {
     NotFound,
 }
 
-impl MissingReason {
+impl CoverageGapReason {
     /// Returns the token used in rows and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            MissingReason::Refused => "refused",
-            MissingReason::Robots => "robots",
-            MissingReason::Errors => "errors",
-            MissingReason::Limits => "limits",
-            MissingReason::Budget => "budget",
-            MissingReason::Traps => "traps",
-            MissingReason::Waiting => "waiting",
-            MissingReason::Unfinished => "unfinished",
-            MissingReason::NotFound => "not_found",
+            CoverageGapReason::Refused => "refused",
+            CoverageGapReason::Robots => "robots",
+            CoverageGapReason::Errors => "errors",
+            CoverageGapReason::Limits => "limits",
+            CoverageGapReason::Budget => "budget",
+            CoverageGapReason::Traps => "traps",
+            CoverageGapReason::Waiting => "waiting",
+            CoverageGapReason::Unfinished => "unfinished",
+            CoverageGapReason::NotFound => "not_found",
         }
     }
 }
@@ -121,7 +123,7 @@ impl MissingReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingUrlCounts {
     /// The reason.
-    pub reason: MissingReason,
+    pub reason: CoverageGapReason,
     /// Number of known URLs that are missing.
     pub urls: u64,
     /// Number of missing URLs by evidence: a status, an error, a budget, a kind of trap.
@@ -145,7 +147,7 @@ pub struct HostOutcomeCounts {
     /// Number of rows with a refusal since the last row with a served page.
     pub refused_in_a_row: u64,
     /// Number of missing URLs, by reason and evidence.
-    pub missing: BTreeMap<(MissingReason, String), u64>,
+    pub missing: BTreeMap<(CoverageGapReason, String), u64>,
     /// Whether URLs are waiting because the host could not be reached.
     pub is_unreachable: bool,
 }
@@ -177,7 +179,7 @@ pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<Missi
     let is_empty = !is_blocked && outcomes.is_empty();
     if is_empty && !outcomes.not_found.is_empty() {
         shortfalls.push(MissingUrlCounts {
-            reason: MissingReason::NotFound,
+            reason: CoverageGapReason::NotFound,
             urls: outcomes.not_found.values().sum(),
             evidence: outcomes.not_found.clone(),
         });
@@ -196,7 +198,7 @@ enum UrlCoverage<'r> {
     Served,
     NotFound(&'r str),
     Refused(&'r str),
-    Missing(MissingReason, &'r str),
+    Missing(CoverageGapReason, &'r str),
 }
 
 impl HostOutcomeCounts {
@@ -220,7 +222,7 @@ impl HostOutcomeCounts {
                 // A login page is not a sign that the host blocks the crawl, because many links may
                 // lead to the same login form.
                 self.refused_in_a_row += u64::from(word != "login_page");
-                self.note(MissingReason::Refused, word, 1);
+                self.note(CoverageGapReason::Refused, word, 1);
             }
             UrlCoverage::Missing(reason, word) => {
                 let is_in_part = matches!(row.status, Some(200..=299)) && !is_sitemap;
@@ -236,16 +238,20 @@ impl HostOutcomeCounts {
         let word = rule.split(' ').next().unwrap_or_default();
         match (row.reason.as_str(), rule.strip_prefix(ROBOTS_FORBIDDEN)) {
             ("robots", Some(status)) if row.line.is_none() => {
-                self.note(MissingReason::Refused, &format!("robots.txt {status}"), 1);
+                self.note(
+                    CoverageGapReason::Refused,
+                    &format!("robots.txt {status}"),
+                    1,
+                );
             }
             ("depth", _) if word == "depth" => {
-                self.note(MissingReason::Budget, "depth of a seed", 1);
+                self.note(CoverageGapReason::Budget, "depth of a seed", 1);
             }
-            ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
-            ("trap", _) => self.note(MissingReason::Traps, word, 1),
+            ("depth", _) => self.note(CoverageGapReason::Budget, "max-depth", 1),
+            ("trap", _) => self.note(CoverageGapReason::Traps, word, 1),
             ("robots" | "usage", _) => self.disallowed += 1,
             // `not_archived` occurs only in a replay, for a site whose rules are unknown.
-            ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
+            ("not_archived", _) => self.note(CoverageGapReason::Errors, "not_archived", 1),
             // Skip URLs that a budget left unfetched, because `waiting.jsonl` counts them per
             // origin.
             _ => {}
@@ -253,11 +259,11 @@ impl HostOutcomeCounts {
     }
 
     /// Adds a row of `waiting.jsonl`.
-    pub(crate) fn waiting(&mut self, row: &WaitingRow) {
+    pub(crate) fn waiting(&mut self, row: &PendingOriginRow) {
         let reason = match row.reason.as_str() {
-            "budget" => MissingReason::Budget,
-            "robots" => MissingReason::Robots,
-            _ => MissingReason::Waiting,
+            "budget" => CoverageGapReason::Budget,
+            "robots" => CoverageGapReason::Robots,
+            _ => CoverageGapReason::Waiting,
         };
         let evidence = row.detail.as_deref().unwrap_or(&row.reason);
         self.is_unreachable |= row.reason == "unreachable";
@@ -266,11 +272,11 @@ impl HostOutcomeCounts {
 
     /// Returns how many URLs the host refused, either with its responses or with its robots.txt.
     fn turned_away(&self) -> u64 {
-        let is_refusal = |reason: MissingReason, evidence: &str| match reason {
-            MissingReason::Refused => true,
+        let is_refusal = |reason: CoverageGapReason, evidence: &str| match reason {
+            CoverageGapReason::Refused => true,
             // An unreachable robots.txt, for example because no server listens on the port, is not
             // a refusal if the host serves pages of another origin.
-            MissingReason::Robots => self.served == 0 || !evidence.starts_with(ROBOTS_FAILED),
+            CoverageGapReason::Robots => self.served == 0 || !evidence.starts_with(ROBOTS_FAILED),
             _ => false,
         };
         let refusals = self.missing.iter();
@@ -283,9 +289,9 @@ impl HostOutcomeCounts {
     fn is_empty(&self) -> bool {
         let is_known =
             self.disallowed > 0 || !self.not_found.is_empty() || !self.missing.is_empty();
-        let is_its_own_fault = |reason: MissingReason| match reason {
-            MissingReason::Waiting => self.is_unreachable,
-            reason => reason == MissingReason::Errors,
+        let is_its_own_fault = |reason: CoverageGapReason| match reason {
+            CoverageGapReason::Waiting => self.is_unreachable,
+            reason => reason == CoverageGapReason::Errors,
         };
         let mut reasons = self.missing.keys().map(|(reason, _)| *reason);
         self.fetched == 0 && is_known && reasons.all(is_its_own_fault)
@@ -294,11 +300,11 @@ impl HostOutcomeCounts {
     /// Records that the last run didn't end normally.
     pub(crate) fn unfinished(&mut self) {
         if self.is_asked {
-            self.note(MissingReason::Unfinished, UNFINISHED_RUN, 0);
+            self.note(CoverageGapReason::Unfinished, UNFINISHED_RUN, 0);
         }
     }
 
-    fn note(&mut self, reason: MissingReason, evidence: &str, urls: u64) {
+    fn note(&mut self, reason: CoverageGapReason, evidence: &str, urls: u64) {
         *self
             .missing
             .entry((reason, evidence.to_owned()))
@@ -318,16 +324,18 @@ fn url_coverage<'r>(row: &'r PageRow, status: &'r str) -> UrlCoverage<'r> {
         (Some(code), _) if REFUSED.contains(&code) => UrlCoverage::Refused(status),
         (Some(code), _) if NO_SUCH_PAGE.contains(&code) => UrlCoverage::NotFound(status),
         (_, Some(error)) if CUT.contains(&error) => {
-            UrlCoverage::Missing(MissingReason::Limits, error)
+            UrlCoverage::Missing(CoverageGapReason::Limits, error)
         }
-        (_, Some(error)) if row.is_failed() => UrlCoverage::Missing(MissingReason::Errors, error),
-        (None, _) => UrlCoverage::Missing(MissingReason::Errors, "no answer"),
+        (_, Some(error)) if row.is_failed() => {
+            UrlCoverage::Missing(CoverageGapReason::Errors, error)
+        }
+        (None, _) => UrlCoverage::Missing(CoverageGapReason::Errors, "no answer"),
         // The server sent a 304, although the crawl has no stored page that it could confirm.
         (Some(304), _) if row.outcome() != "unmodified" => {
-            UrlCoverage::Missing(MissingReason::Errors, status)
+            UrlCoverage::Missing(CoverageGapReason::Errors, status)
         }
         (Some(200..=399), _) => UrlCoverage::Served,
-        _ => UrlCoverage::Missing(MissingReason::Errors, status),
+        _ => UrlCoverage::Missing(CoverageGapReason::Errors, status),
     }
 }
 
@@ -337,7 +345,7 @@ fn url_coverage<'r>(row: &'r PageRow, status: &'r str) -> UrlCoverage<'r> {
     reason = "an expectation is written where it is used"
 )]
 mod tests {
-    use crawl_archive::rows::{ExcludedRow, PageRow, WaitingRow};
+    use crawl_archive::rows::{ExcludedRow, PageRow, PendingOriginRow};
     use expect_test::{Expect, expect};
     use serde_json::json;
 
@@ -365,13 +373,13 @@ mod tests {
         }
     }
 
-    fn waiting(urls: u64, reason: &str, detail: Option<&str>) -> WaitingRow {
-        WaitingRow {
+    fn waiting(urls: u64, reason: &str, detail: Option<&str>) -> PendingOriginRow {
+        PendingOriginRow {
             origin: Some("http://e.example".to_owned()),
             urls,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
-            ..WaitingRow::default()
+            ..PendingOriginRow::default()
         }
     }
 

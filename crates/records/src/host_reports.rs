@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::rc::Rc;
 
-use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
+use crawl_archive::rows::{ExcludedRow, PageRow, PendingOriginRow, RequestRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
@@ -256,7 +256,7 @@ impl HostReportCollector {
     }
 
     /// Adds a row of `waiting.jsonl`. The row is about the whole crawl or about one origin.
-    pub fn waiting(&mut self, row: &WaitingRow) {
+    pub fn waiting(&mut self, row: &PendingOriginRow) {
         let Some(origin) = &row.origin else {
             self.has_ended = true;
             return;

@@ -78,8 +78,8 @@ pub use broken_links::{
     BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken_links, location_fragment,
 };
 pub use compare::{
-    ComparedCrawlTotals, ComparedHost, CrawlComparison, ExclusionRuleDifference, HostDifference,
-    PageDifference, PageDifferences, RequestOrderComparison, compare, compare_round,
+    ComparedCrawlTotals, ComparedHost, CrawlComparison, DifferingPage, ExclusionRuleDifference,
+    HostDifference, PageDifferences, RequestOrderComparison, compare, compare_round,
 };
 pub use current_pages::{CurrentRow, CurrentRowSelector};
 pub use decoded_body::decoded_body;
@@ -93,7 +93,7 @@ pub use extraction_report::{
     UnmetCondition, extract_rules, extraction,
 };
 pub use host_coverage::{
-    HostCoverage, HostOutcomeCounts, MissingReason, MissingUrlCounts, coverage,
+    CoverageGapReason, HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage,
 };
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
@@ -142,6 +142,6 @@ pub use site_report::{
 };
 
 pub use crawl_archive::rows::{
-    ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RequestRow, RobotsVerdict,
-    RulesRecheckRow, WaitingRow, WarcRecordLocation,
+    ExcludedRow, ExtractRow, LinkRow, PageRow, PendingOriginRow, RandomWalkStep, RequestRow,
+    RobotsVerdict, RulesRecheckRow, WarcRecordLocation,
 };

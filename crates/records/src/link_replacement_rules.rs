@@ -5,7 +5,7 @@ mod clean_params;
 use std::cell::RefCell;
 use std::path::Path;
 
-use crawl_traps::RecordedSpellings;
+use crawl_traps::SpellingRulesFromRecords;
 use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, SpellingStepPolicy, canonicalize};
 
 use crate::error::RecordsError;
@@ -20,13 +20,13 @@ pub struct LinkReplacementRules {
     naming: SpellingStepPolicies,
     /// `None` if the crawl ignored `Clean-param` lines, or has no archive.
     clean_params: Option<RefCell<CleanParamRules>>,
-    learned: RecordedSpellings,
+    learned: SpellingRulesFromRecords,
 }
 
 impl LinkReplacementRules {
     /// Reads the settings and `excluded.jsonl` of the crawl in `dir`. Malformed lines are skipped.
     pub(crate) fn read(dir: &Path) -> Result<LinkReplacementRules, RecordsError> {
-        let mut learned = RecordedSpellings::default();
+        let mut learned = SpellingRulesFromRecords::default();
         let mut rows = excluded(dir)?;
         while let Some(row) = rows.next_with(b"\"duplicate\"") {
             match row {

@@ -17,7 +17,7 @@ use self::page_budgets::KnownHost;
 pub use self::page_budgets::{GroupPageBudget, PageBudgets};
 use self::page_sizes::{HostBytesEstimate, MeasuredPageSizes, PlannedHostPageCounts};
 use crate::error::RecordsError;
-use crate::host_coverage::{MissingReason, MissingUrlCounts};
+use crate::host_coverage::{CoverageGapReason, MissingUrlCounts};
 use crate::host_reports::{HostReport, host_key};
 use crate::report::report;
 use crate::row_file_reader::{excluded, requests};
@@ -250,7 +250,7 @@ fn host_plan(
     let is_unread = |shortfall: &MissingUrlCounts| {
         matches!(
             shortfall.reason,
-            MissingReason::Refused | MissingReason::Errors | MissingReason::Limits
+            CoverageGapReason::Refused | CoverageGapReason::Errors | CoverageGapReason::Limits
         )
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
@@ -312,7 +312,7 @@ fn known_words(host: &HostReport, is_listed: bool) -> String {
 /// if no URL is pending, or if the reason is not known.
 fn waiting_evidence(host: &HostReport) -> Option<&str> {
     let mut missing = host.missing.iter();
-    let waiting = missing.find(|missing| missing.reason == MissingReason::Waiting)?;
+    let waiting = missing.find(|missing| missing.reason == CoverageGapReason::Waiting)?;
     let evidence = waiting.evidence.keys().next()?;
     Some(evidence)
         .filter(|_| host.waiting > 0)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crawl_archive::rows::WaitingRow;
+use crawl_archive::rows::PendingOriginRow;
 use crawl_weburl::{canonicalize, safe_line};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -181,7 +181,7 @@ impl ReportedCrawlSummary {
 
 /// Returns the origin in a row of `waiting.jsonl` and the reason why its URLs wait, if they can't
 /// be fetched until the host responds. `None` for other rows.
-pub(crate) fn unreachable_origin(row: &WaitingRow) -> Option<(&str, &str)> {
+pub(crate) fn unreachable_origin(row: &PendingOriginRow) -> Option<(&str, &str)> {
     match (row.reason.as_str(), &row.origin, &row.detail) {
         ("robots" | "unreachable", Some(origin), Some(why)) => Some((origin, why)),
         _ => None,

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crawl_archive::RowReader;
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RequestRow, WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, PendingOriginRow, RandomWalkStep,
+    RequestRow,
 };
 use serde::de::DeserializeOwned;
 
@@ -47,7 +48,7 @@ pub fn excluded(dir: &Path) -> Result<RowFileReader<ExcludedRow>, RecordsError> 
 ///
 /// # Errors
 /// As for [`RowFileReader`]; a file that is missing has no rows.
-pub fn waiting(dir: &Path) -> Result<RowFileReader<WaitingRow>, RecordsError> {
+pub fn waiting(dir: &Path) -> Result<RowFileReader<PendingOriginRow>, RecordsError> {
     RowFileReader::open(dir, "waiting.jsonl")
 }
 

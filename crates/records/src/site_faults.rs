@@ -25,7 +25,7 @@ use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::{failure_words, status_words};
 
-use broken_link_elements::{BrokenLinkElements, element_words};
+use broken_link_elements::{TextlessBrokenLinks, element_words};
 use broken_link_faults::{broken_faults, unreachable_words};
 pub use fault_baseline::FaultBaseline;
 use fragment_links::FragmentLinks;
@@ -174,7 +174,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
                 replacement_rules: LinkReplacementRules::read(dir)?,
                 latest: &latest,
                 unfetched: UnfetchedUrls::read(dir, &broken.outages)?,
-                unnamed: BrokenLinkElements::of(&faults),
+                unnamed: TextlessBrokenLinks::of(&faults),
                 fragments: FragmentLinks::default(),
                 faults: Vec::new(),
                 unchecked: Vec::new(),
@@ -290,7 +290,7 @@ struct SiteFaultSearch<'a> {
     replacement_rules: LinkReplacementRules,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
-    unnamed: BrokenLinkElements,
+    unnamed: TextlessBrokenLinks,
     fragments: FragmentLinks,
     faults: Vec<PageFault>,
     unchecked: Vec<UncheckedLink>,

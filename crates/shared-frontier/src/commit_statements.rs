@@ -42,7 +42,7 @@ pub(crate) struct TransactionColumns {
     /// Keys of the origins whose copy of robots.txt is removed.
     dropped_robots: OriginKeyColumns,
     to_reopen: BucketToReopenColumns,
-    looked_through: BucketToReopenColumns,
+    reopen_done: BucketToReopenColumns,
     files: Vec<String>,
     lengths: Vec<i64>,
     meta: MetaColumns,
@@ -295,7 +295,7 @@ impl TransactionColumns {
     /// Stores the progress of reopening lost URLs in a bucket.
     pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
         let columns = match bucket.is_over {
-            true => &mut self.looked_through,
+            true => &mut self.reopen_done,
             false => &mut self.to_reopen,
         };
         columns.worker.push(bucket.worker);
@@ -401,7 +401,7 @@ impl TransactionColumns {
     ) -> DatabaseResult<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
-        let (to_reopen, over) = (&self.to_reopen, &self.looked_through);
+        let (to_reopen, over) = (&self.to_reopen, &self.reopen_done);
         let [pending, deferred, fetched, failed, excluded] = &fence.states;
         let (crawl, worker, owner) = (&owned.crawl, &owned.worker, &owned.owner);
         let put = async |sql: SqlStatement, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
@@ -424,7 +424,7 @@ impl TransactionColumns {
             put(SqlStatement::TakeLinks, taken.b.len(), vec![
                 crawl, &taken.b, &taken.sender, &taken.number,
             ]),
-            put(SqlStatement::MoveBucketsToReopen, to_reopen.worker.len(), vec![
+            put(SqlStatement::PutReopenProgress, to_reopen.worker.len(), vec![
                 crawl, &to_reopen.last.b, &to_reopen.worker, &to_reopen.last.origin,
                 &to_reopen.last.fingerprint,
             ]),

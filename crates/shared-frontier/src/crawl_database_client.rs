@@ -259,7 +259,7 @@ impl CrawlDatabaseClient {
 
     /// Returns the number of the bucket that a URL's host is in, or `None` if this worker owns the
     /// bucket.
-    pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
+    pub(crate) fn foreign_bucket(&self, url: &CanonicalUrl) -> Option<i32> {
         let b = self.keys.bucket(&url.site());
         self.owned.epoch(b).is_none().then_some(b)
     }

@@ -154,7 +154,7 @@ pub(crate) struct OtherServerGroup {
 }
 
 /// A request in flight, and the connection that it was sent over.
-pub(crate) type PendingGroupResult<T> = PendingDatabaseResult<(Arc<DatabaseSession>, T)>;
+pub(crate) type InFlightGroupRequest<T> = PendingDatabaseResult<(Arc<DatabaseSession>, T)>;
 
 impl OtherServerGroup {
     pub(crate) fn new(
@@ -191,7 +191,7 @@ impl OtherServerGroup {
     /// Waits for the rows of a request. If the connection was closed, sends the request once more.
     pub(crate) fn wait(
         &self,
-        request: PendingGroupResult<Vec<Row>>,
+        request: InFlightGroupRequest<Vec<Row>>,
         sql: SqlStatement,
         params: &Arc<Vec<StatementParameter>>,
     ) -> Result<Vec<Row>, FrontierError> {
@@ -207,7 +207,7 @@ impl OtherServerGroup {
         &self,
         sql: SqlStatement,
         params: &Arc<Vec<StatementParameter>>,
-    ) -> PendingGroupResult<Vec<Row>> {
+    ) -> InFlightGroupRequest<Vec<Row>> {
         let (session, config) = (self.current(), self.config.clone());
         let params = Arc::clone(params);
         self.thread.spawn(async move {
@@ -223,7 +223,7 @@ impl OtherServerGroup {
         &self,
         batch: &Arc<TransactionColumns>,
         owned: &Arc<BucketOwnership>,
-    ) -> PendingGroupResult<()> {
+    ) -> InFlightGroupRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
         let (group, crawl) = (self.number, self.crawl);
@@ -237,7 +237,7 @@ impl OtherServerGroup {
     /// Waits for a reply. Drops the connection if it was closed.
     fn answer<T>(
         &self,
-        request: PendingGroupResult<T>,
+        request: InFlightGroupRequest<T>,
     ) -> Result<T, Option<tokio_postgres::Error>> {
         let answer = request.answer();
         let (session, answer) = match answer {

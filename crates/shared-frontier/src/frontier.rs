@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::{
     AdmitAction, CommittedUrlCounts, CurrentState, LeaseTable, OriginWithQueueId, QueueRank,
-    QueueReader as _, StoredVisit, meet,
+    QueueReader as _, StoredVisit, decide_admission,
 };
 use crawl_frontier::worker_frontier::WorkerTransaction as _;
 use crawl_frontier::{
@@ -39,7 +39,7 @@ const PAGE_ROWS: usize = 1_000;
 pub struct SharedFrontier {
     pub(crate) tables: CrawlDatabaseClient,
     /// Locked by the open transaction. Acquired before `memory`.
-    writer: Mutex<FrontierWriterState>,
+    writer: Mutex<OpenTransactionState>,
     /// Locked only briefly. A thread that holds this lock may read from the database server (to
     /// lease a URL), but never sends a commit.
     memory: Mutex<LeasesAndRecentUrls>,
@@ -48,7 +48,7 @@ pub struct SharedFrontier {
 }
 
 /// State that only a transaction uses, as of the last commit.
-pub(crate) struct FrontierWriterState {
+pub(crate) struct OpenTransactionState {
     /// The sequence number of the last admission.
     pub(crate) seq: u64,
     /// The number of commits by this worker.
@@ -71,7 +71,7 @@ pub(crate) struct LeasesAndRecentUrls {
 impl SharedFrontier {
     pub(crate) fn new(
         tables: CrawlDatabaseClient,
-        writer: FrontierWriterState,
+        writer: OpenTransactionState,
         memory: LeasesAndRecentUrls,
     ) -> SharedFrontier {
         SharedFrontier {
@@ -240,7 +240,7 @@ impl Frontier for SharedFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            meet(state, link) != AdmitAction::Stay
+            decide_admission(state, link) != AdmitAction::Stay
         });
         Some(memory.leases.commit)
     }

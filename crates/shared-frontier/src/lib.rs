@@ -53,7 +53,7 @@ pub use database_password::{Password, PasswordSources};
 pub use error::SharedCrawlError;
 pub use frontier::SharedFrontier;
 pub use import::ImportTargetSettings;
-pub use lost_worker::{LostWorkerCounts, reopen};
+pub use lost_worker::{LostDirectoryCounts, reopen};
 pub use move_buckets::{
     BucketMoveProgress, BucketMoveResult, BucketsToMove, ServerGroupSelector, move_buckets,
 };

@@ -14,7 +14,7 @@ use crate::open_groups::{ServerGroup, find_groups};
 /// Counts of what was lost with a worker's directory (pages, bytes), and of the buckets that have
 /// to be searched for URLs to reopen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostWorkerCounts {
+pub struct LostDirectoryCounts {
     /// The number of committed rows in the worker's `pages.jsonl`.
     pub pages: u64,
     /// The total size of the worker's bodies, in bytes.
@@ -30,7 +30,7 @@ enum LostWorkerOutcome {
     Alive,
     /// Buckets are being moved between server groups, or were moved during the attempt.
     Moves,
-    Lost(LostWorkerCounts),
+    Lost(LostDirectoryCounts),
 }
 
 /// The number of attempts while buckets are being moved.
@@ -56,7 +56,7 @@ pub fn reopen(
     credentials: &PasswordSources,
     crawl: &str,
     worker: &str,
-) -> Result<LostWorkerCounts, SharedCrawlError> {
+) -> Result<LostDirectoryCounts, SharedCrawlError> {
     let no_such_worker = |address: String| SharedCrawlError::NoSuchWorker {
         address,
         worker: worker.to_owned(),
@@ -282,7 +282,7 @@ async fn give_up(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<Lo
         note_buckets(client, crawl, row.try_get(0)?).await?;
         reset_worker(client, crawl, worker).await?;
     }
-    Ok(LostWorkerOutcome::Lost(LostWorkerCounts {
+    Ok(LostWorkerOutcome::Lost(LostDirectoryCounts {
         pages: count(2)?,
         bytes: count(3)?,
         buckets_to_reopen: buckets_to_reopen(client, crawl).await?,

@@ -15,7 +15,7 @@ use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::crawl_exporter::EXPORTED;
 use crate::database_server_groups::ServerGroups;
 use crate::error::SharedCrawlError;
-use crate::frontier::{FrontierWriterState, LeasesAndRecentUrls, SharedFrontier};
+use crate::frontier::{LeasesAndRecentUrls, OpenTransactionState, SharedFrontier};
 use crate::open_groups::{ConnectedServer, CrawlRow, ServerGroup, begin_groups};
 use crate::options::SharedFrontierOptions;
 use crate::recent_urls::RecentUrls;
@@ -92,7 +92,7 @@ impl SharedFrontier {
             origins_waiting = queues.len(),
             "shared frontier opened"
         );
-        let writer = FrontierWriterState {
+        let writer = OpenTransactionState {
             seq,
             commits,
             links: 0,

@@ -246,7 +246,7 @@ fn first_start(
     }
     check_alike(&groups, name)?;
     for group in &mut groups {
-        make_whole(group, count)?;
+        mark_complete(group, count)?;
     }
     Ok(groups)
 }
@@ -268,7 +268,7 @@ fn go_on(
     check(&groups, name)?;
     let mut count = count_of(&groups);
     for group in &mut groups {
-        make_whole(group, count)?;
+        mark_complete(group, count)?;
     }
     for server in new {
         let Some(first) = groups.first() else { break };
@@ -299,7 +299,7 @@ fn go_on(
 
 /// Records that all server groups of a crawl were created, and stores which group serves each
 /// bucket.
-fn make_whole(group: &mut ServerGroup, groups: i32) -> Result<(), FrontierError> {
+fn mark_complete(group: &mut ServerGroup, groups: i32) -> Result<(), FrontierError> {
     if group.crawl.is_whole {
         return Ok(());
     }

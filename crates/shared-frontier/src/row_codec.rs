@@ -138,7 +138,7 @@ pub(crate) fn is_settled(state: i16) -> bool {
 }
 
 /// The values of the columns that depend on a URL's state.
-pub(crate) struct StateColumns<'a> {
+pub(crate) struct UrlStateColumns<'a> {
     pub(crate) state: i16,
     pub(crate) attempt: i32,
     pub(crate) code: Option<i16>,
@@ -146,8 +146,8 @@ pub(crate) struct StateColumns<'a> {
     pub(crate) note: Option<&'a str>,
 }
 
-pub(crate) fn state_columns(state: &UrlRecordState) -> StateColumns<'_> {
-    let of = |state| StateColumns {
+pub(crate) fn state_columns(state: &UrlRecordState) -> UrlStateColumns<'_> {
+    let of = |state| UrlStateColumns {
         state,
         attempt: 0,
         code: None,
@@ -155,15 +155,15 @@ pub(crate) fn state_columns(state: &UrlRecordState) -> StateColumns<'_> {
         note: None,
     };
     match state {
-        UrlRecordState::Pending { attempt } => StateColumns {
+        UrlRecordState::Pending { attempt } => UrlStateColumns {
             attempt: *attempt as i32,
             ..of(PENDING)
         },
-        UrlRecordState::Fetched { status } => StateColumns {
+        UrlRecordState::Fetched { status } => UrlStateColumns {
             code: Some(*status as i16),
             ..of(FETCHED)
         },
-        UrlRecordState::Failed { why } => StateColumns {
+        UrlRecordState::Failed { why } => UrlStateColumns {
             note: Some(why),
             ..of(FAILED)
         },
@@ -172,9 +172,9 @@ pub(crate) fn state_columns(state: &UrlRecordState) -> StateColumns<'_> {
     }
 }
 
-impl<'a> StateColumns<'a> {
-    fn because(self, why: &'a NotFetchedReason) -> StateColumns<'a> {
-        StateColumns {
+impl<'a> UrlStateColumns<'a> {
+    fn because(self, why: &'a NotFetchedReason) -> UrlStateColumns<'a> {
+        UrlStateColumns {
             code: Some(why.reason.code().into()),
             line: why.line.map(|line| line as i32),
             note: why.rule.as_deref(),

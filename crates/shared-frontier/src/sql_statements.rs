@@ -113,7 +113,7 @@ statements! {
         WHERE c.number = $1";
     /// Assigns a home (a server group) to a worker, if the homes still have the given version.
     /// Parameters: crawl, version of the homes, name, group.
-    PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
+    AssignHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
         SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
@@ -351,7 +351,7 @@ statements! {
         ORDER BY u.origin, u.fingerprint LIMIT $6";
     /// Stores the progress of reopening in buckets. Parameters: crawl, then lists of bucket,
     /// worker's number, origin, fingerprint.
-    MoveBucketsToReopen = "UPDATE crawl_frontier.bucket_to_reopen r
+    PutReopenProgress = "UPDATE crawl_frontier.bucket_to_reopen r
             SET origin = k.origin, fingerprint = k.fingerprint
         FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[])
             AS k(b, worker, origin, fingerprint)

@@ -127,7 +127,7 @@ fn home_of(groups: &[OtherServerGroup], worker: &str) -> Result<i32, FrontierErr
             None => emptiest(&map_of(first)?, &facts, &homes),
         };
         let params = params![first.crawl, homes.version, worker.to_owned(), home];
-        if !first.read(SqlStatement::PutHome, params)?.is_empty() {
+        if !first.read(SqlStatement::AssignHome, params)?.is_empty() {
             return Ok(home);
         }
     }

@@ -314,9 +314,9 @@ fn rule_for<'a>(
 /// The spelling rules that a crawl learned, collected from the reasons why it did not fetch URLs
 /// ([`UrlDisposition::SameAs`](crate::UrlDisposition::SameAs)).
 #[derive(Debug, Default)]
-pub struct RecordedSpellings(HashMap<HostKey, Vec<SpellingRule>>);
+pub struct SpellingRulesFromRecords(HashMap<HostKey, Vec<SpellingRule>>);
 
-impl RecordedSpellings {
+impl SpellingRulesFromRecords {
     /// Adds the rule that `reason` names, which is the reason why `url` was not fetched. Ignores
     /// any other reason.
     pub fn add(&mut self, url: &CanonicalUrl, reason: &str) {
@@ -418,7 +418,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{
-        LearnedSpellings, MAX_KEPT, MAX_KINDS, MAX_RULES, MIN_WORDS, RecordedSpellings,
+        LearnedSpellings, MAX_KEPT, MAX_KINDS, MAX_RULES, MIN_WORDS, SpellingRulesFromRecords,
         fetched_instead, stable_hash,
     };
 
@@ -436,7 +436,7 @@ mod tests {
         }
         let spelling = names.same_as(&naming, &url(link));
         if let Some((other, why)) = &spelling {
-            let mut recorded = RecordedSpellings::default();
+            let mut recorded = SpellingRulesFromRecords::default();
             recorded.add(&url(link), why);
             assert_eq!(recorded.same_as(&naming, &url(link)).as_ref(), Some(other));
             assert_eq!(fetched_instead(why).as_ref(), Some(other));

@@ -32,7 +32,9 @@ use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
 use self::deferred_url_kinds::{DeferredUrlKind, DeferredUrlKinds};
 use self::host_history::{HostHistories, HostHistory, TextOccurrences, UrlsFromBarrenPages};
-pub use self::learned_spellings::{RecordedSpellings, fetched_instead, is_about_session_ids};
+pub use self::learned_spellings::{
+    SpellingRulesFromRecords, fetched_instead, is_about_session_ids,
+};
 use self::mirrored_origins::MirrorTracker;
 pub use self::mirrored_origins::mirrored_page;
 pub use self::novelty::HostWords;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ArchiveError, ReadError};
+use crawl_archive::{ArchiveWriteError, ReadError};
 use crawl_records::RecordsError;
 
 /// The reason why a crawl could not be packaged.
@@ -51,7 +51,7 @@ pub enum WaczError {
     },
     /// The index could not be sorted.
     #[error(transparent)]
-    Index(#[from] ArchiveError),
+    Index(#[from] ArchiveWriteError),
 }
 
 impl WaczError {

@@ -6,8 +6,9 @@ use serde::{Deserializer, Serialize};
 
 use super::{
     DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, PageSampleMembership,
-    PageUsagePermissions, RandomWalkStep, ReplayOrderRow, RequestRow, RobotsOutcome, RobotsVerdict,
-    RulesRecheckRow, TombstoneRow, UsageStatement, WaitingRow, WarcRecordLocation,
+    PageUsagePermissions, PendingOriginRow, RandomWalkStep, ReplayOrderRow, RequestRow,
+    RobotsOutcome, RobotsVerdict, RulesRecheckRow, TombstoneRow, UsageStatement,
+    WarcRecordLocation,
 };
 use crate::Timestamp;
 
@@ -45,7 +46,7 @@ fn every_column_is_documented_with_its_unit() {
     check("links.jsonl", columns::<LinkRow>());
     check("extracts.jsonl", columns::<ExtractRow>());
     check("walk.jsonl", columns::<RandomWalkStep>());
-    check("waiting.jsonl", columns::<WaitingRow>());
+    check("waiting.jsonl", columns::<PendingOriginRow>());
     check("recheck.jsonl", columns::<RulesRecheckRow>());
     check("tombstones.jsonl", columns::<TombstoneRow>());
     check("workers.jsonl", columns::<GatheredWorkerRow>());

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    ArchiveError, ArchiveOptions, ArchiveWriter, CaptureEncoder, CaptureLocation, WarcCompression,
-    WarcReader, Warcinfo, strip_warc_suffix,
+    ArchiveOptions, ArchiveWriteError, ArchiveWriter, CaptureEncoder, CaptureLocation,
+    WarcCompression, WarcReader, Warcinfo, strip_warc_suffix,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -224,7 +224,7 @@ fn a_file_that_lost_committed_bytes_is_reported_and_nothing_changes() {
     .unwrap();
     let before = fs::read(dir.path().join("archive/captures.cdxj")).unwrap();
     match ArchiveWriter::open(dir.path(), options(100_000), &marks) {
-        Err(ArchiveError::Short {
+        Err(ArchiveWriteError::Short {
             file,
             committed,
             found,
@@ -233,7 +233,7 @@ fn a_file_that_lost_committed_bytes_is_reported_and_nothing_changes() {
     }
     fs::remove_file(&path).unwrap();
     match ArchiveWriter::open(dir.path(), options(100_000), &marks) {
-        Err(ArchiveError::Short { found: 0, .. }) => assert!(!path.exists()),
+        Err(ArchiveWriteError::Short { found: 0, .. }) => assert!(!path.exists()),
         _ => panic!("not short"),
     }
     assert_eq!(
@@ -255,7 +255,7 @@ fn marks_of_other_files_are_refused_or_ignored() {
         "archive/crawl-20261120235959-00000.warc.gz/x",
     ] {
         assert!(
-            matches!(open(mark), Err(ArchiveError::ForeignMark { .. })),
+            matches!(open(mark), Err(ArchiveWriteError::ForeignMark { .. })),
             "{mark}"
         );
     }

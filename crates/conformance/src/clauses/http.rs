@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crawl_testweb::{HttpAnswer, LogEntry, RawReplyStep, ScriptedReply};
 
 use super::{html, rule};
-use crate::clause::{Clause, ClausePage, ClauseRequestContext, CommandRuns, RequirementLevel};
+use crate::clause::{Clause, ClausePage, CommandRuns, RequirementLevel, ScriptedReplyInput};
 use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 use crate::judges::{
     EndlessBodyLimit, every_request, gives_up, leaves_after, repeats_at_most, waits_after,
@@ -204,7 +204,7 @@ const fn busy(
     id: &'static str,
     title: &'static str,
     source: &'static str,
-    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
+    special: fn(&ScriptedReplyInput<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, source), Clause::BASE.robots, &[], &[])
         .level(RequirementLevel::Custom)
@@ -216,7 +216,7 @@ const fn second_visit(
     id: &'static str,
     title: &'static str,
     source: &'static str,
-    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
+    special: fn(&ScriptedReplyInput<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     let clause = rule((id, title, source), Clause::BASE.robots, &[], &[])
         .level(RequirementLevel::Custom)
@@ -242,7 +242,7 @@ const fn redirect(
 /// Returns `answer` for the first request for `/busy`. Returns `None` for later requests, which get
 /// a page.
 fn first_busy(
-    ask: &ClauseRequestContext<'_>,
+    ask: &ScriptedReplyInput<'_>,
     answer: impl FnOnce() -> HttpAnswer,
 ) -> Option<ScriptedReply> {
     (ask.request.path == "/busy" && ask.earlier == 0).then(|| answer().into())
@@ -251,7 +251,7 @@ fn first_busy(
 /// Answers a request for `/open` with a page and the given header field, which is a validator.
 /// Answers with 304 if the header field `condition` of the request contains this validator.
 fn edition(
-    ask: &ClauseRequestContext<'_>,
+    ask: &ScriptedReplyInput<'_>,
     condition: &str,
     (name, value): (&str, &str),
 ) -> Option<ScriptedReply> {

@@ -8,7 +8,7 @@ mod page_directives;
 mod robots_fetch;
 mod robots_rules;
 
-use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel};
+use crate::clause::{Clause, ClausePage, RequirementLevel, ScriptedReplyInput};
 
 /// Returns all clauses, in the order of reports.
 pub fn clauses() -> impl Iterator<Item = Clause> {
@@ -73,7 +73,7 @@ impl Clause {
 
     const fn special(
         self,
-        special: fn(&ClauseRequestContext<'_>) -> Option<crawl_testweb::ScriptedReply>,
+        special: fn(&ScriptedReplyInput<'_>) -> Option<crawl_testweb::ScriptedReply>,
     ) -> Clause {
         Clause {
             special: Some(special),

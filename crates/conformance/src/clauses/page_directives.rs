@@ -3,7 +3,7 @@
 use crawl_testweb::{HttpAnswer, ScriptedReply};
 
 use super::{html, rule};
-use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel};
+use crate::clause::{Clause, ClausePage, RequirementLevel, ScriptedReplyInput};
 use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 
 const META: &str = "HTML 4.01 section B.4.1";
@@ -245,7 +245,7 @@ const fn open(
 const fn sitemap(
     id: &'static str,
     title: &'static str,
-    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
+    special: fn(&ScriptedReplyInput<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     let robots = "User-agent: *\nDisallow:\n\nSitemap: http://{0}/sitemap.xml\n";
     rule((id, title, SITEMAPS), robots, &[], &[])
@@ -274,11 +274,7 @@ fn follows_others(trace: &CrawlTrace) -> ClauseVerdict {
     }
 }
 
-fn sitemap_at(
-    ask: &ClauseRequestContext<'_>,
-    path: &str,
-    content: String,
-) -> Option<ScriptedReply> {
+fn sitemap_at(ask: &ScriptedReplyInput<'_>, path: &str, content: String) -> Option<ScriptedReply> {
     match ask.request.path == path {
         true => xml(&content),
         false => None,

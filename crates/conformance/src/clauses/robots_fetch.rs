@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_testweb::{HttpAnswer, ScriptedReply};
 
 use super::rule;
-use crate::clause::{Clause, ClauseRequestContext, RequirementLevel};
+use crate::clause::{Clause, RequirementLevel, ScriptedReplyInput};
 use crate::crawl_trace::{ClauseVerdict, CrawlTrace};
 use crate::judges::{only_robots, repeats_at_most, since_robots, waits_after};
 
@@ -232,7 +232,7 @@ pub(super) const CLAUSES: &[Clause] = &[
 const fn unreachable(
     id: &'static str,
     title: &'static str,
-    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
+    special: fn(&ScriptedReplyInput<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, UNREACHABLE), "", &["/page"], &[])
         .shown_by(&[])
@@ -243,7 +243,7 @@ const fn unreachable(
 const fn available(
     id: &'static str,
     title: &'static str,
-    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
+    special: fn(&ScriptedReplyInput<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, UNAVAILABLE), "", &[], &["/any"])
         .shown_by(&["/robots.txt"])
@@ -252,7 +252,7 @@ const fn available(
 }
 
 fn at_robots(
-    ask: &ClauseRequestContext<'_>,
+    ask: &ScriptedReplyInput<'_>,
     reply: impl FnOnce() -> ScriptedReply,
 ) -> Option<ScriptedReply> {
     (ask.request.path == "/robots.txt").then(reply)
@@ -293,7 +293,7 @@ fn only_rules(trace: &CrawlTrace) -> ClauseVerdict {
 }
 
 /// Serves robots.txt after `count` redirects, the last of which leads to host `to`.
-fn redirected_robots(ask: &ClauseRequestContext<'_>, count: u32, to: u32) -> Option<ScriptedReply> {
+fn redirected_robots(ask: &ScriptedReplyInput<'_>, count: u32, to: u32) -> Option<ScriptedReply> {
     let path = ask.request.path.as_str();
     let step = match path.strip_prefix("/rules-") {
         Some(step) => step.parse().ok()?,

@@ -1,7 +1,7 @@
 //! `crawl export --to bundle`: writes everything needed to cite and check a crawl.
 
 use crawl_archive::AtomicFolder;
-use crawl_bundle::{BundleError, VerifyError, write_bundle};
+use crawl_bundle::{BundleError, VerificationRunError, write_bundle};
 use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
 
@@ -41,7 +41,7 @@ fn of_bundle(error: BundleError, args: &ExportArgs) -> CommandError {
     let message = error.to_string();
     let dir = args.dir.display();
     match error {
-        BundleError::Read(VerifyError::Records(error)) => of_records(error),
+        BundleError::Read(VerificationRunError::Records(error)) => of_records(error),
         BundleError::Tables(error) => of_tables(error, args),
         BundleError::NotEnded { .. } => CommandError::usage(message).hint(format!(
             "wait until it ends, or continue with `crawl --output {dir}` and stop it with Ctrl-C; \

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_shared_frontier::{
-    CrawlOverview, LostWorkerCounts, ServerGroupOverview, WorkerOverview, check_server, drain,
+    CrawlOverview, LostDirectoryCounts, ServerGroupOverview, WorkerOverview, check_server, drain,
     overview, reopen,
 };
 use serde_json::json;
@@ -164,7 +164,7 @@ fn reopen_urls(worker: &str, args: &FrontierPlaceArgs, as_json: bool) -> Result<
     Ok(code)
 }
 
-fn lost_object(lost: &LostWorkerCounts, crawl: &str, worker: &str) -> serde_json::Value {
+fn lost_object(lost: &LostDirectoryCounts, crawl: &str, worker: &str) -> serde_json::Value {
     json!({
         "crawl": crawl,
         "worker": worker,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
-use crawl_bundle::{VerifyError, verify};
+use crawl_bundle::{VerificationRunError, verify};
 
 use crate::cli::args::VerifyArgs;
 use crate::error::records::of_records;
@@ -24,10 +24,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
     })
 }
 
-fn of_verify(why: VerifyError, scratch: &ScratchFolder) -> CommandError {
+fn of_verify(why: VerificationRunError, scratch: &ScratchFolder) -> CommandError {
     match why {
-        VerifyError::Records(why) => of_records(why),
-        VerifyError::Scratch(why) => unwritable(scratch.path(), &why)
+        VerificationRunError::Records(why) => of_records(why),
+        VerificationRunError::Scratch(why) => unwritable(scratch.path(), &why)
             .hint("set the environment variable TMPDIR to a folder with more space"),
         why => CommandError::disk(why.to_string()),
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crawl_archive::ArchiveError;
+use crawl_archive::ArchiveWriteError;
 use crawl_engine::EngineError;
 use crawl_frontier::FrontierError;
 use crawl_frontier::worker_frontier::SharedFrontierError;
@@ -73,7 +73,7 @@ fn converted(error: &EngineError, output: &Path, hints: OutputErrorHints) -> Com
             .hint("set --output to a new or empty directory, or to that of an earlier crawl"),
         EngineError::BesideCrawl { found, .. } => CommandError::usage(message)
             .hint(format!("move `{found}` to another folder")),
-        EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
+        EngineError::Archive(ArchiveWriteError::Unsafe { .. }) => CommandError::usage(message).hint(
             "crawls write only to regular files: replace it by one (`cp -RL DIR NEW` does so in a \
              copy of the directory)",
         ),
@@ -165,7 +165,7 @@ fn converted(error: &EngineError, output: &Path, hints: OutputErrorHints) -> Com
         EngineError::StateMissing { .. }
         | EngineError::Round { .. }
         | EngineError::Open { .. }
-        | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
+        | EngineError::Archive(ArchiveWriteError::Short { .. } | ArchiveWriteError::ForeignMark { .. }) => {
             CommandError::disk(message).hint(format!(
                 "fetched pages remain readable in {}; start over with another --output, or restore \
                  what is missing",
@@ -211,7 +211,7 @@ fn is_full(error: &(dyn Error + 'static)) -> bool {
             ),
             None => matches!(
                 error.downcast_ref::<EngineError>(),
-                Some(EngineError::Archive(ArchiveError::Full { .. }))
+                Some(EngineError::Archive(ArchiveWriteError::Full { .. }))
             ),
         }
     })

@@ -6,7 +6,7 @@ use crawl_engine::{RemovedDerivedFiles, finish_forget};
 
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
-use crate::settings::{MarkCheckResult, MarkPurpose, UserFolders, verify};
+use crate::settings::{FileMarkCheckResult, MarkPurpose, UserFolders, verify};
 
 /// Finishes the erasure in `dir` that a crash interrupted, if there is one. Returns which of the
 /// report and the search index the erasure removed, or `None` if no erasure was interrupted. A run
@@ -17,7 +17,7 @@ use crate::settings::{MarkCheckResult, MarkPurpose, UserFolders, verify};
 pub(crate) fn finish_interrupted(dir: &Path) -> Result<Option<RemovedDerivedFiles>, CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
         let around = UserFolders::of_process();
-        verify(&around, dir, MarkPurpose::Forget, list, mark) == MarkCheckResult::Ours
+        verify(&around, dir, MarkPurpose::Forget, list, mark) == FileMarkCheckResult::Ours
     };
     finish_forget(dir, &is_ours).map_err(|why| of_engine(&why, dir))
 }

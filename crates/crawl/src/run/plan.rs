@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, EndReason, HostBudget, OriginRobotsSummary, RunMode};
+use crawl_engine::{Config, EndReason, HostBudget, OriginWideRules, RunMode};
 use crawl_records::{CostPlan, GroupPageBudget, OriginRobotsStatements, PageBudgets, PlanSettings};
 use crawl_sample::{SampleMethod, StratumRule};
 use crawl_weburl::HostPatternMap;
@@ -82,7 +82,7 @@ async fn run(
 fn terms(
     settings: &Settings,
     checked: &CheckedSettings,
-    origins: Vec<OriginRobotsSummary>,
+    origins: Vec<OriginWideRules>,
 ) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

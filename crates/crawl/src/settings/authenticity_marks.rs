@@ -39,7 +39,7 @@ const KEY_BYTES: usize = 32;
 /// Whether a mark proves that this program wrote a file (crawl.toml or forget.json) for this user
 /// and this directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MarkCheckResult {
+pub(crate) enum FileMarkCheckResult {
     /// This program wrote the file for this user and this directory.
     Ours,
     /// The file has no mark, so anyone may have written it.
@@ -50,17 +50,17 @@ pub(crate) enum MarkCheckResult {
     Mismatch,
 }
 
-impl MarkCheckResult {
+impl FileMarkCheckResult {
     /// Describes why the file isn't proven to be the user's own.
     pub(super) fn why(self) -> &'static str {
         match self {
-            MarkCheckResult::Ours => "it is",
-            MarkCheckResult::Unmarked => "it has no mark",
-            MarkCheckResult::NoKey => {
+            FileMarkCheckResult::Ours => "it is",
+            FileMarkCheckResult::Unmarked => "it has no mark",
+            FileMarkCheckResult::NoKey => {
                 "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to verify its \
                  mark"
             }
-            MarkCheckResult::Mismatch => {
+            FileMarkCheckResult::Mismatch => {
                 "its mark doesn't match: the file was written by another user, edited, or moved"
             }
         }
@@ -73,7 +73,7 @@ pub(super) fn check(
     dir: &Path,
     guarded: &Table,
     mark: Option<&str>,
-) -> MarkCheckResult {
+) -> FileMarkCheckResult {
     let payload = guarded.to_string();
     verify(around, dir, MarkPurpose::Config, payload.as_bytes(), mark)
 }
@@ -85,19 +85,19 @@ pub(crate) fn verify(
     purpose: MarkPurpose,
     payload: &[u8],
     mark: Option<&str>,
-) -> MarkCheckResult {
+) -> FileMarkCheckResult {
     let Some(mark) = mark else {
-        return MarkCheckResult::Unmarked;
+        return FileMarkCheckResult::Unmarked;
     };
     let Some(key) = key_file(around).and_then(|path| read_key(&path).ok()) else {
-        return MarkCheckResult::NoKey;
+        return FileMarkCheckResult::NoKey;
     };
     let fits = HEXLOWER
         .decode(mark.as_bytes())
         .is_ok_and(|mark| hmac::verify(&key, &message(dir, purpose, payload), &mark).is_ok());
     match fits {
-        true => MarkCheckResult::Ours,
-        false => MarkCheckResult::Mismatch,
+        true => FileMarkCheckResult::Ours,
+        false => FileMarkCheckResult::Mismatch,
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) mod typed_seed;
 mod user_folders;
 
 pub(crate) use crate::values::IndexedDocumentTypes;
-pub(crate) use authenticity_marks::{MarkCheckResult, MarkPurpose, sign, verify};
+pub(crate) use authenticity_marks::{FileMarkCheckResult, MarkPurpose, sign, verify};
 pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{
     CheckedSettings, check, check_agent, check_contact, check_seed, check_without_seeds,

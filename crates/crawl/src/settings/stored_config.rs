@@ -16,7 +16,7 @@ use crawl_records::WORKERS;
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
 
-use super::authenticity_marks::{self, MarkCheckResult};
+use super::authenticity_marks::{self, FileMarkCheckResult};
 use super::config_file::{self, NOTES};
 use super::listed_seed::ListedSeed;
 use super::replay_settings::REPLAY_OF;
@@ -161,7 +161,7 @@ impl StoredConfig {
     ) -> Result<SettingsLayer, CommandError> {
         let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
-        if marked != MarkCheckResult::Ours {
+        if marked != FileMarkCheckResult::Ours {
             let mut unset_lines = self.unset_seeds(explicit_seeds);
             if !names_seeds {
                 unset_lines.extend(self.unset_keys(explicit, |_, _| true));
@@ -218,7 +218,7 @@ impl StoredConfig {
     ) -> Result<SettingsLayer, CommandError> {
         let mut stored = StoredConfig::read_any(dir)?.ok_or_else(|| no_crawl(dir))?;
         let marked = stored.marked(around);
-        if marked != MarkCheckResult::Ours {
+        if marked != FileMarkCheckResult::Ours {
             let is_harmful = |table: &str, key: &str| !HARMLESS_IN_REPLAYS.contains(&(table, key));
             let unset_lines = stored.unset_keys(flags, is_harmful);
             if !unset_lines.is_empty() {
@@ -236,7 +236,7 @@ impl StoredConfig {
     }
 
     /// Checks whether the file's mark proves it to be this user's.
-    fn marked(&self, around: &UserFolders) -> MarkCheckResult {
+    fn marked(&self, around: &UserFolders) -> FileMarkCheckResult {
         let guarded = guarded(&self.layer.clone().settle());
         authenticity_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
     }
@@ -245,7 +245,7 @@ impl StoredConfig {
     /// so is the text.
     fn with_settings(&self, settings: &Settings, around: &UserFolders) -> String {
         let mark = match self.marked(around) {
-            MarkCheckResult::Ours => own_mark(settings, &self.dir, around),
+            FileMarkCheckResult::Ours => own_mark(settings, &self.dir, around),
             _ => None,
         };
         record_again(&self.notes(), settings, mark.as_deref())
@@ -308,7 +308,7 @@ impl StoredConfig {
     /// contains `command` before the directory, such as `--output`.
     fn refusal(
         &self,
-        marked: MarkCheckResult,
+        marked: FileMarkCheckResult,
         unset_lines: &[String],
         command: &str,
     ) -> CommandError {
@@ -438,7 +438,7 @@ pub(crate) fn gathered_with_mark(
 ) -> Result<Option<String>, CommandError> {
     for source in sources {
         let stored = StoredConfig::read(source)?;
-        if stored.is_none_or(|stored| stored.marked(around) != MarkCheckResult::Ours) {
+        if stored.is_none_or(|stored| stored.marked(around) != FileMarkCheckResult::Ours) {
             return Ok(None);
         }
     }

@@ -19,7 +19,7 @@ use crawl_scheduler::{OtherCrawlsGap, Tick};
 use crawl_weburl::HostKey;
 
 use super::file_byte_lock;
-use super::running_crawls::{HostHolder, RunningCrawlDescription, RunningCrawlFile};
+use super::running_crawls::{OtherCrawlHoldingHost, RunningCrawlDescription, RunningCrawlFile};
 use crate::config::Config;
 
 /// The file with an identifier that changes at each start of the machine.
@@ -300,13 +300,13 @@ impl SharedClock {
 
 impl SharedLockFiles {
     /// Returns the other crawl that keeps this crawl from a host.
-    fn holder(&self, place: u64, delay: Duration, now: Tick) -> Option<HostHolder> {
+    fn holder(&self, place: u64, delay: Duration, now: Tick) -> Option<OtherCrawlHoldingHost> {
         let holder = self.running.holder(place, delay, self.clock.shared(now))?;
         let gap = holder.gap.map(|gap| OtherCrawlsGap {
             since: self.clock.own(gap.since),
             ..gap
         });
-        Some(HostHolder { gap, ..holder })
+        Some(OtherCrawlHoldingHost { gap, ..holder })
     }
 
     fn hold(

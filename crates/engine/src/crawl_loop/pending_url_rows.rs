@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crawl_archive::Timestamp;
-use crawl_archive::rows::WaitingRow;
+use crawl_archive::rows::PendingOriginRow;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
@@ -17,7 +17,7 @@ impl Coordinator {
         &self,
         now: Tick,
         ended: &EndReason,
-    ) -> Result<Vec<WaitingRow>, FrontierError> {
+    ) -> Result<Vec<PendingOriginRow>, FrontierError> {
         let unreachable: HashMap<&HostKey, (&str, Tick)> = match ended {
             EndReason::NoFetchableHost(hosts) => hosts
                 .iter()
@@ -33,13 +33,13 @@ impl Coordinator {
         // buckets at any time. If a row named a bucket that was taken later, its pending URLs would
         // be missing from the rows.
         let buckets = self.shared.bucket_epochs();
-        let mut rows = vec![WaitingRow {
+        let mut rows = vec![PendingOriginRow {
             urls: self.frontier.counts().pending,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
             round: Some(self.report.round().number),
             buckets,
-            ..WaitingRow::default()
+            ..PendingOriginRow::default()
         }];
         for (origin, urls) in self.frontier.origins() {
             let host = origin.host_key();
@@ -69,7 +69,7 @@ impl Coordinator {
             } else {
                 (reason, detail.map(str::to_owned))
             };
-            rows.push(WaitingRow {
+            rows.push(PendingOriginRow {
                 origin: Some(origin.to_string()),
                 urls,
                 reason: reason.to_owned(),
@@ -79,7 +79,7 @@ impl Coordinator {
                     && tried_at_start.contains(&host)
                     && self.robots.is_unanswered_at(&origin),
                 bucket: self.shared.bucket_of(&host),
-                ..WaitingRow::default()
+                ..PendingOriginRow::default()
             });
         }
         Ok(rows)
@@ -125,7 +125,7 @@ fn of_end(ended: &EndReason) -> (&'static str, Option<&str>) {
 mod tests {
     use std::sync::Arc;
 
-    use crawl_archive::rows::WaitingRow;
+    use crawl_archive::rows::PendingOriginRow;
     use crawl_fetcher::robots::RobotsFetchResult;
     use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
     use crawl_frontier::UrlToAdmit;
@@ -160,7 +160,7 @@ mod tests {
         }]);
         let rows_of = |ended: &EndReason| {
             let rows = coordinator.waiting_urls(at(20), ended).unwrap();
-            let show = |row: WaitingRow| {
+            let show = |row: PendingOriginRow| {
                 let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
                 let detail = row.detail.unwrap_or_default();
                 let next_try = row.next_try.map(|at| format!(", {at}"));

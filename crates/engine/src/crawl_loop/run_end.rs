@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_scheduler::Tick;
 
-use super::waiting_documents::GiveUpTime;
+use super::waiting_documents::StopGraceDeadline;
 use crate::config::CrawlBudgets;
 use crate::control::StopUrgency;
 use crate::error::EngineError;
@@ -181,17 +181,17 @@ impl RunEndTracker {
     }
 
     /// Returns whether to give up requests in flight and unread pages of a run that is ending.
-    /// [`GiveUpTime::Now`] is returned only once, when [`GRACE`] has passed since the deadline.
-    pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
+    /// [`StopGraceDeadline::Now`] is returned only once, when [`GRACE`] has passed since the deadline.
+    pub(super) fn give_up(&mut self, now: Tick) -> StopGraceDeadline {
         let Some(deadline) = self.deadline().filter(|_| !self.is_given_up) else {
-            return GiveUpTime::No;
+            return StopGraceDeadline::No;
         };
         let until = deadline + GRACE;
         if now < until {
-            return GiveUpTime::At(until);
+            return StopGraceDeadline::At(until);
         }
         self.is_given_up = true;
-        GiveUpTime::Now
+        StopGraceDeadline::Now
     }
 
     /// Returns the end of the run. Call it only once, since it moves the failure out.
@@ -216,7 +216,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::fixtures::at;
-    use super::super::waiting_documents::GiveUpTime;
+    use super::super::waiting_documents::StopGraceDeadline;
     use super::{CrawlSpending, GRACE, RunEndTracker};
     use crate::config::CrawlBudgets;
     use crate::control::StopUrgency;
@@ -285,14 +285,14 @@ mod tests {
     #[test]
     fn requests_are_given_up_once_after_their_grace() {
         let mut end = run(None);
-        assert_eq!(end.give_up(at(20)), GiveUpTime::No);
+        assert_eq!(end.give_up(at(20)), StopGraceDeadline::No);
         let mut end = run(Some(100 * SECOND));
         let until = at(110) + GRACE;
         for now in [at(20), at(110)] {
-            assert_eq!(end.give_up(now), GiveUpTime::At(until));
+            assert_eq!(end.give_up(now), StopGraceDeadline::At(until));
         }
-        assert_eq!(end.give_up(until), GiveUpTime::Now);
-        assert_eq!(end.give_up(until + GRACE), GiveUpTime::No);
+        assert_eq!(end.give_up(until), StopGraceDeadline::Now);
+        assert_eq!(end.give_up(until + GRACE), StopGraceDeadline::No);
     }
 
     #[test]

@@ -106,7 +106,7 @@ struct ListEntry {
 
 /// Another crawl that keeps this crawl from a host.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HostHolder {
+pub(crate) struct OtherCrawlHoldingHost {
     /// The crawl. `None` if its file can't be read.
     pub(crate) crawl: Option<RunningCrawlDescription>,
     /// The gap after that crawl's last request to the host. `None` if that crawl still holds the
@@ -298,7 +298,12 @@ impl RunningCrawlFile {
 
     /// Returns the crawl that keeps this crawl from a host: the one that holds it, or the one whose
     /// gap lasts longest. `delay` is this crawl's own delay for the host.
-    pub(crate) fn holder(&self, host: u64, delay: Duration, now: Tick) -> Option<HostHolder> {
+    pub(crate) fn holder(
+        &self,
+        host: u64,
+        delay: Duration,
+        now: Tick,
+    ) -> Option<OtherCrawlHoldingHost> {
         let mut longest: Option<(Duration, OtherCrawlsGap, File)> = None;
         for (_, file) in files(&self.folder, Some(&self.path)) {
             let is_alive = file_byte_lock::is_locked(&file, ALIVE);
@@ -313,7 +318,7 @@ impl RunningCrawlFile {
                 }
             }
             if is_alive && of_host.iter().any(|(_, entry)| entry.is_held) {
-                return Some(HostHolder {
+                return Some(OtherCrawlHoldingHost {
                     crawl: described(&file),
                     gap: None,
                 });
@@ -328,7 +333,7 @@ impl RunningCrawlFile {
                 longest = Some((rest, gap, file));
             }
         }
-        longest.map(|(_, gap, file)| HostHolder {
+        longest.map(|(_, gap, file)| OtherCrawlHoldingHost {
             crawl: described(&file),
             gap: Some(gap),
         })
@@ -483,8 +488,8 @@ mod tests {
         }
     }
 
-    fn by(crawl: RunningCrawlDescription) -> Option<HostHolder> {
-        Some(HostHolder {
+    fn by(crawl: RunningCrawlDescription) -> Option<OtherCrawlHoldingHost> {
+        Some(OtherCrawlHoldingHost {
             crawl: Some(crawl),
             gap: None,
         })
@@ -544,7 +549,7 @@ mod tests {
         one.file.write_all_at(b"[", 0).unwrap();
         assert_eq!(
             second.holder(1, Duration::ZERO, NOW),
-            Some(HostHolder {
+            Some(OtherCrawlHoldingHost {
                 crawl: None,
                 gap: None,
             }),

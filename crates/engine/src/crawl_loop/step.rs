@@ -4,7 +4,7 @@
 use crawl_scheduler::{PollOutcome, Tick};
 
 use super::run_end::CrawlSpending;
-use super::waiting_documents::GiveUpTime;
+use super::waiting_documents::StopGraceDeadline;
 use super::worker_coordination::WorkerState;
 use super::{Coordinator, DriverStep};
 use crate::messages::{Effect, WriterMessage};
@@ -84,9 +84,9 @@ impl Coordinator {
         let mut wake: Option<Tick> = None;
         for (give_up, effect) in effects {
             match give_up {
-                GiveUpTime::No => {}
-                GiveUpTime::At(until) => wake = wake.into_iter().chain([until]).min(),
-                GiveUpTime::Now => out.push(effect),
+                StopGraceDeadline::No => {}
+                StopGraceDeadline::At(until) => wake = wake.into_iter().chain([until]).min(),
+                StopGraceDeadline::Now => out.push(effect),
             }
         }
         wake

@@ -34,7 +34,7 @@ const STOP_GRACE: Duration = Duration::from_millis(250);
 
 /// When to give up work that would hold up the end of a run, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GiveUpTime {
+pub(super) enum StopGraceDeadline {
     /// There is nothing to give up, or it was given up already.
     No,
     At(Tick),
@@ -137,19 +137,19 @@ impl WaitingDocumentTracker {
     }
 
     /// Returns when to give up the waiting documents: once the grace period after a stop is over.
-    pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
+    pub(super) fn give_up(&mut self, now: Tick) -> StopGraceDeadline {
         let Some(stopped_at) = self.stopped_at else {
-            return GiveUpTime::No;
+            return StopGraceDeadline::No;
         };
         if self.count == 0 || self.are_given_up {
-            return GiveUpTime::No;
+            return StopGraceDeadline::No;
         }
         let until = stopped_at + STOP_GRACE;
         if now < until {
-            return GiveUpTime::At(until);
+            return StopGraceDeadline::At(until);
         }
         self.are_given_up = true;
-        GiveUpTime::Now
+        StopGraceDeadline::Now
     }
 }
 

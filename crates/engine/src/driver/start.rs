@@ -27,7 +27,7 @@ use crate::error::EngineError;
 use crate::free_space::{FreeSpaceMeter, FreeSpaceWatcher};
 use crate::frontier_meta_keys::{META_SESSION, META_TRAPS};
 use crate::index::log_follower::{
-    self, CrawlBusyCheck, Indexer, IndexingStartState, IndexingStopCondition,
+    self, Indexer, IndexingStartState, IndexingStopCondition, ProcessorsBusyCheck,
 };
 use crate::messages::Event;
 use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
@@ -393,7 +393,7 @@ pub(crate) fn restore_earlier_run(
 }
 
 /// Returns the function with which the indexer checks whether readers need the processors.
-fn is_busy(config: &Config, load: &ReaderLoad) -> CrawlBusyCheck {
+fn is_busy(config: &Config, load: &ReaderLoad) -> ProcessorsBusyCheck {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
     // In a run with a time limit, never delay indexing while readers are busy, because there may
     // be no time for it later.

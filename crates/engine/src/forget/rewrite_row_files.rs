@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, ReplayOrderRow,
-    RequestRow, RulesRecheckRow, WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, PendingOriginRow, RandomWalkStep,
+    ReplayOrderRow, RequestRow, RulesRecheckRow,
 };
 use crawl_archive::{
     RemovalSelection, RewrittenArchive, RowRewriteCounts, RowRewriteDecision, rewrite_rows,
@@ -307,7 +307,7 @@ fn excluded(row: &mut ExcludedRow, removal: &RemovalSelection) -> RowRewriteDeci
 /// Subtracts the erased URLs from a row's number of pending URLs, and clears the texts and listed
 /// URLs that name an erased page or host.
 fn waiting(
-    row: &mut WaitingRow,
+    row: &mut PendingOriginRow,
     removal: &RemovalSelection,
     pending: &BTreeMap<String, u64>,
 ) -> RowRewriteDecision {
@@ -336,7 +336,7 @@ fn waiting(
 mod tests {
     use std::collections::BTreeMap;
 
-    use crawl_archive::rows::WaitingRow;
+    use crawl_archive::rows::PendingOriginRow;
     use crawl_archive::{RemovalSelection, RowRewriteDecision};
     use crawl_weburl::HostKey;
     use serde_json::json;
@@ -348,7 +348,7 @@ mod tests {
         let mut removal = RemovalSelection::default();
         removal.add_host(HostKey::parse("a.test").unwrap());
         let rewritten = |row: serde_json::Value| {
-            let mut row: WaitingRow = serde_json::from_value(row).unwrap();
+            let mut row: PendingOriginRow = serde_json::from_value(row).unwrap();
             let pending = BTreeMap::from([("http://a.test".to_owned(), 2)]);
             let decision = waiting(&mut row, &removal, &pending);
             (decision, serde_json::to_value(row).unwrap())

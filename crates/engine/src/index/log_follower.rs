@@ -46,7 +46,7 @@ const MAX_WAITING_BYTES: u64 = 512 << 20;
 const MANY_BYTES: u64 = 8 << 20;
 
 /// A function that returns whether the crawl keeps the processors busy.
-pub(crate) type CrawlBusyCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type ProcessorsBusyCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Decides when indexing must stop early. Indexing stops between two pages, never within one.
 #[derive(Clone)]
@@ -205,7 +205,7 @@ struct IndexerSettings {
     frontier: Arc<dyn Frontier>,
     rules: IndexRebuildSettings,
     halt: IndexingStopCondition,
-    is_busy: CrawlBusyCheck,
+    is_busy: ProcessorsBusyCheck,
 }
 
 impl Indexer {
@@ -215,7 +215,7 @@ impl Indexer {
         config: &Config,
         frontier: Arc<dyn Frontier>,
         indexing: IndexingStartState,
-        (halt, is_busy): (IndexingStopCondition, CrawlBusyCheck),
+        (halt, is_busy): (IndexingStopCondition, ProcessorsBusyCheck),
         mut failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFileWriter), EngineError> {
         let setting = IndexerSettings {
@@ -407,7 +407,7 @@ pub(crate) struct IndexingLogFollower {
     /// The last committed length of the indexing log that the writer announced.
     length: u64,
     halt: IndexingStopCondition,
-    is_busy: CrawlBusyCheck,
+    is_busy: ProcessorsBusyCheck,
 }
 
 impl IndexingLogFollower {
@@ -418,7 +418,7 @@ impl IndexingLogFollower {
         writer: IndexWriter,
         read: IndexingLogPosition,
         has_archive: ArchivePresence,
-        (halt, is_busy): (IndexingStopCondition, CrawlBusyCheck),
+        (halt, is_busy): (IndexingStopCondition, ProcessorsBusyCheck),
     ) -> Result<IndexingLogFollower, EngineError> {
         Ok(IndexingLogFollower {
             dir: dir.to_path_buf(),

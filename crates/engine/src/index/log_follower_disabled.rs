@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::summary::IndexSummary;
 
 /// A function that returns whether the crawl keeps the processors busy.
-pub(crate) type CrawlBusyCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type ProcessorsBusyCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Replaces the type that stops indexing early. Does nothing, since nothing is indexed.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl Indexer {
         _config: &Config,
         _frontier: Arc<dyn Frontier>,
         indexing: IndexingStartState,
-        _when: (IndexingStopCondition, CrawlBusyCheck),
+        _when: (IndexingStopCondition, ProcessorsBusyCheck),
         _failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFileWriter), EngineError> {
         match indexing {}

@@ -30,7 +30,7 @@ pub(crate) enum MessageCause {
 
 /// The key of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct MessageKey {
+pub(crate) struct ReplayMessageKey {
     pub(crate) cause: MessageCause,
     /// The index among the messages with the same cause, from 0.
     place: u32,
@@ -39,7 +39,7 @@ pub(crate) struct MessageKey {
 /// A writer message with its key. Host states have no key, because their order does not matter.
 #[derive(Debug)]
 pub(crate) struct KeyedMessage {
-    pub(crate) key: Option<MessageKey>,
+    pub(crate) key: Option<ReplayMessageKey>,
     pub(crate) message: WriterMessage,
 }
 
@@ -50,7 +50,7 @@ impl KeyedMessage {
     }
 }
 
-impl fmt::Display for MessageKey {
+impl fmt::Display for ReplayMessageKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cause {
             MessageCause::Ended(number) => write!(f, "e{number}")?,
@@ -72,7 +72,7 @@ impl fmt::Display for MessageKey {
 /// The entry of a committed message in the replay order log (`state/order.jsonl`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedMessageEntry {
-    pub(crate) key: MessageKey,
+    pub(crate) key: ReplayMessageKey,
     /// The number of messages that were committed when a reader looked up the page's links. The
     /// reader drops links to URLs that are known at that moment. `None` if no links were looked
     /// up.
@@ -122,10 +122,10 @@ impl FromStr for LoggedMessageEntry {
 #[derive(Debug)]
 pub(crate) struct MessageKeyParseError;
 
-impl FromStr for MessageKey {
+impl FromStr for ReplayMessageKey {
     type Err = MessageKeyParseError;
 
-    fn from_str(text: &str) -> Result<MessageKey, MessageKeyParseError> {
+    fn from_str(text: &str) -> Result<ReplayMessageKey, MessageKeyParseError> {
         let (cause, place) = text.split_once('.').unwrap_or((text, "0"));
         let number = |digits: &str| digits.parse().map_err(|_| MessageKeyParseError);
         let cause = match cause {
@@ -142,7 +142,7 @@ impl FromStr for MessageKey {
             },
         };
         let place = place.parse().map_err(|_| MessageKeyParseError)?;
-        Ok(MessageKey { cause, place })
+        Ok(ReplayMessageKey { cause, place })
     }
 }
 
@@ -169,7 +169,7 @@ impl MessageKeyAssigner {
 
     /// Returns the key of the message in an effect. `None` if the effect has no message, or its
     /// message has no key. Call this once for each effect, in order.
-    pub(crate) fn of(&mut self, effect: &Effect) -> Option<MessageKey> {
+    pub(crate) fn of(&mut self, effect: &Effect) -> Option<ReplayMessageKey> {
         let cause = match effect {
             Effect::Log(_) => {
                 self.ended += 1;
@@ -201,9 +201,9 @@ impl MessageKeyAssigner {
             _ => return None,
         };
         if let Some(cause) = cause {
-            return Some(MessageKey { cause, place: 0 });
+            return Some(ReplayMessageKey { cause, place: 0 });
         }
-        let key = MessageKey {
+        let key = ReplayMessageKey {
             cause: self.cause,
             place: self.place,
         };
@@ -224,7 +224,7 @@ impl MessageKeyAssigner {
 
 #[cfg(test)]
 mod tests {
-    use super::{MessageCause, MessageKey};
+    use super::{MessageCause, ReplayMessageKey};
 
     #[test]
     fn each_message_has_a_unique_key() {
@@ -238,12 +238,12 @@ mod tests {
             (MessageCause::Draw, 0, "draw"),
             (MessageCause::Command, 0, "command"),
         ] {
-            let key = MessageKey { cause, place };
+            let key = ReplayMessageKey { cause, place };
             assert_eq!(key.to_string(), text);
-            assert_eq!(text.parse::<MessageKey>().unwrap(), key);
+            assert_eq!(text.parse::<ReplayMessageKey>().unwrap(), key);
         }
         for text in ["", "e", "x7", "e7.", "e7.x", "7", "é7"] {
-            assert!(text.parse::<MessageKey>().is_err(), "{text}");
+            assert!(text.parse::<ReplayMessageKey>().is_err(), "{text}");
         }
     }
 }

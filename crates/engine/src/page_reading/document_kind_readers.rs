@@ -33,7 +33,7 @@ use crate::messages::page_pipeline_stages::{
 };
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapDepthCheck, may_list};
-use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
+use crate::revisit::document_state_meta_tag::DocumentStateMeta;
 use crate::revisit::visit::RenderNeed;
 use crate::secret_redaction::redacted_entry;
 use crate::time_conversions::seconds_of;
@@ -282,7 +282,7 @@ impl PageReader {
         ReadDocument {
             title: page.title,
             charset: Some(page.charset),
-            declared_state: DeclaredChangeRate::of(pairs(&page.metas)),
+            declared_state: DocumentStateMeta::of(pairs(&page.metas)),
             bar,
             ..ReadDocument::default()
         }
@@ -324,7 +324,7 @@ impl PageReader {
         ReadDocument {
             title: feed.title,
             // A feed lists news, so it is due in each round.
-            declared_state: Some(DeclaredChangeRate::Dynamic),
+            declared_state: Some(DocumentStateMeta::Dynamic),
             is_list: true,
             findings: PageFindings {
                 modified,

@@ -12,7 +12,7 @@ use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page_pipeline_stages::PageFindings;
 use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
-use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
+use crate::revisit::document_state_meta_tag::DocumentStateMeta;
 use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::revisit::visit::{PreviousVisit, RenderNeed};
 use crate::secret_redaction::REDIRECT_SECRET;
@@ -55,7 +55,7 @@ pub(crate) struct ReadDocument {
     /// Whether a later round needs to render the page.
     pub(crate) render_need: RenderNeed,
     /// How often the page changes, as stated in the page.
-    pub(crate) declared_state: Option<DeclaredChangeRate>,
+    pub(crate) declared_state: Option<DocumentStateMeta>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
     /// The links and other findings that the writer stores.
@@ -124,7 +124,7 @@ pub(crate) struct ReadPage {
     pub(crate) render_need: RenderNeed,
     pub(crate) unread_link_kinds: UnreadLinkKinds,
     /// See [`ReadDocument::declared_state`].
-    pub(crate) declared_state: Option<DeclaredChangeRate>,
+    pub(crate) declared_state: Option<DocumentStateMeta>,
     /// See [`ReadDocument::is_list`].
     pub(crate) is_list: bool,
     pub(crate) findings: PageFindings,

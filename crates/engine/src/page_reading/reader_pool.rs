@@ -18,7 +18,7 @@ use super::page_encoder::PageEncoder;
 use super::{PageReader, UnreadPage};
 use crate::config::Config;
 use crate::field_extraction::extract_bytes;
-use crate::messages::message_key::{KeyedMessage, MessageKey};
+use crate::messages::message_key::{KeyedMessage, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::{FetchedPage, PageMemoryToFree, SitemapLinkBatch};
 use crate::messages::{Event, WriterMessage};
 use crate::state::reading_journal::{JournalSlot, ReadingJournal};
@@ -27,7 +27,7 @@ use crate::state::reading_journal::{JournalSlot, ReadingJournal};
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
     /// Read a fetched page. The key is for the resulting message.
-    Read(Box<FetchedPage>, Option<MessageKey>),
+    Read(Box<FetchedPage>, Option<ReplayMessageKey>),
     /// Free the memory of committed pages.
     Drop(Vec<PageMemoryToFree>),
     /// Pass a message on to the writer. Encode its exchange, if it has one, for the archive first.
@@ -88,7 +88,7 @@ pub(crate) struct ReaderPool {
 }
 
 /// A document, and the key for the resulting message.
-type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
+type WaitingDocument = (Box<FetchedPage>, Option<ReplayMessageKey>);
 
 /// Measures what share of the readers' time is spent reading pages. All clones share one
 /// measurement.
@@ -295,7 +295,7 @@ impl ReaderWorker {
     fn read(
         &mut self,
         page: Box<FetchedPage>,
-        key: Option<MessageKey>,
+        key: Option<ReplayMessageKey>,
         items: &Sender<KeyedMessage>,
     ) -> Result<KeyedMessage, UnreadPage> {
         let url = page.lease.url.clone();

@@ -9,7 +9,7 @@ use crate::messages::WriterMessage;
 
 /// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
-pub(super) struct HeldCommits {
+pub(super) struct HeldReplayMessages {
     /// For each page request of the recorded crawl, how much that crawl had committed when it chose
     /// the page. Contains only the pages that the replay has not requested yet, in order.
     levels: VecDeque<CommitCountsBeforeRequest>,
@@ -20,11 +20,11 @@ pub(super) struct HeldCommits {
     came: u64,
 }
 
-impl HeldCommits {
-    pub(super) fn new(levels: Vec<CommitCountsBeforeRequest>) -> HeldCommits {
-        HeldCommits {
+impl HeldReplayMessages {
+    pub(super) fn new(levels: Vec<CommitCountsBeforeRequest>) -> HeldReplayMessages {
+        HeldReplayMessages {
             levels: levels.into(),
-            ..HeldCommits::default()
+            ..HeldReplayMessages::default()
         }
     }
 

@@ -27,7 +27,7 @@ use tracing::Span;
 
 use self::archived_answers::{ArchivedAnswers, ReplayExchangeTimes};
 pub use self::archived_answers::{MissingArchiveAnswerCounts, ReplayDifference, ReplayTimingMode};
-use self::held_commits::HeldCommits;
+use self::held_commits::HeldReplayMessages;
 use self::order_follower::{InFlightRequest, OrderFollower, OrderFollowerEndReason};
 use self::page_commit_queue::PageCommitQueue;
 pub use self::recorded_crawl::RecordedCrawl;
@@ -40,7 +40,7 @@ use crate::config::Config;
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_REPLAY, META_TRAPS};
-use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
+use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::{Effect, Event, RequestJob, WriterMessage, lines_to_log};
 use crate::page_reading::PageReader;
@@ -226,7 +226,7 @@ struct Replay {
     encoder: PageEncoder,
     writer: Writer,
     order: PageCommitQueue,
-    held: HeldCommits,
+    held: HeldReplayMessages,
     /// Whether virtual time has reached the start of a recorded request since the loop was last
     /// allowed to send one.
     is_due: bool,
@@ -243,7 +243,7 @@ struct Replay {
     items: Vec<WriterMessage>,
     /// Messages that arrived, and that `hold_back` has not examined yet.
     came: Vec<WriterMessage>,
-    unread: VecDeque<(Box<FetchedPage>, Option<MessageKey>)>,
+    unread: VecDeque<(Box<FetchedPage>, Option<ReplayMessageKey>)>,
     flights: BinaryHeap<AnsweredRequest>,
     /// The number of requests that have begun.
     begun: u64,
@@ -269,7 +269,7 @@ impl Replay {
         let answers = ArchivedAnswers::new(crawl, timing, config);
         let mut replay = Replay::new(config, (answers, rerender), directory, now, now)?;
         replay.order = PageCommitQueue::new(places);
-        replay.held = HeldCommits::new(levels);
+        replay.held = HeldReplayMessages::new(levels);
         let starts: Box<dyn Iterator<Item = Tick>> = Box::new(replay.answers.crawl.starts());
         replay.starts = starts.peekable();
         Ok(replay)
@@ -333,7 +333,7 @@ impl Replay {
             reader,
             writer,
             order: PageCommitQueue::default(),
-            held: HeldCommits::default(),
+            held: HeldReplayMessages::default(),
             is_due: false,
             begun_before: None,
             following: None,
@@ -543,7 +543,7 @@ impl Replay {
 
     /// Hands over a message for the writer: to the [`OrderFollower`], or without one to the parts
     /// that restore the order of commits.
-    fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
+    fn deliver(&mut self, key: Option<ReplayMessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),
             // Host states have no key, because their order does not matter.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crawl_archive::rows::{HostTurn, OperatorCommand, RequestRow, RunStartEvent};
-use crawl_frontier::parts::{AdmitAction, CurrentState, PendingUrlFields, meet};
+use crawl_frontier::parts::{AdmitAction, CurrentState, PendingUrlFields, decide_admission};
 use crawl_frontier::{Lease, UrlToAdmit};
 use crawl_scheduler::SpentPermit;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
@@ -20,7 +20,9 @@ use crate::control::{CrawlCommand, PostedCommand};
 use crate::crawl_loop::replayed_turns::ReplayedTurnResult;
 use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
-use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageCause, MessageKey};
+use crate::messages::message_key::{
+    KeyedMessage, LoggedMessageEntry, MessageCause, ReplayMessageKey,
+};
 use crate::messages::page_pipeline_stages::{EncodedPage, TrapEvidence};
 use crate::messages::{Event, RequestJob, WriterMessage};
 
@@ -33,7 +35,7 @@ const MAX_ATTEMPTS: u32 = 64;
 pub(super) struct OrderFollower {
     pub(super) script: RecordedOrderReader,
     /// Messages that are not committed yet.
-    held: HashMap<MessageKey, VecDeque<WriterMessage>>,
+    held: HashMap<ReplayMessageKey, VecDeque<WriterMessage>>,
     /// Groups of messages that were committed together according to the log, and that must be
     /// committed next.
     groups: VecDeque<Vec<LoggedMessageEntry>>,
@@ -83,7 +85,7 @@ impl OrderFollower {
     }
 
     /// Holds a message until the logged group that contains it is committed.
-    pub(super) fn hold(&mut self, key: MessageKey, message: WriterMessage) {
+    pub(super) fn hold(&mut self, key: ReplayMessageKey, message: WriterMessage) {
         self.held.entry(key).or_default().push_back(message);
     }
 
@@ -127,7 +129,8 @@ impl OrderFollower {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
                         behind.next().is_some_and(|(_, place)| {
-                            meet(CurrentState::Pending(*place), link) == AdmitAction::Stay
+                            decide_admission(CurrentState::Pending(*place), link)
+                                == AdmitAction::Stay
                         })
                     };
                     findings.links.retain(|link| !was_left_out(link));
@@ -155,7 +158,7 @@ impl OrderFollower {
         is_of_idle_loop || self.held.contains_key(&fact.key)
     }
 
-    fn take_held(&mut self, key: MessageKey) -> Option<WriterMessage> {
+    fn take_held(&mut self, key: ReplayMessageKey) -> Option<WriterMessage> {
         let held = self.held.get_mut(&key)?;
         let message = held.pop_front();
         if held.is_empty() {
@@ -383,7 +386,7 @@ impl Replay {
     /// Returns the message with this key, which must be committed now. `None` if it is missing.
     /// Some messages are created only when the loop has nothing else to do. Makes the loop create
     /// them now.
-    fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
+    fn message(&mut self, key: ReplayMessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &OrderFollower| following.held.contains_key(&key);
         if !self.following.as_ref().is_some_and(is_held) {
             match key.cause {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::RevisitIntervals;
 use crate::crawl_totals::{CrawlTotals, PageChange};
-use crate::revisit::document_state_meta_tag::DeclaredChangeRate;
+use crate::revisit::document_state_meta_tag::DocumentStateMeta;
 use crate::revisit::unread_link_kinds::UnreadLinkKinds;
 use crate::time_conversions::whole_seconds;
 
@@ -89,7 +89,7 @@ pub(crate) struct PreviousVisit {
     page: Option<KnownPage>,
     /// How often the page changes, according to the page itself.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    declared: Option<DeclaredChangeRate>,
+    declared: Option<DocumentStateMeta>,
     /// Why the URL was not fetched. `None` if it was fetched.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
@@ -459,7 +459,7 @@ impl RevisitRules {
         kind: UrlKind,
         past: Option<PreviousVisit>,
         result: VisitResult,
-        declared: Option<DeclaredChangeRate>,
+        declared: Option<DocumentStateMeta>,
     ) -> LastVisit {
         let change = RevisitRules::change(past.as_ref(), &result);
         let learnt = !matches!(
@@ -548,7 +548,7 @@ impl RevisitRules {
         past: Option<&PreviousVisit>,
         change: Option<PageChange>,
         result: &VisitResult,
-        declared: Option<DeclaredChangeRate>,
+        declared: Option<DocumentStateMeta>,
     ) -> u32 {
         let min = whole_seconds(self.revisits.least);
         let max = self.revisits.longest();
@@ -557,8 +557,8 @@ impl RevisitRules {
             change == Some(PageChange::Same) || matches!(result, VisitResult::Nothing);
         let wanted = match (change, declared) {
             _ if matches!(result, VisitResult::Deadly) => max,
-            (Some(PageChange::Same), Some(DeclaredChangeRate::Static)) => max,
-            (_, Some(DeclaredChangeRate::Dynamic)) => 0,
+            (Some(PageChange::Same), Some(DocumentStateMeta::Static)) => max,
+            (_, Some(DocumentStateMeta::Dynamic)) => 0,
             _ if is_unchanged => elapsed.saturating_add(elapsed / 2),
             (Some(PageChange::Changed), _) => elapsed / 2,
             _ => 0,

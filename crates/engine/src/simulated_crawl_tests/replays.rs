@@ -24,7 +24,7 @@ use crate::config::{Config, TrapAvoidance};
 use crate::control::{CrawlCommand, PostedCommand, StopUrgency};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::frontier_meta_keys::META_TRAPS;
-use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
+use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::FetchedPage;
 use crate::messages::{Effect, Event, RequestJob, WriterMessage, lines_to_log, order_to_log};
 use crate::page_reading::page_encoder::PageEncoder;
@@ -160,7 +160,7 @@ pub(super) enum ScheduledEvent {
         )>,
     ),
     /// A reader becomes free and reads a page.
-    Read(Box<FetchedPage>, Option<MessageKey>),
+    Read(Box<FetchedPage>, Option<ReplayMessageKey>),
     /// The arrival of a message at the writer.
     Came(Box<KeyedMessage>),
     /// A commit of the messages that have arrived at the writer.

@@ -8,9 +8,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_archive::rows::WaitingRow;
+use crawl_archive::rows::PendingOriginRow;
 use crawl_archive::{
-    ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, DigestUpdateGuard, LogSyncer,
+    ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, DigestRefreshAfterOpen, LogSyncer,
     RowFileWriter, RowLogWriter, RowReader, TEMPORARY_DIGESTS, Warcinfo, check_entries,
     is_behind_dangling_link, keep_archive_digests,
 };
@@ -218,7 +218,7 @@ pub(crate) fn open_with(
     let created = make_state(&state)?;
     // Declare this guard before the frontier, so that it is dropped after the frontier if the run
     // is refused.
-    let _digests = DigestUpdateGuard::before_opening(dir, STATE, is_write_once);
+    let _digests = DigestRefreshAfterOpen::before_opening(dir, STATE, is_write_once);
     let (frontier, shared, lock) = open_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
@@ -293,7 +293,7 @@ fn open_any_frontier(
 /// Returns how the last run of the crawl in `dir` ended: the reason in the first row of
 /// `waiting.jsonl`, and the detail if there is one. `None` if no run ended properly.
 pub(crate) fn last_end(dir: &Path) -> Option<String> {
-    let rows = RowReader::<WaitingRow>::open_if_any(&dir.join(WAITING));
+    let rows = RowReader::<PendingOriginRow>::open_if_any(&dir.join(WAITING));
     let first = rows.ok()?.next()?.ok()?;
     Some(match first.detail {
         Some(detail) => format!("{} {detail}", first.reason),
@@ -305,7 +305,7 @@ pub(crate) fn last_end(dir: &Path) -> Option<String> {
 pub(crate) struct RestingFrontier {
     frontier: FjallFrontier,
     /// Declared last, because fields are dropped in order and the frontier must be closed first.
-    _digests: DigestUpdateGuard,
+    _digests: DigestRefreshAfterOpen,
 }
 
 impl Deref for RestingFrontier {
@@ -331,7 +331,7 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<RestingFrontier, EngineError> {
             dir: dir.to_path_buf(),
         });
     }
-    let digests = DigestUpdateGuard::before_opening(dir, STATE, is_write_once);
+    let digests = DigestRefreshAfterOpen::before_opening(dir, STATE, is_write_once);
     Ok(RestingFrontier {
         frontier: open_frontier(dir, &dir.join(STATE))?,
         _digests: digests,
@@ -580,7 +580,7 @@ fn make_state(state: &Path) -> Result<Vec<PathBuf>, EngineError> {
 
 /// Writes the list of URLs that are still pending at the end of a run. After a crash there is no
 /// list.
-pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), EngineError> {
+pub(crate) fn note_waiting(dir: &Path, rows: &[PendingOriginRow]) -> Result<(), EngineError> {
     let mut bytes = Vec::new();
     for row in rows {
         bytes.extend(serde_json::to_vec(row).unwrap_or_default());

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{DIGESTS, DigestUpdateGuard, FilesToRehash, RowReader, write_digests};
+use crawl_archive::{DIGESTS, DigestRefreshAfterOpen, FilesToRehash, RowReader, write_digests};
 use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
 use crawl_frontier::worker_frontier::{CrawlMoveError, ImportedWorker, IncomingCrawl};
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, is_write_once};
@@ -16,7 +16,7 @@ use super::crawl_directory::{self, STATE};
 use super::file_swap;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::worker_state_folder::{self, STORE};
-use crate::config::CrawlImportTarget;
+use crate::config::SharedFrontierImportTarget;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{
@@ -57,7 +57,7 @@ struct RowUrl {
 /// another call finishes the import. Otherwise nothing was imported.
 pub fn import(
     dir: &Path,
-    target: &CrawlImportTarget<'_>,
+    target: &SharedFrontierImportTarget<'_>,
 ) -> Result<CrawlImportResult, EngineError> {
     if !crawl_directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -69,7 +69,7 @@ pub fn import(
     file_swap::recover(dir)?;
     // Declare this guard before the frontier, so that it is dropped after the frontier if the
     // import is refused.
-    let _digests = DigestUpdateGuard::before_opening(dir, STATE, is_write_once);
+    let _digests = DigestRefreshAfterOpen::before_opening(dir, STATE, is_write_once);
     let opened = FjallFrontier::open(&state, &FjallFrontierOptions::default());
     let frontier = opened.map_err(|error| crawl_directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
@@ -130,7 +130,7 @@ fn move_all(
     dir: &Path,
     state: &Path,
     frontier: &FjallFrontier,
-    target: &CrawlImportTarget<'_>,
+    target: &SharedFrontierImportTarget<'_>,
 ) -> Result<String, EngineError> {
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_archive::rows::{ReplayOrderRow, RunStartEvent};
-use crawl_archive::{ArchiveError, RowLogWriter, SerializedRequestRow};
+use crawl_archive::{ArchiveWriteError, RowLogWriter, SerializedRequestRow};
 
 use crate::messages::ReplayOrderLogEntry;
 
@@ -31,7 +31,10 @@ impl ReplayOrderLog {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn open(dir: &Path, run: RunStartEvent) -> Result<ReplayOrderLog, ArchiveError> {
+    pub(crate) fn open(
+        dir: &Path,
+        run: RunStartEvent,
+    ) -> Result<ReplayOrderLog, ArchiveWriteError> {
         let mut file = RowLogWriter::open(&dir.join(ORDER))?;
         file.append(&ReplayOrderRow {
             run: Some(run),
@@ -53,7 +56,7 @@ impl ReplayOrderLog {
     pub(crate) fn note<'t>(
         &self,
         facts: impl Iterator<Item = ReplayOrderLogEntry<'t>>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         let mut facts = facts.peekable();
         if facts.peek().is_none() {
             return Ok(());
@@ -80,7 +83,7 @@ impl ReplayOrderLog {
     pub(crate) fn begin_rows<'l>(
         &self,
         lines: impl Iterator<Item = &'l SerializedRequestRow>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<(), ArchiveWriteError> {
         let Some(newest) = lines.map(|line| line.row().start).max() else {
             return Ok(());
         };
@@ -96,7 +99,7 @@ impl ReplayOrderLog {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn end(&self) -> Result<(), ArchiveError> {
+    pub(crate) fn end(&self) -> Result<(), ArchiveWriteError> {
         let mut order = self.order();
         order.waits_since = None;
         order.file.flush_held()
@@ -106,7 +109,7 @@ impl ReplayOrderLog {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn note_group(&self, keys: Vec<String>) -> Result<(), ArchiveError> {
+    pub(crate) fn note_group(&self, keys: Vec<String>) -> Result<(), ArchiveWriteError> {
         if keys.is_empty() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 //! run. An audit of the crawl judges each request by the settings of its time.
 
 use crawl_archive::rows::DelayRow;
-use crawl_archive::{ArchiveError, RowLogWriter};
+use crawl_archive::{ArchiveWriteError, RowLogWriter};
 use crawl_scheduler::Tick;
 
 use crate::config::Config;
@@ -21,7 +21,10 @@ impl SettingsAndDelaysLog {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn open(config: &Config, now: Tick) -> Result<SettingsAndDelaysLog, ArchiveError> {
+    pub(crate) fn open(
+        config: &Config,
+        now: Tick,
+    ) -> Result<SettingsAndDelaysLog, ArchiveWriteError> {
         let path = config.output.join("state").join("delays.jsonl");
         let mut file = RowLogWriter::open(&path)?;
         let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
@@ -43,7 +46,7 @@ impl SettingsAndDelaysLog {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveError> {
+    pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveWriteError> {
         self.0.append(row)?;
         // Sync each change, since an audit judges every later request by it. Changes are rare.
         self.0.sync()

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::durable_files::replace;
-use crate::config::{CrawlImportTarget, SharedCrawlSettings};
+use crate::config::{SharedCrawlSettings, SharedFrontierImportTarget};
 use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::error::EngineError;
 
@@ -111,7 +111,7 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
-    target: &CrawlImportTarget<'_>,
+    target: &SharedFrontierImportTarget<'_>,
 ) -> Result<Option<String>, EngineError> {
     let Some(known) = read(state)? else {
         return Ok(None);
@@ -137,7 +137,7 @@ pub(super) fn begun_import(
 /// worker (see [`DirectoryOwner::life`]), which only the import uses.
 pub(super) fn begin_import(
     state: &Path,
-    target: &CrawlImportTarget<'_>,
+    target: &SharedFrontierImportTarget<'_>,
 ) -> Result<String, EngineError> {
     let file = DirectoryOwner {
         crawl: target.crawl.clone(),

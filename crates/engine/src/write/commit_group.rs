@@ -31,7 +31,7 @@ use crate::frontier_meta_keys::{
     META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
 };
 use crate::index::entry_creation::left_out;
-use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageKey};
+use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::{
     EncodedPage, PageFindings, PageMemoryToFree, SettlingVisit, SitemapLinkBatch, TrapEvidence,
 };
@@ -162,7 +162,7 @@ impl CommitGroup<'_> {
     /// Carries out a message, and returns its entry for the replay order log (`state/order.jsonl`).
     pub(super) fn noted_item(
         &mut self,
-        key: MessageKey,
+        key: ReplayMessageKey,
         message: WriterMessage,
     ) -> Result<LoggedMessageEntry, EngineError> {
         let mut looked_at = None;

@@ -32,7 +32,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
 use self::links_awaiting_other_spelling::LinksAwaitingOtherSpelling;
-use self::readmit_deferred::DeferralJudge;
+use self::readmit_deferred::ReadmissionJudge;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
@@ -287,7 +287,7 @@ impl Writer {
     fn take_back(
         &mut self,
         frontier: &dyn Frontier,
-        judge: &mut DeferralJudge<'_>,
+        judge: &mut ReadmissionJudge<'_>,
         abandon: &AtomicBool,
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
         let mut origins = BTreeMap::new();

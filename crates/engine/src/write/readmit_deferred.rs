@@ -20,7 +20,7 @@ const MAX_BATCH: usize = 4096;
 
 /// Returns the priority that a deferred URL gets if it may be fetched now. `None` if it stays
 /// deferred.
-pub(super) type DeferralJudge<'a> =
+pub(super) type ReadmissionJudge<'a> =
     dyn FnMut(&UnsettledUrl<'_>) -> Result<Option<Priority>, FrontierError> + 'a;
 
 /// Passes to `admit` all deferred URLs for which `judge` returns a priority.
@@ -30,7 +30,7 @@ pub(super) type DeferralJudge<'a> =
 /// repeats the scan.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
-    judge: &mut DeferralJudge<'_>,
+    judge: &mut ReadmissionJudge<'_>,
     abandon: &AtomicBool,
     admit: &mut dyn FnMut(&[UrlToAdmit]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {

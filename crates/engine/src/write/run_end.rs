@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher as _;
 use std::ops::ControlFlow;
 
-use crawl_archive::rows::{ExcludedRow, WaitingRow, WaitingUrl as ListedUrl};
-use crawl_archive::{ArchiveError, ReadError, RowFileWriter, RowReader, Timestamp};
+use crawl_archive::rows::{ExcludedRow, PendingOriginRow, WaitingUrl as ListedUrl};
+use crawl_archive::{ArchiveWriteError, ReadError, RowFileWriter, RowReader, Timestamp};
 use crawl_frontier::{Frontier, FrontierError, KnownState, NotFetchedReason, Reason, UnsettledUrl};
 use crawl_weburl::canonicalize;
 use foldhash::fast::FixedState;
@@ -37,7 +37,7 @@ pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
     ended: &EndReason,
-    waiting: &[WaitingRow],
+    waiting: &[PendingOriginRow],
     is_still_cut_off: bool,
 ) -> Result<ExcludedCounts, EngineError> {
     let Writer {
@@ -117,9 +117,9 @@ pub(crate) fn write_derived(
 /// not the origin's robots.txt, adds only seeds, because links lead to the other URLs.
 fn list_unreachable(
     frontier: &dyn Frontier,
-    waiting: &mut [WaitingRow],
+    waiting: &mut [PendingOriginRow],
 ) -> Result<(), EngineError> {
-    let mut unreachable: HashMap<String, &mut WaitingRow> = waiting
+    let mut unreachable: HashMap<String, &mut PendingOriginRow> = waiting
         .iter_mut()
         .filter(|row| matches!(row.reason.as_str(), "robots" | "unreachable"))
         .filter_map(|row| Some((row.origin.clone()?, row)))
@@ -148,7 +148,9 @@ type UnsettledUrlCallback<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> +
 /// Returns a function from a pending URL to its exclusion by a budget. The exclusion names the
 /// spent budget of the URL's origin, or else the budget that ended the run. The function returns
 /// `None` if no budget kept the URL from being fetched.
-fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason> {
+fn by_budget(
+    waiting: &[PendingOriginRow],
+) -> impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
         .map(|row| (row.origin.as_deref(), row.detail.as_deref()))
@@ -190,7 +192,7 @@ fn list(
     exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason>,
     show: impl FnOnce(&mut UnsettledUrlCallback<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
-    let mut failed: Option<ArchiveError> = None;
+    let mut failed: Option<ArchiveWriteError> = None;
     show(&mut |waiting| {
         let Some(exclusion) = exclusion(&waiting) else {
             return ControlFlow::Continue(());

@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashSet};
 use self::transaction::MemoryTransaction;
 use self::url_records::MemoryUrlRecords;
 pub use self::workers::{MemoryCrawl, MemoryWorker};
-use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, decide_admission};
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
 use crate::last_visit::{LastVisit, StoredVisit};
@@ -255,7 +255,7 @@ impl Frontier for MemoryFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            meet(state, link) != AdmitAction::Stay
+            decide_admission(state, link) != AdmitAction::Stay
         });
         Some(shared.commit)
     }

@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, SharedTables, lock};
-use crate::admit_rule::{AdmitAction, CurrentState, PendingUrlFields, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, PendingUrlFields, decide_admission};
 use crate::error::FrontierError;
 use crate::last_visit::{LastVisit, StoredVisit};
 use crate::lease::{Lease, LeaseOutcome};
@@ -235,7 +235,7 @@ impl Transaction for MemoryTransaction<'_> {
         let now = record
             .as_ref()
             .map_or(CurrentState::Unknown, |record| record.now(leased));
-        Ok(match (meet(now, &admission), record) {
+        Ok(match (decide_admission(now, &admission), record) {
             (AdmitAction::Improve { place, nearer }, Some(record)) => {
                 self.improve(record, place, nearer, admission);
                 AdmissionResult::Known

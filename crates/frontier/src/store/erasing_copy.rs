@@ -55,7 +55,7 @@ pub trait RemovalFilter {
 
 /// Numbers of URLs that were left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OmittedUrlCounts {
+pub struct ErasedUrlCounts {
     /// The number of pending URLs left out, by origin.
     pub pending: BTreeMap<String, u64>,
     /// The number of deferred URLs left out.
@@ -133,7 +133,7 @@ impl OfflineFrontier {
         removal: &dyn RemovalFilter,
         marks: &BTreeMap<String, u64>,
         more: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<OmittedUrlCounts, DiskOpenError> {
+    ) -> Result<ErasedUrlCounts, DiskOpenError> {
         guarded(&self.dir, || {
             let db = database(&self.dir, to, &self.options)?;
             let mut copy = StoreCopy::begin(self, db, removal)?;
@@ -189,7 +189,7 @@ struct StoreCopy<'f> {
     /// Pending and deferred URLs that are left out of the copy, which records these URLs as
     /// settled. Each comes with its depth.
     forgotten: Vec<(Fingerprint, u32)>,
-    left_out: OmittedUrlCounts,
+    left_out: ErasedUrlCounts,
 }
 
 impl<'f> StoreCopy<'f> {
@@ -213,7 +213,7 @@ impl<'f> StoreCopy<'f> {
             rows: 0,
             sequence: from.sequence,
             forgotten: Vec::new(),
-            left_out: OmittedUrlCounts::default(),
+            left_out: ErasedUrlCounts::default(),
         })
     }
 

@@ -27,13 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Readable, Snapshot};
 
-pub use self::erasing_copy::{OfflineFrontier, OmittedUrlCounts, RemovalFilter};
+pub use self::erasing_copy::{ErasedUrlCounts, OfflineFrontier, RemovalFilter};
 
 use self::failure_or_exclusion_note_ids::FailureOrExclusionNoteIds;
 use self::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use self::tables::StoreTables;
 use self::transaction::FjallTransaction;
-use crate::admit_rule::{AdmitAction, CurrentState, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, decide_admission};
 use crate::error::{DiskOpenError, FrontierError};
 use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
@@ -314,7 +314,7 @@ impl Frontier for FjallFrontier {
             }
             // A leased URL is checked like a pending one. So the link may be kept although it can't
             // change the URL.
-            meet(state, link) != AdmitAction::Stay
+            decide_admission(state, link) != AdmitAction::Stay
         });
         Some(number)
     }

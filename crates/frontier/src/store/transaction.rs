@@ -16,7 +16,7 @@ use super::url_changes::{FullUrlState, TransactionUrlChanges, UrlStateChange};
 use super::{FjallFrontier, Writer, meta_keys};
 use crate::admit_rule::{
     AdmitAction, CurrentState, DeferredUrl, PendingUrlFields, QueuedUrl, capped, capped_exclusion,
-    meet,
+    decide_admission,
 };
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
@@ -261,7 +261,7 @@ impl<'f> FjallTransaction<'f> {
             Some(SieveUrlState::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
             Some(state) => state.current(),
         };
-        let admitted = match (meet(now, admission), was) {
+        let admitted = match (decide_admission(now, admission), was) {
             (AdmitAction::Enter, _) => AdmissionResult::New,
             (AdmitAction::Revive, _) => AdmissionResult::Revived,
             (AdmitAction::DeferNearer, _) => AdmissionResult::Known,

@@ -144,8 +144,8 @@ fn links_wait_for_the_owner_of_their_hosts() {
     assert_eq!(one.known(&url("/b")).unwrap(), None);
     assert_eq!(two.crawl.waiting_links(), 2);
     let survey = one.survey().unwrap();
-    assert!(survey.links_wait && survey.own_links_wait);
-    assert!(!second.survey().unwrap().own_links_wait);
+    assert!(survey.has_unqueued_work && survey.has_own_unqueued_work);
+    assert!(!second.survey().unwrap().has_own_unqueued_work);
 
     // Links that were taken in a transaction without a commit are still waiting.
     drop(one.begin_worker().unwrap().take_links(9).unwrap());
@@ -167,7 +167,7 @@ fn workers_together_never_get_more_pages_than_the_budget() {
     let second = two.crawl.open("w2", None).unwrap();
     assert_eq!(one.allow(0, 6, 10).unwrap(), 6);
     assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
-    one.rest(true, Some(3)).unwrap();
+    one.set_idle(true, Some(3)).unwrap();
     assert_eq!(second.allow(4, 6, 10).unwrap(), 7);
     // For a worker whose lease ended, only its committed pages count.
     two.pass(TERM);

@@ -10,7 +10,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::ranking_weights::{WEIGHTS, weighted_fields};
-use super::{MarkedWords, MatchStrictness, MatchedTerm, PlannedWord, QueryPlanner};
+use super::{MarkedWords, MatchedTerm, PlannedWord, QueryPlanner, RequiredQueryWords};
 use crate::bm25f::{self, Bm25fQuery, ScoredQueryWord, WeightedField};
 use crate::exclusion_workaround::ForwardSeekQuery;
 use crate::query::{Query, QueryTerm};
@@ -22,7 +22,7 @@ impl QueryPlanner<'_> {
     pub(super) fn look_up_words(
         &self,
         planned_words: &[PlannedWord],
-        fit: MatchStrictness,
+        fit: RequiredQueryWords,
     ) -> Vec<(Occur, Box<dyn Lookup>)> {
         let (runs, words): (Vec<_>, Vec<_>) =
             planned_words.iter().partition(|word| !word.run.is_empty());
@@ -39,9 +39,12 @@ impl QueryPlanner<'_> {
             |word: &PlannedWord| !word.is_in_phrase && (all_common || !word.is_common);
         let distinctive = free.clone().filter(|word| is_distinctive(word)).count();
         let least = match (fit, distinctive) {
-            (MatchStrictness::Any | MatchStrictness::Apart | MatchStrictness::Relaxed, _) => 1,
-            (MatchStrictness::All, n) | (MatchStrictness::Most, n @ 0..=2) => n,
-            (MatchStrictness::Most, n) => (n * 3).div_ceil(5),
+            (
+                RequiredQueryWords::Any | RequiredQueryWords::Apart | RequiredQueryWords::Relaxed,
+                _,
+            ) => 1,
+            (RequiredQueryWords::All, n) | (RequiredQueryWords::Most, n @ 0..=2) => n,
+            (RequiredQueryWords::Most, n) => (n * 3).div_ceil(5),
         };
         let texts = &self.fields.texts;
         let terms = bm25f::Bm25fQueryDefinition {
@@ -62,7 +65,7 @@ impl QueryPlanner<'_> {
             whole: WEIGHTS.whole,
             distinctive,
             partial: match fit {
-                MatchStrictness::Relaxed => WEIGHTS.one_of_pair,
+                RequiredQueryWords::Relaxed => WEIGHTS.one_of_pair,
                 _ => 1.0,
             },
             saturation: WEIGHTS.saturation,
@@ -72,7 +75,7 @@ impl QueryPlanner<'_> {
             least_part: match (fit, runs.len() + free.count()) {
                 // In a query of two words, both matter. So a page with only one word doesn't match,
                 // even if that is the rarer one.
-                (MatchStrictness::All, _) | (_, 0..=2) => f32::INFINITY,
+                (RequiredQueryWords::All, _) | (_, 0..=2) => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
             title: texts.title,
@@ -265,9 +268,9 @@ impl QueryPlanner<'_> {
 /// least one.
 fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
-    fit: MatchStrictness,
+    fit: RequiredQueryWords,
 ) -> Vec<(Occur, Box<dyn Lookup>)> {
-    let is_any = matches!(fit, MatchStrictness::Any | MatchStrictness::Apart);
+    let is_any = matches!(fit, RequiredQueryWords::Any | RequiredQueryWords::Apart);
     if !is_any || clauses.len() < 2 {
         return clauses;
     }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{ComparedCrawlTotals, ComparedHost, CrawlComparison, PageDifference};
+use super::{ComparedCrawlTotals, ComparedHost, CrawlComparison, DifferingPage};
 use crate::host_coverage::HostCoverage;
 use crate::number_format::{counted, grouped, size};
 
@@ -77,7 +77,7 @@ impl CrawlComparison {
             urls.iter().map(|url| safe_line(url).into_owned()).collect()
         };
         let differences =
-            |pages: &[PageDifference]| -> Vec<String> { pages.iter().map(page_words).collect() };
+            |pages: &[DifferingPage]| -> Vec<String> { pages.iter().map(page_words).collect() };
         for (what, lines) in [
             ("only A", urls(&pages.only_a)),
             ("only B", urls(&pages.only_b)),
@@ -119,7 +119,7 @@ fn list(f: &mut fmt::Formatter<'_>, what: &str, lines: &[String]) -> fmt::Result
     }
 }
 
-fn page_words(page: &PageDifference) -> String {
+fn page_words(page: &DifferingPage) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
     let (a, b) = (or_none(&page.a), or_none(&page.b));
     safe_line(&format!("{}: {a} in A, {b} in B", page.url)).into_owned()

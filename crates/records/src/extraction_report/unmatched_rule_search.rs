@@ -24,9 +24,9 @@ const MAX_PATH_CHARS: usize = 200;
 
 /// For the index of each rule: the hashes of the URLs of the first pages that it read.
 #[derive(Debug, Default)]
-pub(crate) struct PagesReadByRule(BTreeMap<usize, HashSet<u64>>);
+pub(crate) struct FirstPagesByRule(BTreeMap<usize, HashSet<u64>>);
 
-impl PagesReadByRule {
+impl FirstPagesByRule {
     pub(crate) fn note(&mut self, rule: usize, url: &str) {
         let pages = self.0.entry(rule).or_default();
         if pages.len() < MAX_PAGES_LOOKED_AT {
@@ -39,7 +39,7 @@ impl PagesReadByRule {
 pub(crate) fn explain(
     dir: &Path,
     configs: &[RuleConfig],
-    read: &PagesReadByRule,
+    read: &FirstPagesByRule,
     counts: &mut [ExtractRuleCounts],
 ) -> Result<(), RecordsError> {
     let Ok(rules) = CompiledRules::compile(configs) else {
@@ -275,7 +275,7 @@ impl RuleFieldSearch {
 fn look_at(
     dir: &Path,
     rules: &CompiledRules,
-    read: &PagesReadByRule,
+    read: &FirstPagesByRule,
     row: &PageRow,
     searches: &mut [RuleFieldSearch],
 ) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crawl_archive::rows::{ExcludedRow, WaitingRow};
+use crawl_archive::rows::{ExcludedRow, PendingOriginRow};
 use serde::{Deserialize, Serialize};
 
 use crate::host_reports::PENDING_REASON;
@@ -51,7 +51,7 @@ impl fmt::Display for PendingCounts {
 
 impl PendingCounts {
     /// Adds a row: the total of the crawl, or the URLs of an origin.
-    pub(super) fn add(&mut self, row: &WaitingRow) {
+    pub(super) fn add(&mut self, row: &PendingOriginRow) {
         if row.origin.is_none() {
             self.total += row.urls;
             return;
@@ -131,7 +131,7 @@ impl ExcludedCounts {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::WaitingRow;
+    use crawl_archive::rows::PendingOriginRow;
 
     use super::PendingCounts;
 
@@ -140,12 +140,12 @@ mod tests {
         let pending = |rows: &[(Option<&str>, u64, &str, Option<&str>)]| {
             let mut pending = PendingCounts::default();
             for (origin, urls, reason, detail) in rows {
-                pending.add(&WaitingRow {
+                pending.add(&PendingOriginRow {
                     origin: origin.map(str::to_owned),
                     urls: *urls,
                     reason: (*reason).to_owned(),
                     detail: detail.map(str::to_owned),
-                    ..WaitingRow::default()
+                    ..PendingOriginRow::default()
                 });
             }
             pending

@@ -9,18 +9,18 @@ use crate::broken_links::key;
 
 /// The links without text that lead to broken pages, and the elements that contain these links.
 #[derive(Debug, Default)]
-pub(super) struct BrokenLinkElements {
+pub(super) struct TextlessBrokenLinks {
     /// The element of each link. The key consists of the keys of the linking page and of the
     /// target.
     elements: HashMap<(u64, u64), Option<String>>,
 }
 
-impl BrokenLinkElements {
+impl TextlessBrokenLinks {
     /// Collects the faults whose links have no text.
-    pub(super) fn of(faults: &[PageFault]) -> BrokenLinkElements {
+    pub(super) fn of(faults: &[PageFault]) -> TextlessBrokenLinks {
         let unnamed = faults.iter().filter(|fault| fault.text.is_none());
         let places = unnamed.filter_map(place).map(|place| (place, None));
-        BrokenLinkElements {
+        TextlessBrokenLinks {
             elements: places.collect(),
         }
     }

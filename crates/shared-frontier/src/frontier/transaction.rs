@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crawl_frontier::parts::{
     AdmitAction, CurrentState, PendingUrlFields, QueueRank, QueueReader as _, QueuedUrl,
-    StoredVisit, UrlRecord, UrlRecordState, meet,
+    StoredVisit, UrlRecord, UrlRecordState, decide_admission,
 };
 use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerTransaction};
 use crawl_frontier::{
@@ -20,7 +20,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_rows::CommitRows;
-use super::{FrontierWriterState, SharedFrontier};
+use super::{OpenTransactionState, SharedFrontier};
 use crate::connection::{StatementParameter, params};
 use crate::row_codec::{BucketToReopen, ColumnReader, LinkFromWorkerKey, UrlKey, state_columns};
 use crate::sql_statements::SqlStatement;
@@ -29,7 +29,7 @@ use crate::sql_statements::SqlStatement;
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
-    writer: MutexGuard<'f, FrontierWriterState>,
+    writer: MutexGuard<'f, OpenTransactionState>,
     seq: u64,
     changed: HashMap<Fingerprint, UrlChange>,
     settled: HashSet<Fingerprint>,
@@ -95,7 +95,7 @@ struct UrlRecordView {
 impl<'f> SharedTransaction<'f> {
     pub(super) fn new(
         frontier: &'f SharedFrontier,
-        writer: MutexGuard<'f, FrontierWriterState>,
+        writer: MutexGuard<'f, OpenTransactionState>,
     ) -> SharedTransaction<'f> {
         SharedTransaction {
             frontier,
@@ -178,20 +178,23 @@ impl<'f> SharedTransaction<'f> {
             Some(state) => Some(*state),
             None => self.frontier.memory().recent.get(key),
         };
-        let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
-            AdmitAction::Stay => return AdmissionResult::Known,
-            AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // If the owner has deferred the URL, this excluded link does not change it. Remember
-            // the URL as deferred on the longest possible path, so that every later link that is
-            // not excluded is sent.
-            _ if matches!(admission.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
-                depth: u32::MAX,
-                redirects: u8::MAX,
-            },
-            AdmitAction::Enter | AdmitAction::Revive | AdmitAction::DeferNearer => {
-                UrlRecord::admitted(admission.clone(), 0).now(false)
-            }
-        };
+        let sent_state =
+            match decide_admission(known_state.unwrap_or(CurrentState::Unknown), admission) {
+                AdmitAction::Stay => return AdmissionResult::Known,
+                AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
+                // If the owner has deferred the URL, this excluded link does not change it. Remember
+                // the URL as deferred on the longest possible path, so that every later link that is
+                // not excluded is sent.
+                _ if matches!(admission.state, RequestedState::Excluded(_)) => {
+                    CurrentState::Deferred {
+                        depth: u32::MAX,
+                        redirects: u8::MAX,
+                    }
+                }
+                AdmitAction::Enter | AdmitAction::Revive | AdmitAction::DeferNearer => {
+                    UrlRecord::admitted(admission.clone(), 0).now(false)
+                }
+            };
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
@@ -238,7 +241,7 @@ impl<'f> SharedTransaction<'f> {
         let mut seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>> = BTreeMap::new();
         for admission in admissions {
             let key = self.fingerprint(&admission.url);
-            if let Some(b) = tables.owner_elsewhere(&admission.url) {
+            if let Some(b) = tables.foreign_bucket(&admission.url) {
                 if admission.is_seed && !self.sent_states.contains_key(&key) {
                     let group = tables.groups.elsewhere(b).unwrap_or(tables.groups.own);
                     let key = (tables.keys.url(&admission.url, key), key);
@@ -247,7 +250,7 @@ impl<'f> SharedTransaction<'f> {
                 continue;
             }
             let is_decided = match self.state_in_memory(key) {
-                Some(state) => meet(state, admission) == AdmitAction::Stay,
+                Some(state) => decide_admission(state, admission) == AdmitAction::Stay,
                 None => false,
             };
             if !is_decided && !self.changed.contains_key(&key) && !self.read.contains_key(&key) {
@@ -291,11 +294,11 @@ impl<'f> SharedTransaction<'f> {
 
     fn admit_one(&mut self, admission: &UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let key = self.fingerprint(&admission.url);
-        if let Some(b) = self.frontier.tables.owner_elsewhere(&admission.url) {
+        if let Some(b) = self.frontier.tables.foreign_bucket(&admission.url) {
             return Ok(self.send_link(b, key, admission));
         }
         let state = self.state_in_memory(key);
-        if state.is_some_and(|state| meet(state, admission) == AdmitAction::Stay) {
+        if state.is_some_and(|state| decide_admission(state, admission) == AdmitAction::Stay) {
             return Ok(AdmissionResult::Known);
         }
         let view = self.find(key, &admission.url)?;
@@ -308,7 +311,7 @@ impl<'f> SharedTransaction<'f> {
             None => (None, None),
         };
         let url = admission.url.clone();
-        let admitted = match (meet(now, admission), record) {
+        let admitted = match (decide_admission(now, admission), record) {
             (AdmitAction::Improve { place, nearer }, Some(record)) => {
                 let record = self.improved(record, place, nearer, admission);
                 self.put(key, url, before, record);
@@ -494,7 +497,7 @@ impl Transaction for SharedTransaction<'_> {
 
     fn readmit(&mut self, admission: UrlToAdmit) -> Result<bool, FrontierError> {
         let url = &admission.url;
-        if self.frontier.tables.owner_elsewhere(url).is_some() {
+        if self.frontier.tables.foreign_bucket(url).is_some() {
             return Ok(false);
         }
         let key = self.fingerprint(url);

@@ -14,7 +14,7 @@ use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{FrontierWriterState, LeasesAndRecentUrls, SharedFrontier};
+use super::{LeasesAndRecentUrls, OpenTransactionState, SharedFrontier};
 use crate::bucket_ownership::BucketOwnership;
 use crate::connection::params;
 use crate::crawl_exporter::LISTED;
@@ -51,8 +51,8 @@ struct GroupSurvey {
     free_buckets: u64,
     pending_open: u64,
     pending_unowned: u64,
-    links_wait: bool,
-    own_links_wait: bool,
+    has_unqueued_work: bool,
+    has_own_unqueued_work: bool,
     is_drained: bool,
     crawl_meta: u64,
     pages: u64,
@@ -75,8 +75,8 @@ impl GroupSurvey {
             free_buckets: reader.count()?,
             pending_open: reader.count()?,
             pending_unowned: reader.count()?,
-            links_wait: reader.next()?,
-            own_links_wait: reader.next()?,
+            has_unqueued_work: reader.next()?,
+            has_own_unqueued_work: reader.next()?,
             is_drained: reader.next()?,
             crawl_meta: reader.count()?,
             pages: reader.count()?,
@@ -209,7 +209,8 @@ impl WorkerFrontier for SharedFrontier {
             }
         }
         let mut survey = self.sum_up(&first);
-        let is_quiet = |survey: &SharedCrawlStatus| !survey.links_wait && survey.pending_open == 0;
+        let is_quiet =
+            |survey: &SharedCrawlStatus| !survey.has_unqueued_work && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
             // The server groups were queried at different moments, and a link reaches its group
             // before its page is settled in another group. So a single survey may miss work. If two
@@ -220,7 +221,7 @@ impl WorkerFrontier for SharedFrontier {
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
             let is_same = commits(&first) == commits(&second);
             survey = self.sum_up(&second);
-            survey.links_wait |= !is_same;
+            survey.has_unqueued_work |= !is_same;
         }
         Ok(survey)
     }
@@ -260,10 +261,10 @@ impl WorkerFrontier for SharedFrontier {
         self.tables.served_buckets()
     }
 
-    fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError> {
+    fn set_idle(&self, is_idle: bool, pages: Option<u64>) -> Result<(), FrontierError> {
         let owned = &self.tables.owned;
         let pages = pages.map(|pages| pages as i64);
-        let params = params![owned.crawl, owned.owner.clone(), rests, pages];
+        let params = params![owned.crawl, owned.owner.clone(), is_idle, pages];
         self.tables.read(SqlStatement::Rest, params)?;
         match pages {
             Some(pages) if self.tables.groups.count() > 1 => lower_allowed(&self.tables, pages),
@@ -382,7 +383,7 @@ impl SharedFrontier {
     /// the URL.
     fn change(
         &self,
-        writer: &mut FrontierWriterState,
+        writer: &mut OpenTransactionState,
         totals: CommittedUrlCounts,
         change: impl FnOnce(&mut LeasesAndRecentUrls),
     ) {
@@ -431,12 +432,12 @@ impl SharedFrontier {
         for group in groups {
             survey.living += group.living;
             survey.pending_open += group.pending_open;
-            survey.links_wait |= group.links_wait;
+            survey.has_unqueued_work |= group.has_unqueued_work;
             survey.crawl_meta += group.crawl_meta;
             survey.pages += group.pages;
             survey.others_bytes += group.others_bytes;
             let is_served = group.living > 0;
-            if !is_served && (group.pending_unowned > 0 || group.links_wait) {
+            if !is_served && (group.pending_unowned > 0 || group.has_unqueued_work) {
                 survey.unserved_group.get_or_insert(group.group);
             }
             if group.foreign_links_wait && (group.group == own || !is_served) {
@@ -445,7 +446,7 @@ impl SharedFrontier {
             if group.group == own {
                 survey.group_living = group.living;
                 survey.free_buckets = group.free_buckets;
-                survey.own_links_wait = group.own_links_wait;
+                survey.has_own_unqueued_work = group.has_own_unqueued_work;
                 survey.is_drained = group.is_drained;
                 survey.moving.clone_from(&group.moving);
             }

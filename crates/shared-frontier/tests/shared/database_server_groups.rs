@@ -325,7 +325,10 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     // The second worker learns about the move, then finds the waiting links.
     second.survey().unwrap();
     let survey = second.survey().unwrap();
-    assert!(survey.links_wait && survey.to_forward == [1], "{survey:?}");
+    assert!(
+        survey.has_unqueued_work && survey.to_forward == [1],
+        "{survey:?}"
+    );
     second.forward_links(1).unwrap();
     assert_eq!((groups.links(0), groups.links(1)), (1, 0));
     assert_eq!(first.take_free(9).unwrap().0, 1);
@@ -370,7 +373,7 @@ fn a_seed_settled_in_another_group_sends_no_link() {
     again.survey().unwrap();
     let survey = again.survey().unwrap();
     assert!(
-        !survey.links_wait && survey.unserved_group.is_none(),
+        !survey.has_unqueued_work && survey.unserved_group.is_none(),
         "{survey:?}"
     );
 }
@@ -475,13 +478,13 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     let target = url_in(&first, 1, "target");
     let is_over = |of: &SharedFrontier| {
         let survey = of.survey().unwrap();
-        !survey.links_wait && survey.pending_open == 0
+        !survey.has_unqueued_work && survey.pending_open == 0
     };
     assert!(is_over(&first) && is_over(&second));
     admit(&first, [link_to(target.clone())]);
     assert!(!is_over(&first) && !is_over(&second));
     let survey = second.survey().unwrap();
-    assert!(survey.own_links_wait && !first.survey().unwrap().own_links_wait);
+    assert!(survey.has_own_unqueued_work && !first.survey().unwrap().has_own_unqueued_work);
     assert_eq!((survey.living, survey.group_living), (2, 1));
     second.take_links(9).unwrap();
     assert_eq!(first.survey().unwrap().pending_open, 1);
@@ -514,7 +517,7 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
     assert_eq!(first.allow(6, 6, 10).unwrap(), 6);
     // Pages that were granted to a worker but that it does not need become free for other workers.
-    second.rest(true, Some(1)).unwrap();
+    second.set_idle(true, Some(1)).unwrap();
     assert_eq!(first.allow(6, 6, 10).unwrap(), 9);
     // The pages granted to a dead worker become free too, except the pages that it fetched.
     let mut transaction = first.begin_worker().unwrap();

@@ -10,7 +10,7 @@ use crawl_frontier::{
     Reason, RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_shared_frontier::{
-    LostWorkerCounts, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions,
+    LostDirectoryCounts, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions,
     overview, reopen,
 };
 use crawl_weburl::CanonicalUrl;
@@ -24,7 +24,11 @@ fn open(served: &Served, options: &SharedFrontierOptions) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
-fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorkerCounts, SharedCrawlError> {
+fn lose(
+    served: &Served,
+    crawl: &str,
+    worker: &str,
+) -> Result<LostDirectoryCounts, SharedCrawlError> {
     reopen(
         std::slice::from_ref(&served.url),
         &PasswordSources::default(),
@@ -209,14 +213,14 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     // The first worker that reopens URLs dies before it has finished.
     let third = open(&served, &options(&crawl, "w3"));
     take_all(&third, 2);
-    assert!(third.survey().unwrap().own_links_wait);
+    assert!(third.survey().unwrap().has_own_unqueued_work);
     end_leases(&served.url, &crawl);
     let fourth = open(&served, &options(&crawl, "w1"));
     assert!(fourth.marks().unwrap().is_empty(), "the name is free");
     assert_eq!(fourth.meta("totals").unwrap(), None);
     take_all(&fourth, 40);
     let survey = fourth.survey().unwrap();
-    assert!(!survey.own_links_wait && !survey.links_wait);
+    assert!(!survey.has_own_unqueued_work && !survey.has_unqueued_work);
     assert_eq!(survey.pages, other.leases.len() as u64, "of w2 alone");
     check(&fourth, &lost, &other);
     // A worker that reads everything from the database server sees the same state.
@@ -264,7 +268,7 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     assert_eq!(second.counts().pending, 0);
     lose(&served, &crawl, "w1").unwrap();
     let survey = second.survey().unwrap();
-    assert!(survey.own_links_wait && survey.links_wait);
+    assert!(survey.has_own_unqueued_work && survey.has_unqueued_work);
     let mut transaction = second.begin_worker().unwrap();
     let reopened = transaction.reopen_lost(99).unwrap();
     let listed: Vec<_> = reopened
@@ -288,7 +292,7 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     // dropped. The copy for the other origin is kept, because no URL of that origin was lost.
     assert_eq!(second.robots(&origin()).unwrap(), None);
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
-    assert!(!second.survey().unwrap().links_wait);
+    assert!(!second.survey().unwrap().has_unqueued_work);
     let mut links = vec![link("/a", 1)];
     second.drop_known(&mut links, &mut |url| panic!("{url} is not settled"));
     assert_eq!(links.len(), 1);

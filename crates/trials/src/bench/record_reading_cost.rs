@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_archive::rows::{
-    ExcludedRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcRecordLocation,
+    ExcludedRow, PageRow, PendingOriginRow, RequestRow, RobotsVerdict, WarcRecordLocation,
 };
 use crawl_archive::{Timestamp, strip_warc_suffix};
 use serde::Serialize;
@@ -235,9 +235,9 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
     }
     captures.flush()?;
     let mut waiting = JsonLinesFile::create(&dir.join("waiting.jsonl"))?;
-    waiting.add(&WaitingRow {
+    waiting.add(&PendingOriginRow {
         reason: "finished".to_owned(),
-        ..WaitingRow::default()
+        ..PendingOriginRow::default()
     })?;
     for file in [rows, requests, excluded, waiting] {
         file.finish()?;

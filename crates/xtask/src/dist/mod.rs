@@ -27,7 +27,7 @@ use anyhow::{Result, ensure};
 
 use self::build_program::BuildFolders;
 use self::install_layout::PackageContents;
-use self::package_checker::PackageChecker;
+use self::package_checker::PackageInstallTrial;
 use self::product_metadata::ProductMetadata;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output};
@@ -119,7 +119,7 @@ fn check(workspace: &Workspace) -> Result<()> {
         "there are no packages\nhint: cargo xtask dist packages"
     );
     let begin = Instant::now();
-    PackageChecker {
+    PackageInstallTrial {
         workspace,
         product: &ProductMetadata::read(workspace)?,
         program: &place.program(),

@@ -25,7 +25,7 @@ const PAGES: usize = 3;
 const OUTPUT: &str = "/tmp/crawled";
 
 /// Checks the packages: installs each and crawls with the program in it.
-pub(super) struct PackageChecker<'a> {
+pub(super) struct PackageInstallTrial<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) product: &'a ProductMetadata,
     /// The built program, which each package must contain unchanged.
@@ -34,7 +34,7 @@ pub(super) struct PackageChecker<'a> {
     pub(super) packages: &'a Path,
 }
 
-impl PackageChecker<'_> {
+impl PackageInstallTrial<'_> {
     /// Checks every package.
     pub(super) fn run(&self) -> Result<()> {
         SiteServerProcess::build(self.workspace)?;
@@ -44,10 +44,10 @@ impl PackageChecker<'_> {
         for (what, install) in [
             (
                 "tarball",
-                PackageChecker::tarball as fn(&Self, &Path) -> Result<PathBuf>,
+                PackageInstallTrial::tarball as fn(&Self, &Path) -> Result<PathBuf>,
             ),
-            ("wheel", PackageChecker::wheel),
-            ("npm package", PackageChecker::npm),
+            ("wheel", PackageInstallTrial::wheel),
+            ("npm package", PackageInstallTrial::npm),
         ] {
             let folder = folder.join(what.replace(' ', "-"));
             fs::create_dir_all(&folder)?;

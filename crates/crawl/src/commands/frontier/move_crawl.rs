@@ -6,7 +6,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{AtomicFolder, FilesToRehash, write_digests};
-use crawl_engine::{CrawlImportTarget, GatheredWorkerDirectory, MovedRecordCounts, export, import};
+use crawl_engine::{
+    GatheredWorkerDirectory, MovedRecordCounts, SharedFrontierImportTarget, export, import,
+};
 use crawl_frontier::worker_frontier::OutgoingCrawl as _;
 use crawl_gather::GatherPurpose;
 use crawl_shared_frontier::{CrawlExporter, ImportTargetSettings as DatabaseTarget};
@@ -55,7 +57,7 @@ pub(super) fn import_crawl(
         credentials: credentials(),
         crawl: crawl.clone(),
     };
-    let target = CrawlImportTarget {
+    let target = SharedFrontierImportTarget {
         frontier: &place,
         crawl: crawl.clone(),
         worker: worker.to_owned(),

@@ -29,7 +29,7 @@ use crate::config::{
 use crate::messages::TdmRepAttempt;
 use crate::messages::page_pipeline_stages::FactsBeforeFetch;
 use crate::revisit::unread_link_kinds::UnreadLinkKinds;
-use crate::summary::OriginRobotsSummary;
+use crate::summary::OriginWideRules;
 use crate::trace_events::TraceEventEmitter;
 use crate::usage_preferences;
 
@@ -159,13 +159,13 @@ impl OriginRobotsTracker {
     }
 
     /// Returns the rules of each origin in memory whose rules are known, sorted by origin.
-    pub(super) fn rules(&self) -> Vec<OriginRobotsSummary> {
+    pub(super) fn rules(&self) -> Vec<OriginWideRules> {
         let compiled = self.met.keys().filter_map(|origin| {
             let compiled = self.load(origin).ok()??;
             Some((origin, compiled))
         });
         let mut rules: Vec<_> = compiled
-            .map(|(origin, compiled)| OriginRobotsSummary {
+            .map(|(origin, compiled)| OriginWideRules {
                 origin: origin.to_string(),
                 crawl_delay: compiled.robots.crawl_delay(),
                 usage: usage_preferences::of_origin(&compiled),

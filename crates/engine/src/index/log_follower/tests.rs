@@ -34,7 +34,7 @@ fn follower(
     halt: IndexingStopCondition,
     is_busy: bool,
 ) -> IndexingLogFollower {
-    let questions: (IndexingStopCondition, CrawlBusyCheck) = (halt, Arc::new(move || is_busy));
+    let questions: (IndexingStopCondition, ProcessorsBusyCheck) = (halt, Arc::new(move || is_busy));
     IndexingLogFollower::at(dir, writer, read, ArchivePresence::No, questions).unwrap()
 }
 

@@ -24,7 +24,7 @@ fn page(digest: &str) -> VisitResult {
 
 /// Simulates one round per day. `content` returns the page's content on a given day. Returns the
 /// days on which the page was visited.
-fn days(content: impl Fn(u32) -> u32, declared: Option<DeclaredChangeRate>) -> Vec<u32> {
+fn days(content: impl Fn(u32) -> u32, declared: Option<DocumentStateMeta>) -> Vec<u32> {
     let mut visited = Vec::new();
     let (mut due, mut past) = (0, None);
     for day in 0..60 {
@@ -45,9 +45,9 @@ fn days(content: impl Fn(u32) -> u32, declared: Option<DeclaredChangeRate>) -> V
 fn intervals_follow_changes() {
     let unchanged = days(|_| 0, None);
     assert_eq!(unchanged, [0, 1, 3, 6, 11, 19, 31, 49]);
-    assert_eq!(days(|_| 0, Some(DeclaredChangeRate::Static)), [0, 1, 31]);
+    assert_eq!(days(|_| 0, Some(DocumentStateMeta::Static)), [0, 1, 31]);
     let all: Vec<u32> = (0..60).collect();
-    assert_eq!(days(|_| 0, Some(DeclaredChangeRate::Dynamic)), all);
+    assert_eq!(days(|_| 0, Some(DocumentStateMeta::Dynamic)), all);
     assert_eq!(days(|day| day, None), all);
     // If a page changes after a long time without changes, it is visited more often again.
     let changed_later = days(|day| day.max(11), None);
@@ -163,7 +163,7 @@ fn the_record_of_an_unchanged_page_stays_the_original() {
 
 #[test]
 fn a_declared_state_outlives_an_answer_without_it() {
-    let declared = Some(DeclaredChangeRate::Static);
+    let declared = Some(DocumentStateMeta::Static);
     let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), declared);
     let second = visits(2 * DAY).after(
         0,

@@ -38,7 +38,7 @@ struct WorkerEntry {
     pages: u64,
     bytes: u64,
     allowed: u64,
-    rests: bool,
+    is_idle: bool,
     is_drained: bool,
 }
 
@@ -92,7 +92,7 @@ impl MemoryCoordinationTables {
             pages,
             bytes,
             allowed: pages,
-            rests: false,
+            is_idle: false,
             is_drained: false,
         };
         self.workers.insert(name.to_owned(), worker);
@@ -214,16 +214,16 @@ impl MemoryCoordinationTables {
         pending: &BTreeMap<i32, u64>,
         now: Instant,
     ) -> SharedCrawlStatus {
-        let rests = |bucket: &OwnedHostBucket| {
+        let is_idle = |bucket: &OwnedHostBucket| {
             let mut workers = self.workers.values();
             is_valid(bucket.until, now)
                 && workers.any(|worker| {
-                    worker.life == bucket.owner && worker.rests && is_valid(worker.until, now)
+                    worker.life == bucket.owner && worker.is_idle && is_valid(worker.until, now)
                 })
         };
         let open = (0..)
             .zip(&self.buckets)
-            .filter(|(_, bucket)| !rests(bucket));
+            .filter(|(_, bucket)| !is_idle(bucket));
         let pending_open = open.filter_map(|(b, _)| pending.get(&b)).sum();
         let free = self.buckets.iter();
         let free = free.filter(|bucket| !is_valid(bucket.until, now));
@@ -236,8 +236,8 @@ impl MemoryCoordinationTables {
             group_living: self.living(now),
             free_buckets: free.count() as u64,
             pending_open,
-            links_wait: !self.links.is_empty(),
-            own_links_wait: targets.any(|b| owned.contains(b)),
+            has_unqueued_work: !self.links.is_empty(),
+            has_own_unqueued_work: targets.any(|b| owned.contains(b)),
             is_drained: own.is_some_and(|worker| worker.is_drained),
             crawl_meta: self.crawl_meta().len() as u64,
             pages: workers.map(|worker| worker.pages).sum(),
@@ -246,9 +246,9 @@ impl MemoryCoordinationTables {
         }
     }
 
-    pub(super) fn rest(&mut self, life: &str, rests: bool, pages: Option<u64>) {
+    pub(super) fn set_idle(&mut self, life: &str, is_idle: bool, pages: Option<u64>) {
         if let Some(worker) = self.of_life(life) {
-            worker.rests = rests;
+            worker.is_idle = is_idle;
             worker.allowed = pages.map_or(worker.allowed, |pages| worker.allowed.min(pages));
         }
     }

@@ -407,9 +407,9 @@ impl WorkerFrontier for MemoryWorker {
         Ok(())
     }
 
-    fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError> {
+    fn set_idle(&self, is_idle: bool, pages: Option<u64>) -> Result<(), FrontierError> {
         self.reach()?;
-        lock(&self.crawl.tables).rest(&self.life, rests, pages);
+        lock(&self.crawl.tables).set_idle(&self.life, is_idle, pages);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::super::transaction::MemoryTransaction;
 use super::{MemoryWorker, meta_owner, own};
-use crate::admit_rule::{AdmitAction, CurrentState, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, decide_admission};
 use crate::error::FrontierError;
 use crate::last_visit::LastVisit;
 use crate::lease::{Lease, LeaseOutcome};
@@ -76,7 +76,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
             None if link.is_seed => self.base.state(&link.url),
             None => CurrentState::Unknown,
         };
-        let sent = match meet(state, &link) {
+        let sent = match decide_admission(state, &link) {
             AdmitAction::Stay => return Ok(AdmissionResult::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // If the owner has deferred the URL, this excluded link does not change it. Remember

@@ -76,7 +76,7 @@ pub(super) struct InvertedIndex {
     pub(super) classes: Vec<SameStemWords>,
     pub(super) postings: PostingsFile,
     pub(super) until: Vec<(u32, i64)>,
-    pub(super) priors: Vec<PageRangePrior>,
+    pub(super) priors: Vec<PageRangeWithPrior>,
     /// True if any page is in a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
@@ -84,7 +84,7 @@ pub(super) struct InvertedIndex {
 /// A range of consecutive pages with the same prior, which is not 1: the number of the first page,
 /// the number of the last page, the prior in thousandths, and the prior for a query about changes
 /// in thousandths.
-pub(super) type PageRangePrior = (u32, u32, u64, u64);
+pub(super) type PageRangeWithPrior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
 #[derive(Debug)]
@@ -265,12 +265,12 @@ impl InvertedIndexBuilder {
 }
 
 /// Returns the priors of pages whose prior is not 1, ordered by page number.
-fn priors(pages: &[CollectedPage], ranks: &[u32]) -> Vec<PageRangePrior> {
+fn priors(pages: &[CollectedPage], ranks: &[u32]) -> Vec<PageRangeWithPrior> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);
         (*rank, *rank, of_query(false), of_query(true))
     });
-    let mut priors: Vec<PageRangePrior> = priors
+    let mut priors: Vec<PageRangeWithPrior> = priors
         .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (1000, 1000))
         .collect();
     priors.sort_unstable();

@@ -26,7 +26,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use self::inverted_index_builder::{InvertedIndexBuilder, PageRangePrior};
+use self::inverted_index_builder::{InvertedIndexBuilder, PageRangeWithPrior};
 use self::page_texts::PageTextsWriter;
 use super::{ExportError, is_shown};
 use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
@@ -107,7 +107,7 @@ struct Manifest {
     /// The priors (factors for the scores) of all pages whose prior is not 1. Such pages are change
     /// lists and pages that many pages link to, for example.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    priors: Vec<PageRangePrior>,
+    priors: Vec<PageRangeWithPrior>,
     /// True if the pages have a language that writes compounds as one word.
     #[serde(default)]
     compounds: bool,
