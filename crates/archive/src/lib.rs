@@ -70,7 +70,7 @@ mod capture_search;
 mod cdxj;
 mod cdxj_index_rebuild;
 mod digest;
-mod digest_update_guard;
+mod digest_refresh_after_open;
 mod directory_safety;
 mod disk_interface;
 mod error;
@@ -114,7 +114,7 @@ pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
-pub use digest_update_guard::DigestRefreshAfterOpen;
+pub use digest_refresh_after_open::DigestRefreshAfterOpen;
 pub use directory_safety::{
     FORGET_LIST, FORGET_LIST_BESIDE, FORGET_STAGING, check_entries, is_of_archive,
 };

@@ -37,8 +37,8 @@ use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
 use crate::free_space::FreeSpaceWatcher;
 use crate::index::log_follower::{Indexer, IndexerOutcome};
-use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::messages::render::RenderId;
+use crate::messages::replay_message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::messages::{
     Effect, Event, LoginCredentialsResult, PostedRules, lines_to_log, order_to_log,
 };
@@ -51,7 +51,7 @@ use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::summary::{EndReason, RunSummary};
 use crate::time_conversions::seconds_of;
 use crate::trace_events;
-use crate::worker_sharing_thread::{LeaseDeadlineSource, SharingThread};
+use crate::worker_coordination_thread::{LeaseDeadlineSource, SharingThread};
 use crate::write::Writer;
 use crate::write::run_end;
 

@@ -51,7 +51,7 @@ mod time_conversions;
 mod tombstones;
 mod trace_events;
 mod usage_preferences;
-mod worker_sharing_thread;
+mod worker_coordination_thread;
 mod write;
 
 pub use config::{

@@ -34,8 +34,6 @@ mod compile;
 mod compiled_rule;
 mod config;
 #[cfg(feature = "tree")]
-mod css_page_matcher;
-#[cfg(feature = "tree")]
 mod css_selector_matching;
 #[cfg(feature = "tree")]
 mod dates;
@@ -56,6 +54,8 @@ mod no_match_reason;
 #[cfg(feature = "tree")]
 mod number;
 #[cfg(feature = "tree")]
+mod page_contains_selector;
+#[cfg(feature = "tree")]
 mod page_tree;
 mod rule_error;
 mod rule_inputs_and_results;
@@ -70,7 +70,7 @@ pub use config::{
     ElementContent, FieldConfig, FieldConfigList, FieldConfigTable, FieldType, RuleConfig,
 };
 #[cfg(feature = "tree")]
-pub use css_page_matcher::CssPageMatcher;
+pub use page_contains_selector::CssPageMatcher;
 #[cfg(feature = "tree")]
 pub use page_tree::tree_listing;
 pub use rule_error::RuleError;

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::IndexError;
-use crate::recorded_answers::{AnswerLookUp, MAX_REDIRECTS, RecordedAnswer};
+use crate::login_redirects::{AnswerLookUp, MAX_REDIRECTS, RecordedAnswer};
 
 /// The pages that name another URL as canonical, and the redirects that lead from canonical URLs to
 /// indexed pages.
@@ -114,7 +114,7 @@ mod tests {
     use std::collections::{BTreeMap, HashMap};
 
     use super::CanonicalUrlMap;
-    use crate::recorded_answers::RecordedAnswer;
+    use crate::login_redirects::RecordedAnswer;
 
     /// Checks which pages are replaced, given `facts`: `page=canonical` is a page with a canonical
     /// URL, `from>to` is a redirect, and `page` alone is a page without a canonical URL.

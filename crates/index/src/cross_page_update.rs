@@ -14,7 +14,7 @@ use crate::cross_page_facts::{CrossPageFactsCollector, CrossPageFactsFile};
 use crate::error::{IndexError, guarded};
 use crate::index_document::power_of_two;
 use crate::index_writer::{CommitOutcome, IndexWriter};
-use crate::recorded_answers::{AnswerLookUp, lead_to_login};
+use crate::login_redirects::{AnswerLookUp, lead_to_login};
 use crate::schema::{GIVES_WAY, IndexFields, LEAVING};
 use crate::stored_page_reader::{each_stored, marked_as, page_at, searcher};
 use crawl_index_entry::IndexLogEntry;

@@ -13,7 +13,7 @@ use crate::error::IndexError;
 use crate::file_check::check_checksums;
 use crate::index_searcher::IndexSearcher;
 use crate::index_writer::IndexWriter;
-use crate::recorded_answers::AnswerLookUp;
+use crate::login_redirects::AnswerLookUp;
 
 /// Changes a page, and returns whether to keep it.
 pub type PageEdit<'a> = dyn Fn(&mut IndexedPage) -> bool + 'a;

@@ -8,7 +8,7 @@
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::self_contained_page::{link, page};
+use crate::self_contained_report_page::{link, page};
 
 /// The facts that the page about a crawler shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

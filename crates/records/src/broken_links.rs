@@ -4,9 +4,9 @@ mod archived_links;
 mod broken_link_search;
 mod latest_rows;
 mod link_row_search;
-mod outages;
 mod redirect_targets;
 mod text;
+mod unreachable_origins;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,16 +15,16 @@ use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
-use crate::link_replacement_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkReplacementRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, round_of_last_run, waiting};
 pub(crate) use archived_links::ArchivedPageReader;
 pub use archived_links::location_fragment;
 use broken_link_search::BrokenLinkSearch;
 pub(crate) use latest_rows::{LatestRows, key};
-use outages::UnreachableOrigins;
 use redirect_targets::RedirectTargets;
 pub use text::EveryLinkDisplay;
+use unreachable_origins::UnreachableOrigins;
 
 /// The broken pages of a crawl, as of the last row of each URL. If an origin was unreachable in the
 /// last round, pages that it served in earlier rounds are listed too: every page outside the scope,
@@ -186,7 +186,7 @@ pub fn broken_links(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
 }
 
 /// Adds the pending URLs of origins that could not be reached. Skips origins that the crawl only
-/// has to wait for, and those of [`BrokenLinkReport::outages`].
+/// has to wait for, and those of [`BrokenLinkReport::unreachable_origins`].
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,

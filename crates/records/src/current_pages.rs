@@ -6,7 +6,7 @@ use crawl_archive::rows::PageRow;
 
 use crate::broken_links::LatestRows;
 use crate::error::RecordsError;
-use crate::link_replacement_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkReplacementRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::broken_links::LatestRows;
 use crate::error::RecordsError;
-use crate::link_replacement_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkReplacementRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{delays, excluded, pages, requests, waiting, walk};
 pub use url_mentions::UrlMention;

@@ -43,7 +43,7 @@ mod histograms;
 mod host_coverage;
 mod host_reports;
 mod letter_grade;
-mod link_replacement_rules;
+mod link_spelling_rules;
 mod number_format;
 mod plan;
 mod plot_data;
@@ -60,7 +60,7 @@ mod row_file_reader;
 mod row_token_wording;
 mod rules_recheck;
 mod sample_report;
-mod self_contained_page;
+mod self_contained_report_page;
 mod site_faults;
 mod site_problem_checks;
 mod site_report;
@@ -98,7 +98,7 @@ pub use host_coverage::{
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
-pub use link_replacement_rules::LinkReplacementRules;
+pub use link_spelling_rules::LinkReplacementRules;
 pub use number_format::{counted, grouped, size};
 pub use plan::{
     BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan,
@@ -131,7 +131,7 @@ pub use rules_recheck::{
     RECHECK, RecheckTotals, page_urls, recheck_file, recheck_rows, write_recheck,
 };
 pub use sample_report::{SampleEstimates, SampleReport, sample};
-pub use self_contained_page::{PARTS_STYLE, SORT_SCRIPT, link};
+pub use self_contained_report_page::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use site_faults::{
     FaultBaseline, FaultKind, PageFault, SiteFaultReport, UncheckedLink, faults,
 };

@@ -27,7 +27,7 @@ use crate::report_text::{
 };
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_token_wording::{answer_words, failure_words, outcome_words, status_words};
-use crate::self_contained_page::{
+use crate::self_contained_report_page::{
     HtmlTable, MAX_LISTED_HOSTS, TableCell, fold, link, page, scrolling_table,
 };
 

@@ -13,7 +13,7 @@ use crate::error::RecordsError;
 use crate::number_format::{counted, grouped};
 use crate::report::CrawlSettings;
 use crate::row_file_reader::{pages, waiting};
-use crate::self_contained_page::{SiteOrigin, link};
+use crate::self_contained_report_page::{SiteOrigin, link};
 
 /// The crawl that a report is about.
 ///

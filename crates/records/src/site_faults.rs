@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken_links::{ArchivedPageReader, LatestRows, broken_links, key};
 use crate::error::RecordsError;
-use crate::link_replacement_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkReplacementRules;
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::{failure_words, status_words};

@@ -10,7 +10,9 @@ use maud::{Markup, html};
 
 use crate::broken_links::key;
 use crate::number_format::{counted, grouped};
-use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
+use crate::self_contained_report_page::{
+    HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell,
+};
 use crate::site_faults::{FaultKind, MOVED_TO, PageFault, SiteFaultReport};
 use crate::site_report::{RedirectChain, SiteReport};
 

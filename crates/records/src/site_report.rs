@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken_links::{ArchivedPageReader, LatestRows};
 use crate::error::RecordsError;
-use crate::link_replacement_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkReplacementRules;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::round_row_filter::ExclusionsInForce;

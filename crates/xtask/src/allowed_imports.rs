@@ -414,7 +414,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                 "trace_events",
                 &["config", "messages", "secret_redaction", "time_conversions"],
             ),
-            ("worker_sharing_thread", &["config", "messages"]),
+            ("worker_coordination_thread", &["config", "messages"]),
             (
                 "index",
                 &[
@@ -551,7 +551,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
                     "revisit",
                     "runtime_waker",
                     "shared_trap_detector",
-                    "worker_sharing_thread",
+                    "worker_coordination_thread",
                     "state",
                     "summary",
                     "time_conversions",

@@ -4,7 +4,6 @@
 //! A [`SettingsLayer`] holds the values of one source (command line, file, defaults), each optional.
 //! [`Settings`] are the values in force after all layers are merged.
 
-mod authenticity_marks;
 mod ca_files;
 mod check;
 mod choices;
@@ -24,6 +23,7 @@ mod link_check_defaults;
 mod listed_seed;
 mod login_settings;
 mod number_checks;
+mod own_file_marks;
 mod placeholder_check;
 #[cfg(feature = "search")]
 mod reindex_filter;
@@ -42,7 +42,6 @@ pub(crate) mod typed_seed;
 mod user_folders;
 
 pub(crate) use crate::values::IndexedDocumentTypes;
-pub(crate) use authenticity_marks::{FileMarkCheckResult, MarkPurpose, sign, verify};
 pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{
     CheckedSettings, check, check_agent, check_contact, check_seed, check_without_seeds,
@@ -60,6 +59,7 @@ pub(crate) use host_network_class::{HostNetworkClass, reach};
 pub(crate) use host_politeness::hours;
 pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
+pub(crate) use own_file_marks::{FileMarkCheckResult, MarkPurpose, sign, verify};
 #[cfg(feature = "search")]
 pub(crate) use reindex_filter::document_rules;
 pub(crate) use replay_settings::{other_settings, replay_record, settings_digest};

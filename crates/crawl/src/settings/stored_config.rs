@@ -4,7 +4,7 @@
 //! could do harm are therefore guarded: those that read the environment, redirect requests, set who
 //! is responsible for requests, or lift a limit. A guarded key is respected only if the user sets
 //! it in flags or `--config`, or if the file's mark proves that this program wrote the file for
-//! this user (see [`super::authenticity_marks`]).
+//! this user (see [`super::own_file_marks`]).
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use crawl_records::WORKERS;
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
 
-use super::authenticity_marks::{self, FileMarkCheckResult};
 use super::config_file::{self, NOTES};
 use super::listed_seed::ListedSeed;
+use super::own_file_marks::{self, FileMarkCheckResult};
 use super::replay_settings::REPLAY_OF;
 use super::setting_definitions::{SettingPersistence, Settings, SettingsLayer, TABLES, memory};
 use super::sites;
@@ -238,7 +238,7 @@ impl StoredConfig {
     /// Checks whether the file's mark proves it to be this user's.
     fn marked(&self, around: &UserFolders) -> FileMarkCheckResult {
         let guarded = guarded(&self.layer.clone().settle());
-        authenticity_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
+        own_file_marks::check(around, &self.dir, &guarded, mark_of(&self.notes()))
     }
 
     /// Returns the text of the file with other settings. If the file is marked as this user's own,
@@ -474,7 +474,7 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) -> Option<String> {
     // Secrets are left out, because this program never writes them to the file. A file that
     // contains a secret therefore doesn't match its mark, and isn't proven to be the user's.
-    let made = authenticity_marks::make(around, dir, &guarded(&without_secrets(settings)));
+    let made = own_file_marks::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");
         tracing::warn!(

@@ -30,7 +30,7 @@ use crate::index::log_follower::{
     self, Indexer, IndexingStartState, IndexingStopCondition, ProcessorsBusyCheck,
 };
 use crate::messages::Event;
-use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
+use crate::messages::replay_message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::page_reading::PageReader;
 use crate::page_reading::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::visit::RevisitRules;
@@ -41,7 +41,7 @@ use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
-use crate::worker_sharing_thread::{SharingThread, WorkerHostOwnership};
+use crate::worker_coordination_thread::{SharingThread, WorkerHostOwnership};
 use crate::write::Writer;
 
 /// The crawl directory and its state at the start of a run.

@@ -9,11 +9,11 @@ use crawl_archive::{RemovalSelection, replace_file};
 use crawl_index::{IndexError, IndexLogEntry, IndexedPage, check_checksums, copy_pages, note_in};
 
 use crate::error::EngineError;
+use crate::index::followed_indexing_log::number_in;
 use crate::index::indexing_log::{
     IndexingLogPosition, IndexingLogReader, disk, log_path, mend_swap, note_of, place,
 };
-use crate::index::indexing_log_number::number_in;
-use crate::index::recorded_answers::answers_of;
+use crate::index::redirect_and_interstitial_answers::answers_of;
 use crate::index::{INDEX_FOLDER, LOG};
 
 const PAGES: &str = "pages.jsonl";

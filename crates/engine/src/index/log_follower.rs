@@ -26,13 +26,13 @@ use crawl_index::{CommitOutcome, IndexError, IndexWriter};
 
 use crate::config::Config;
 use crate::error::EngineError;
+use crate::index::followed_indexing_log::{forget, number};
 use crate::index::indexing_log::{
     IndexingLogPosition, IndexingLogReader, IndexingLogTail, begin_log, begin_log_unfollowed,
     count_left_out, follow_log, log_path, mend_swap, note, note_of, place,
 };
-use crate::index::indexing_log_number::{forget, number};
 use crate::index::rebuild::{self, IndexRebuildSettings};
-use crate::index::recorded_answers::answers_of;
+use crate::index::redirect_and_interstitial_answers::answers_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{ArchivePresence, IndexRebuildReason, IndexSummary};
 

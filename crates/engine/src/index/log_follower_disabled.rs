@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use crawl_archive::RowFileWriter;
 use crawl_frontier::Frontier;
 
-use super::indexing_log_number::forget;
+use super::followed_indexing_log::forget;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::summary::IndexSummary;

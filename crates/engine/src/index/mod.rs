@@ -3,7 +3,7 @@
 
 pub(crate) mod archived_page_entry;
 pub(crate) mod entry_creation;
-pub(crate) mod indexing_log_number;
+pub(crate) mod followed_indexing_log;
 #[cfg(all(test, feature = "search"))]
 mod interstitial_tests;
 
@@ -14,7 +14,7 @@ pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;
 #[cfg(feature = "search")]
-pub(crate) mod recorded_answers;
+pub(crate) mod redirect_and_interstitial_answers;
 
 /// The folder of the index in the crawl directory.
 pub(crate) const INDEX_FOLDER: &str = "index";

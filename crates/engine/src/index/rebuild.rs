@@ -20,7 +20,7 @@ use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
 use self::pages_to_index::{PageToIndex, kept_pages};
-use super::recorded_answers::answers_of;
+use super::redirect_and_interstitial_answers::answers_of;
 use crate::config::Config;
 use crate::document_conversion::DocumentIndexingSettings;
 use crate::error::EngineError;
@@ -28,8 +28,8 @@ use crate::index::archived_page_entry::{
     ArchivedPage, ArchivedPageRules, header_map, update_indexing_fields,
 };
 use crate::index::entry_creation::{indexing_fields_digest, left_out};
+use crate::index::followed_indexing_log::number;
 use crate::index::indexing_log::{begin_log, mend_swap, note_of};
-use crate::index::indexing_log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
 use crate::state::crawl_directory::{examine, hold_gathered, open_frontier};
 

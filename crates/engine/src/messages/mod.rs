@@ -1,9 +1,9 @@
 //! The messages between the parts of the engine: jobs, events, effects, and messages to the writer.
 
 pub(crate) mod login;
-pub(crate) mod message_key;
 pub(crate) mod page_pipeline_stages;
 pub(crate) mod render;
+pub(crate) mod replay_message_key;
 pub(crate) mod shared_frontier_messages;
 
 use std::borrow::Cow;

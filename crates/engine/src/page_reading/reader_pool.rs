@@ -18,10 +18,10 @@ use super::page_encoder::PageEncoder;
 use super::{PageReader, UnreadPage};
 use crate::config::Config;
 use crate::field_extraction::extract_bytes;
-use crate::messages::message_key::{KeyedMessage, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::{FetchedPage, PageMemoryToFree, SitemapLinkBatch};
+use crate::messages::replay_message_key::{KeyedMessage, ReplayMessageKey};
 use crate::messages::{Event, WriterMessage};
-use crate::state::reading_journal::{JournalSlot, ReadingJournal};
+use crate::state::crash_suspect_journal::{JournalSlot, ReadingJournal};
 
 /// A task for a reader thread. Most tasks result in a message to the writer.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crawl_weburl::{HostKey, canonicalize};
 use super::archived_answers::{ArchivedAnswers, ReplayDifference};
 use super::order_follower::{InFlightRequest, OrderFollower};
 use super::recorded_crawl::tick;
-use super::recorded_order::RecordedOrderReader;
+use super::recorded_order_reader::RecordedOrderReader;
 use super::rerender::Rerenderer;
 use super::{Replay, mark};
 use crate::config::Config;

@@ -7,7 +7,7 @@ mod held_commits;
 mod order_follower;
 mod page_commit_queue;
 mod recorded_crawl;
-mod recorded_order;
+mod recorded_order_reader;
 mod replayed_renderings;
 mod rerender;
 
@@ -32,7 +32,7 @@ use self::order_follower::{InFlightRequest, OrderFollower, OrderFollowerEndReaso
 use self::page_commit_queue::PageCommitQueue;
 pub use self::recorded_crawl::RecordedCrawl;
 use self::recorded_crawl::tick;
-use self::recorded_order::RecordedOrderReader;
+use self::recorded_order_reader::RecordedOrderReader;
 use self::replayed_renderings::ReplayedRenderings;
 use self::rerender::Rerenderer;
 pub use self::rerender::{DifferentlyRenderedPage, RerenderResult};
@@ -40,8 +40,8 @@ use crate::config::Config;
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
 use crate::frontier_meta_keys::{META_REPLAY, META_TRAPS};
-use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::FetchedPage;
+use crate::messages::replay_message_key::{KeyedMessage, MessageKeyAssigner, ReplayMessageKey};
 use crate::messages::{Effect, Event, RequestJob, WriterMessage, lines_to_log};
 use crate::page_reading::PageReader;
 use crate::page_reading::UnreadPage;

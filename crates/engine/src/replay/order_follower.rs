@@ -14,16 +14,16 @@ use tracing::Span;
 
 use super::archived_answers::ReplayExchangeTimes;
 use super::recorded_crawl::{RecordedRequest, tick};
-use super::recorded_order::RecordedOrderReader;
+use super::recorded_order_reader::RecordedOrderReader;
 use super::{AnsweredRequest, Replay};
 use crate::control::{CrawlCommand, PostedCommand};
 use crate::crawl_loop::replayed_turns::ReplayedTurnResult;
 use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
-use crate::messages::message_key::{
+use crate::messages::page_pipeline_stages::{EncodedPage, TrapEvidence};
+use crate::messages::replay_message_key::{
     KeyedMessage, LoggedMessageEntry, MessageCause, ReplayMessageKey,
 };
-use crate::messages::page_pipeline_stages::{EncodedPage, TrapEvidence};
 use crate::messages::{Event, RequestJob, WriterMessage};
 
 /// Maximum attempts to repeat a logged turn (use of a permit). Several may be needed, because a

@@ -51,7 +51,7 @@ use crate::content_filter::body_filter;
 use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand, PostedCommand};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::crawl_totals::CrawlTotals;
-use crate::messages::message_key::KeyedMessage;
+use crate::messages::replay_message_key::KeyedMessage;
 use crate::messages::{Effect, Event, RequestJob, WriterMessage};
 use crate::page_reading::PageReader;
 use crate::page_reading::UnreadPage;

@@ -23,6 +23,7 @@ use crawl_sample::SampleMethod;
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
+use super::crash_suspect_journal::ReadingJournal;
 use super::crawl_toml::{CRAWL_TOML, NEW_CRAWL_TOML, write_config};
 use super::durable_files::{make_folder, replace};
 use super::excluded_rows_of_last_run::{self, EXCLUDED};
@@ -31,7 +32,6 @@ use super::extracted_field_files::{
     finish_replacement, write_rules,
 };
 use super::file_swap::{self, LIST, LIST_BESIDE, STAGING};
-use super::reading_journal::ReadingJournal;
 use super::{parking_changes, worker_state_folder};
 use crate::config::Config;
 use crate::control::CommandRefusal;

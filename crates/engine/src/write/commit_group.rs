@@ -31,10 +31,10 @@ use crate::frontier_meta_keys::{
     META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
 };
 use crate::index::entry_creation::left_out;
-use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, ReplayMessageKey};
 use crate::messages::page_pipeline_stages::{
     EncodedPage, PageFindings, PageMemoryToFree, SettlingVisit, SitemapLinkBatch, TrapEvidence,
 };
+use crate::messages::replay_message_key::{KeyedMessage, LoggedMessageEntry, ReplayMessageKey};
 use crate::messages::shared_frontier_messages::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{
     DurableCommand, GroupCommitResult, HostState, NonPageRequestResult, PostedDurableCommand,

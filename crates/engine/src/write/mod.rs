@@ -35,7 +35,7 @@ use self::links_awaiting_other_spelling::LinksAwaitingOtherSpelling;
 use self::readmit_deferred::ReadmissionJudge;
 use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
-use crate::messages::message_key::KeyedMessage;
+use crate::messages::replay_message_key::KeyedMessage;
 use crate::messages::{GroupCommitResult, WriterMessage};
 use crate::revisit::visit::RevisitRules;
 use crate::sampling::SampleState;

@@ -22,7 +22,7 @@ use crate::error::RecordsError;
 use crate::number_format::{counted, grouped, size};
 use crate::round_row_filter::ExclusionsInForce;
 use crate::row_file_reader::{pages, requests};
-use crate::self_contained_page::{HtmlTable, TableCell, fold, page};
+use crate::self_contained_report_page::{HtmlTable, TableCell, fold, page};
 
 /// Everything that the page about a host shows.
 struct HostConduct<'a> {

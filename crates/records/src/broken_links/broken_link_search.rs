@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 use super::latest_rows::LatestRows;
 use super::redirect_targets::{MAX_CHAIN, RedirectTargets};
 use super::{BrokenLink, BrokenPage};
-use crate::link_replacement_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkReplacementRules;
 
 /// The targets to search for, and the links found.
 #[derive(Debug)]

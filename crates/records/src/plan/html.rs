@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::text::{bytes, gap, hours, origin_lines};
 use super::{CostPlan, HostPlan};
 use crate::number_format::counted;
-use crate::self_contained_page::{HtmlTable, MAX_LISTED_HOSTS, TableCell, page};
+use crate::self_contained_report_page::{HtmlTable, MAX_LISTED_HOSTS, TableCell, page};
 
 /// Maximum rules listed on the page of `plan --html`, those that exclude the most URLs first.
 /// Beyond the limit: a count.

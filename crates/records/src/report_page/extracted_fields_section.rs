@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::extraction_report::{ExtractRuleCounts, ExtractedFieldCounts, ExtractionReport};
 use crate::number_format::counted;
-use crate::self_contained_page::{HtmlTable, TableCell, link};
+use crate::self_contained_report_page::{HtmlTable, TableCell, link};
 
 const COLUMNS: [&str; 7] = [
     "field",

@@ -9,7 +9,7 @@ use crate::number_format::{counted, grouped};
 use crate::random_walk_report::RandomWalkReport;
 use crate::report::SampleSettings;
 use crate::sample_report::{SampleReport, length_words, share_words};
-use crate::self_contained_page::link;
+use crate::self_contained_report_page::link;
 
 use super::svg_plots::{PlotFigure, bars, rows_height, shares};
 

@@ -10,7 +10,7 @@ use crate::number_format::{counted, grouped, size};
 use crate::plot_data::{HostPlotData, PlotData, PolitenessSettings, ResponseClass};
 use crate::report::CrawlReport;
 use crate::report_text::{coverage_words, kept, robots_line};
-use crate::self_contained_page::link;
+use crate::self_contained_report_page::link;
 
 use super::time_format::{moment, span};
 

@@ -7,7 +7,7 @@ use crawl_sample::IntervalEstimate;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::self_contained_page::scrolling_table;
+use crate::self_contained_report_page::scrolling_table;
 
 /// The width of every plot, in view box units.
 pub(super) const WIDTH: f64 = 340.0;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::report::CrawlReport;
 use crate::report_files::report_page;
-use crate::self_contained_page::SORT_SCRIPT;
+use crate::self_contained_report_page::SORT_SCRIPT;
 
 /// A text from a hostile server, used in place of a URL or a content type.
 const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::{FaultKind, PageFault, SiteFaultReport, UncheckedLink};
 use crate::number_format::{counted, grouped};
 use crate::reported_crawl::ReportedCrawlSummary;
-use crate::self_contained_page::{HtmlTable, TableCell, checks, page};
+use crate::self_contained_report_page::{HtmlTable, TableCell, checks, page};
 use crate::site_problem_checks::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.

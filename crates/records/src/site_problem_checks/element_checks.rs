@@ -4,7 +4,9 @@ use maud::{Markup, html};
 
 use super::{MAX_ROWS, left_out, page_links, template_note, url_table};
 use crate::number_format::counted;
-use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
+use crate::self_contained_report_page::{
+    HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell,
+};
 use crate::site_report::{ImageOccurrences, SiteReport};
 
 pub(super) fn images_without_text(site: &SiteReport) -> SiteCheckResult {

@@ -8,7 +8,9 @@ use super::element_checks::{
 };
 use super::{MAX_ROWS, left_out, page_links, url_table};
 use crate::number_format::{counted, grouped, size};
-use crate::self_contained_page::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
+use crate::self_contained_report_page::{
+    HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell,
+};
 use crate::site_report::{
     LARGE_FROM, PageWithMeasurement, SLOW_FROM, SharedText, SiteReport, times_median,
 };

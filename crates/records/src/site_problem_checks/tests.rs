@@ -2,7 +2,7 @@
 
 use super::{of_links, reason, template_note};
 use crate::broken_links::key;
-use crate::self_contained_page::{SiteOrigin, TableCell, checks};
+use crate::self_contained_report_page::{SiteOrigin, TableCell, checks};
 use crate::site_faults::{FaultKind, PageFault, SiteFaultReport};
 use crate::site_report::{RedirectChain, SiteReport};
 

@@ -9,7 +9,7 @@ use crate::letter_grade::percent;
 use crate::number_format::{counted, grouped, size};
 use crate::report_page::svg_plots::{PlotFigure, bars, rows_height};
 use crate::reported_crawl::ReportedCrawlSummary;
-use crate::self_contained_page::{checks, fold, page};
+use crate::self_contained_report_page::{checks, fold, page};
 use crate::site_faults::SiteFaultReport;
 use crate::site_problem_checks::{of_links, of_pages};
 

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::buildah::Buildah;
-use super::compose_service::{ComposeFileContext, ComposeService, ids};
+use super::compose_service_parser::{ComposeFileContext, ComposeService, ids};
 use super::running_service::{ContainerFileSystem, RunningService, TIMEOUT, is_healthy, wait_for};
 use super::site_server_process::SiteServerProcess;
 use crate::compose_files;

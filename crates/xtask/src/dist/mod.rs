@@ -5,7 +5,7 @@ mod base_image_builder;
 mod build_program;
 mod buildah;
 mod chroot;
-mod compose_service;
+mod compose_service_parser;
 mod deb;
 mod image;
 mod image_trial;

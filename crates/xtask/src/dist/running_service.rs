@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::compose_service::ComposeService;
+use super::compose_service_parser::ComposeService;
 use crate::workspace::output;
 
 /// Maximum time to wait for a service. The time is long, because the machine may be busy.

@@ -5,7 +5,7 @@ use crawl_index::{FacetCount, FacetCounts, FacetFilters};
 use crawl_records::grouped;
 use maud::{Markup, html};
 
-use super::result_urls::{link, place};
+use super::result_page_urls::{link, place};
 use crate::serve::search_request::SearchRequest;
 
 /// A facet: its label, its values, and a function that returns the filter for this facet. The

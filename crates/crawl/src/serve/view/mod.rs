@@ -2,7 +2,7 @@
 
 mod facets;
 mod layout;
-mod result_urls;
+mod result_page_urls;
 mod results;
 mod search;
 mod state_and_report_page;

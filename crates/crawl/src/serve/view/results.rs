@@ -7,7 +7,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::facets::narrowing;
-use super::result_urls::{link, place};
+use super::result_page_urls::{link, place};
 use super::times::day;
 use crate::serve::search_request::{MAX_RANKED, SearchRequest};
 

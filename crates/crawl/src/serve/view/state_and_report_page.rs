@@ -12,7 +12,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::layout::PageLayout;
-use super::result_urls::place;
+use super::result_page_urls::place;
 use super::times::{duration, moment};
 use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport};
 use crate::serve::access_guard::ControlAccess;

@@ -14,7 +14,7 @@ use crawl_weburl::canonicalize;
 use super::IndexRebuildSettings;
 use crate::document_conversion::DocumentIndexingSettings;
 use crate::error::EngineError;
-use crate::index::recorded_answers::answers_of;
+use crate::index::redirect_and_interstitial_answers::answers_of;
 
 /// A page to index: the last page that a URL answered with, and the archive position of its body.
 #[derive(Clone, Debug)]

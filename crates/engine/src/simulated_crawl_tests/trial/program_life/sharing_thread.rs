@@ -17,7 +17,7 @@ use super::{PersistentTrialState, ProgramLife, TimedEvent};
 use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::shared_frontier_messages::{SharedFrontierNews, SharedFrontierRequest};
-use crate::worker_sharing_thread::SharingThreadState;
+use crate::worker_coordination_thread::SharingThreadState;
 
 /// How often a worker that is cut off tries to reach the database.
 pub(in super::super) const RECONNECTS: Duration = Duration::from_millis(100);

@@ -13,14 +13,14 @@ pub(crate) use site_check_result::{ProblemShare, SiteCheckResult, checks};
 pub(crate) use site_origin::SiteOrigin;
 use site_origin::breakable;
 
-const STYLE: &str = include_str!("self_contained_page/page.css");
+const STYLE: &str = include_str!("self_contained_report_page/page.css");
 
 /// The style sheet of tables and grades, also used by the pages of `crawl serve`.
-pub const PARTS_STYLE: &str = include_str!("self_contained_page/parts.css");
+pub const PARTS_STYLE: &str = include_str!("self_contained_report_page/parts.css");
 
 /// The script that makes tables sortable, also used by the pages of `crawl serve`. Its function
 /// `makeSortable(element)` prepares the tables in an element.
-pub const SORT_SCRIPT: &str = include_str!("self_contained_page/sort.js");
+pub const SORT_SCRIPT: &str = include_str!("self_contained_report_page/sort.js");
 
 /// Maximum number of hosts listed in `report.html`, those with the most requests first.
 /// Beyond the limit: a count.
