@@ -78,7 +78,7 @@ pub struct UnfetchableHost {
     pub is_tried_at_start: bool,
 }
 
-/// The rules of an origin that apply to all its URLs.
+/// What an origin's robots.txt states for all its URLs: a Crawl-delay, and statements about use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginWideRules {
     /// The origin: scheme, host and port.

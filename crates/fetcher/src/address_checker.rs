@@ -24,7 +24,7 @@ pub(crate) struct AddressChecker {
     public_names: Mutex<HashSet<String>>,
 }
 
-/// Where the name of a host comes from.
+/// Whether the operator typed the name of a host, or the crawl found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypedOrFoundHost {
     /// The operator typed the host.

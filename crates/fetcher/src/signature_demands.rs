@@ -47,8 +47,7 @@ pub struct SigningSettings {
     pub when: SignWhen,
 }
 
-/// The result of checking an answer for a demand for a signature: it has none, the next request
-/// meets the demand, or the demand can't be met.
+/// Whether an answer demands a signature, and whether the next request can carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureDemandStatus {
     /// The answer demands no signature.

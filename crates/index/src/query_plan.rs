@@ -60,8 +60,7 @@ pub(crate) struct QueryPlan {
     pub(crate) has_choice: bool,
 }
 
-/// How strictly a page must match the query: with all or most of its words, with one of two, or
-/// with any word.
+/// How many of the query's words a page must have: all, most, one of two, or any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequiredQueryWords {
     /// The page has all words of the query.

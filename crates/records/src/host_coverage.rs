@@ -75,7 +75,7 @@ impl HostCoverage {
     }
 }
 
-/// A reason why URLs are missing from a crawl.
+/// A reason why a crawl of a host lacks URLs, and so doesn't cover the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoverageGapReason {

@@ -32,7 +32,7 @@ pub(super) const MAX_DOCUMENTS: u64 = MAX_BYTES / DOCUMENT_OVERHEAD;
 /// their URLs are pending again.
 const STOP_GRACE: Duration = Duration::from_millis(250);
 
-/// When to give up work that would hold up the end of a run, if at all.
+/// When a run that is being stopped gives up the documents that still wait to be read, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopGraceDeadline {
     /// There is nothing to give up, or it was given up already.

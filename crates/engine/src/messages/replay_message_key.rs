@@ -28,7 +28,8 @@ pub(crate) enum MessageCause {
     Command,
 }
 
-/// The key of a message.
+/// Identifies a writer message in a crawl and in its replay: by its cause, and its index among the
+/// messages with this cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReplayMessageKey {
     pub(crate) cause: MessageCause,

@@ -53,7 +53,7 @@ pub trait RemovalFilter {
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
 }
 
-/// Numbers of URLs that were left out of a copy.
+/// Numbers of URLs that a copy leaves out, because they are erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErasedUrlCounts {
     /// The number of pending URLs left out, by origin.
