@@ -55,7 +55,7 @@ pub struct Config {
     /// The crawl directory.
     pub output: PathBuf,
     /// The frontier that several workers share. `None` if the frontier is in `output`.
-    pub shared: Option<SharedCrawlSettings>,
+    pub shared: Option<SharedCrawlMembership>,
     /// The crawler's name, as used in robots.txt and page directives.
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
@@ -245,7 +245,7 @@ impl Config {
 
 /// A crawl that several workers share, and the worker that this process runs as.
 #[derive(Clone)]
-pub struct SharedCrawlSettings {
+pub struct SharedCrawlMembership {
     /// Opens the shared frontier.
     pub frontier: SharedFrontierOpener,
     /// The name of the crawl.
@@ -273,10 +273,10 @@ pub struct SharedFrontierImportTarget<'a> {
     pub worker: String,
 }
 
-impl fmt::Debug for SharedCrawlSettings {
+impl fmt::Debug for SharedCrawlMembership {
     /// Formats all fields except `frontier`, which can't be formatted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("SharedCrawlSettings");
+        let mut shown = f.debug_struct("SharedCrawlMembership");
         shown.field("crawl", &self.crawl);
         shown.field("worker", &self.worker);
         shown.field("lease", &self.lease).finish_non_exhaustive()

@@ -51,7 +51,7 @@ use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::summary::{EndReason, RunSummary};
 use crate::time_conversions::seconds_of;
 use crate::trace_events;
-use crate::worker_coordination_thread::{LeaseDeadlineSource, SharingThread};
+use crate::worker_coordination_thread::{LeaseDeadlineSource, WorkerCoordinationThread};
 use crate::write::Writer;
 use crate::write::run_end;
 
@@ -197,7 +197,7 @@ struct Driver {
 /// other workers, and the lock of this worker's directory.
 struct SharedFrontierConnection {
     frontier: Arc<dyn WorkerFrontier>,
-    thread: SharingThread,
+    thread: WorkerCoordinationThread,
     /// The lock of the directory, held until the end of the run.
     _lock: Option<FileLock>,
 }

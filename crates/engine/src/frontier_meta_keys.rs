@@ -31,7 +31,7 @@ pub(crate) const META_WALK: &str = crawl_sample::WALK_KEY;
 /// Prefix of the keys for the positions of the random walk's walkers. The number of the walker
 /// follows.
 pub(crate) const META_WALKER: &str = "walker ";
-/// Prefix of the keys for the choices of the random walk's walkers (`WalkerChoices`) at the URLs
+/// Prefix of the keys for the choices of the random walk's walkers (`NextWalkerTargets`) at the URLs
 /// that they have visited. The URL follows. Needed if a walker comes to the URL again.
 pub(crate) const META_WALKED: &str = "walked ";
 /// In a replay, the directory of the replayed crawl.

@@ -57,7 +57,7 @@ mod write;
 pub use config::{
     Config, CrawlBudgets, EmbeddedResourcePolicy, ForbiddenRobotsPolicy, HostBudget,
     HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeRequestMethod,
-    RevisitIntervals, RunMode, ScopeRules, SharedCrawlSettings, SharedFrontierImportTarget,
+    RevisitIntervals, RunMode, ScopeRules, SharedCrawlMembership, SharedFrontierImportTarget,
     SharedFrontierOpener, StudyDescription, TrapAvoidance,
 };
 pub use control::{

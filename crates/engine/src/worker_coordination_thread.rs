@@ -85,25 +85,25 @@ impl crawl_fetcher::SendDeadlineSource for LeaseDeadlineSource {
 
 /// The thread that communicates with the shared frontier, so that the crawl loop never waits for a
 /// reply.
-pub(crate) struct SharingThread {
+pub(crate) struct WorkerCoordinationThread {
     requests: Sender<SharedFrontierRequest>,
     thread: JoinHandle<()>,
 }
 
-impl SharingThread {
+impl WorkerCoordinationThread {
     /// Starts the thread. `send_event` sends an event to the crawl loop, and returns false if the
     /// loop has ended.
     pub(crate) fn start(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
         send_event: impl Fn(Event) -> bool + Send + 'static,
-    ) -> io::Result<SharingThread> {
+    ) -> io::Result<WorkerCoordinationThread> {
         let (requests, received) = channel();
         let links = SharingThreadState::new(frontier, config, send_event);
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
             .spawn(move || links.run(&received))?;
-        Ok(SharingThread { requests, thread })
+        Ok(WorkerCoordinationThread { requests, thread })
     }
 
     /// Sends a request to the thread. If the thread has ended, the crawl is ending, so the request

@@ -31,7 +31,7 @@ pub struct ExtractedPage {
     pub metas: Vec<NamedMeta>,
     /// The amount of visible text, links and password fields, from which callers can see whether
     /// the page is a text, or only a form or a notice.
-    pub outline: VisiblePageSummary,
+    pub outline: VisibleContentCounts,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
     /// How the charset was determined.
@@ -95,7 +95,7 @@ impl Default for ExtractedPage {
             redirect: None,
             links: Vec::new(),
             metas: Vec::new(),
-            outline: VisiblePageSummary::default(),
+            outline: VisibleContentCounts::default(),
             charset: "UTF-8",
             charset_source: CharsetSource::ValidUtf8,
             oddities: Vec::new(),
@@ -107,7 +107,7 @@ impl Default for ExtractedPage {
 /// it has scripts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct VisiblePageSummary {
+pub struct VisibleContentCounts {
     /// The text of the first non-empty `h1`, with white space collapsed.
     pub heading: Option<String>,
     /// Number of password fields.

@@ -69,7 +69,7 @@ pub use document_kind::{
     ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,
 };
 pub use document_reference_rewriter::{rewrite_css, rewrite_html};
-pub use extracted_page::{ExtractedPage, NamedMeta, VisiblePageSummary};
+pub use extracted_page::{ExtractedPage, NamedMeta, VisibleContentCounts};
 pub use feed::{Feed, FeedEntry, FeedKind, UnresolvedFeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;

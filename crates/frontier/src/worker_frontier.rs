@@ -349,7 +349,7 @@ pub trait IncomingCrawl {
     /// [`CrawlMoveError`].
     fn finish(
         self: Box<Self>,
-        worker: ImportedWorker,
+        worker: WorkerOfImportedCrawl,
         expected: CommittedUrlCounts,
     ) -> Result<(), CrawlMoveError>;
 
@@ -372,7 +372,7 @@ pub enum CrawlMoveError {
 /// The worker that a crawl gets when it is moved into a shared frontier. The worker's directory has
 /// the crawl's rows.
 #[derive(Clone, Debug)]
-pub struct ImportedWorker {
+pub struct WorkerOfImportedCrawl {
     /// The worker's name.
     pub name: String,
     /// The id of the worker's last process, which counts as ended once the import is complete.

@@ -32,7 +32,7 @@ const MAX_PAGES_MOVED_TO_TEXT: usize = 4;
 /// The numbers of pages that [`IndexWriter::reconcile`] found, left out as duplicates, removed or
 /// kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReconcileReport {
+pub struct CrossPageUpdateCounts {
     /// The number of pages that a search can find.
     pub pages: u64,
     /// The number of pages that are left out because another page has the same text.
@@ -58,7 +58,7 @@ pub struct ReconcileReport {
     pub rewritten: u64,
 }
 
-impl ReconcileReport {
+impl CrossPageUpdateCounts {
     fn changed(&self) -> bool {
         self.expired + self.left + self.rewritten > 0
     }
@@ -74,7 +74,7 @@ impl IndexWriter {
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.
-    pub fn reconcile(&mut self, note: &str, now: i64) -> Result<ReconcileReport, IndexError> {
+    pub fn reconcile(&mut self, note: &str, now: i64) -> Result<CrossPageUpdateCounts, IndexError> {
         let done = self.reconcile_unless(note, now, &|| false)?;
         Ok(done.unwrap_or_default())
     }
@@ -90,7 +90,7 @@ impl IndexWriter {
         note: &str,
         now: i64,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<ReconcileReport>, IndexError> {
+    ) -> Result<Option<CrossPageUpdateCounts>, IndexError> {
         if self.commit(note)? == CommitOutcome::Stopped {
             return Ok(None);
         }
@@ -117,12 +117,12 @@ impl IndexWriter {
         note: &str,
         now: i64,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<ReconcileReport>, IndexError> {
+    ) -> Result<Option<CrossPageUpdateCounts>, IndexError> {
         let dir = self.dir().to_path_buf();
         let done = guarded(&dir, || {
             reconcile(self, (pending, answers), now, is_stopped)
         })?;
-        let is_due = |done: &ReconcileReport| done.changed() || self.note() != Some(note);
+        let is_due = |done: &CrossPageUpdateCounts| done.changed() || self.note() != Some(note);
         let is_due = done.as_ref().is_some_and(is_due);
         if is_due && self.commit(note)? == CommitOutcome::Stopped {
             return Ok(None);
@@ -516,7 +516,7 @@ fn reconcile(
     (pending, answers): (&dyn PendingEntrySource, &AnswerLookUp<'_>),
     now: i64,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<ReconcileReport>, IndexError> {
+) -> Result<Option<CrossPageUpdateCounts>, IndexError> {
     let searcher = searcher(writer.dir(), writer.inner.index())?;
     let (dir, fields) = (writer.dir().to_path_buf(), writer.fields.clone());
     let all = AllPagesInput {
@@ -535,7 +535,7 @@ fn reconcile(
         all: &all,
         surveyed: &surveyed,
         writer,
-        done: ReconcileReport::default(),
+        done: CrossPageUpdateCounts::default(),
     };
     // The pass adds changes while it reads, but `searcher` sees only the last commit, so no page is
     // visited twice.
@@ -558,7 +558,7 @@ struct ChangedPageWriter<'a> {
     all: &'a AllPagesInput<'a>,
     surveyed: &'a AllPagesSurvey,
     writer: &'a mut IndexWriter,
-    done: ReconcileReport,
+    done: CrossPageUpdateCounts,
 }
 
 impl ChangedPageWriter<'_> {

@@ -50,7 +50,7 @@ mod url_deletion_query;
 pub mod words;
 
 pub use crawl_index_entry::{Heading, IndexLogEntry, IndexedPage, OutgoingLink};
-pub use cross_page_update::{EntryVisitor, PendingEntrySource, ReconcileReport};
+pub use cross_page_update::{CrossPageUpdateCounts, EntryVisitor, PendingEntrySource};
 pub use erasing_copy::{PageEdit, copy_pages};
 pub use error::{IndexError, QueryError};
 pub use facets::{FacetCount, FacetCounts, FacetFilters};

@@ -6,7 +6,7 @@ use std::path::Path;
 use crawl_archive::UrlFilePathAssigner;
 use crawl_extractor::essence;
 use crawl_records::{
-    CurrentRow, CurrentRowSelector, LinkReplacementRules, PageRow, RecordsError, location_fragment,
+    CurrentRow, CurrentRowSelector, LinkSpellingRules, PageRow, RecordsError, location_fragment,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -20,7 +20,7 @@ const MAX_REDIRECTS: usize = 32;
 pub(crate) struct MirrorFileMap {
     names: UrlFilePathAssigner,
     redirects: HashMap<Box<str>, RedirectTarget>,
-    replacement_rules: LinkReplacementRules,
+    replacement_rules: LinkSpellingRules,
 }
 
 #[derive(Debug)]

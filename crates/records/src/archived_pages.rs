@@ -34,12 +34,12 @@ struct ArchivedPageLocation {
     /// The distance in bytes from the body's record to the record with the page's DOM, and the size
     /// of the DOM in bytes. `None` if the page was not rendered.
     dom: Option<(u64, u64)>,
-    seen: ArchivedPageDetails,
+    seen: PageDatesAndRestrictions,
 }
 
 /// When a page changed and was fetched, and which uses its site refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchivedPageDetails {
+pub struct PageDatesAndRestrictions {
     /// When the page was last found changed. `None` if it has not changed since the crawl found it.
     pub changed_at: Option<Timestamp>,
     /// When the current body was fetched.
@@ -111,7 +111,7 @@ impl ArchivedPageLocator {
 
     /// Returns the history of a page; `None` if the URL's last row isn't a page.
     #[must_use]
-    pub fn seen(&self, url: &str) -> Option<ArchivedPageDetails> {
+    pub fn seen(&self, url: &str) -> Option<PageDatesAndRestrictions> {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
@@ -148,7 +148,7 @@ impl ArchivedPageLocator {
                 .render
                 .as_ref()
                 .and_then(|render| render.dom_after.zip(render.dom_bytes)),
-            seen: ArchivedPageDetails {
+            seen: PageDatesAndRestrictions {
                 changed_at,
                 fetched_at: row.fetched_at,
                 refuses_ai_input: refuses_ai_input(row),

@@ -15,7 +15,7 @@ use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
-use crate::link_spelling_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkSpellingRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, round_of_last_run, waiting};
 pub(crate) use archived_links::ArchivedPageReader;
@@ -144,7 +144,7 @@ pub fn broken_links(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     let mut wanted = BrokenLinkSearch::new(
         &result.pages,
         &redirects,
-        LinkReplacementRules::read(dir)?,
+        LinkSpellingRules::read(dir)?,
         &latest,
     );
     let has_rows = dir.join("links.jsonl").is_file();

@@ -6,7 +6,7 @@ use crawl_archive::rows::PageRow;
 
 use crate::broken_links::LatestRows;
 use crate::error::RecordsError;
-use crate::link_spelling_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkSpellingRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 
@@ -72,8 +72,8 @@ impl CurrentRowSelector {
     ///
     /// # Errors
     /// [`RecordsError`] if a row file can't be read.
-    pub fn link_replacement_rules(&self) -> Result<LinkReplacementRules, RecordsError> {
-        LinkReplacementRules::read(&self.dir)
+    pub fn link_replacement_rules(&self) -> Result<LinkSpellingRules, RecordsError> {
+        LinkSpellingRules::read(&self.dir)
     }
 }
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::broken_links::LatestRows;
 use crate::error::RecordsError;
-use crate::link_spelling_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkSpellingRules;
 use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{delays, excluded, pages, requests, waiting, walk};
 pub use url_mentions::UrlMention;
@@ -299,7 +299,7 @@ pub fn explain(
     explanation.read_rule_since(dir)?;
     if !explanation.is_known() {
         let latest = LatestRows::read(dir)?;
-        let replacement = LinkReplacementRules::read(dir)?.fetched_as(url, |url| latest.knows(url));
+        let replacement = LinkSpellingRules::read(dir)?.fetched_as(url, |url| latest.knows(url));
         explanation.taken_for = replacement.map(|replacement| ReplacementUrl {
             is_fetched: latest.knows(replacement.as_str()),
             url: replacement.to_string(),

@@ -121,7 +121,7 @@ impl CoverageGapReason {
 
 /// The URLs of a host that are missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingUrlCounts {
+pub struct CoverageGapCounts {
     /// The reason.
     pub reason: CoverageGapReason,
     /// Number of known URLs that are missing.
@@ -155,11 +155,11 @@ pub struct HostOutcomeCounts {
 /// Returns the verdict on a host, with its missing URLs. `None` if the host never responded and
 /// none of its URLs is missing.
 #[must_use]
-pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<MissingUrlCounts>)> {
+pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<CoverageGapCounts>)> {
     if !outcomes.is_asked && outcomes.missing.is_empty() {
         return None;
     }
-    let mut shortfalls: Vec<MissingUrlCounts> = Vec::new();
+    let mut shortfalls: Vec<CoverageGapCounts> = Vec::new();
     for ((reason, evidence), urls) in &outcomes.missing {
         let evidence = (evidence.clone(), *urls);
         match shortfalls.last_mut().filter(|last| last.reason == *reason) {
@@ -167,7 +167,7 @@ pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<Missi
                 last.urls += urls;
                 last.evidence.extend([evidence]);
             }
-            None => shortfalls.push(MissingUrlCounts {
+            None => shortfalls.push(CoverageGapCounts {
                 reason: *reason,
                 urls: *urls,
                 evidence: BTreeMap::from([evidence]),
@@ -178,7 +178,7 @@ pub fn coverage(outcomes: &HostOutcomeCounts) -> Option<(HostCoverage, Vec<Missi
         || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
     let is_empty = !is_blocked && outcomes.is_empty();
     if is_empty && !outcomes.not_found.is_empty() {
-        shortfalls.push(MissingUrlCounts {
+        shortfalls.push(CoverageGapCounts {
             reason: CoverageGapReason::NotFound,
             urls: outcomes.not_found.values().sum(),
             evidence: outcomes.not_found.clone(),

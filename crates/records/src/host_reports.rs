@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::{CLOCKS_APART_MS, RequestsInFlightLimits};
 use crate::histograms::GapHistograms;
-use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage};
+use crate::host_coverage::{CoverageGapCounts, HostCoverage, HostOutcomeCounts, coverage};
 
 pub(crate) use self::last_row_line_set::LastRowLineSet;
 
@@ -56,7 +56,7 @@ pub struct HostReport {
     pub coverage: Option<HostCoverage>,
     /// URLs of the host that should have been fetched but were not, by reason.
     #[serde(default)]
-    pub missing: Vec<MissingUrlCounts>,
+    pub missing: Vec<CoverageGapCounts>,
     /// Requests sent.
     pub requests: u64,
     /// Requests for robots.txt, including redirects on the way to it.

@@ -68,7 +68,7 @@ mod site_report;
 mod test_crawl_builder;
 
 pub use archived_pages::{
-    ArchivedPageBody, ArchivedPageDetails, ArchivedPageLocator, read_archived, read_as_sent,
+    ArchivedPageBody, ArchivedPageLocator, PageDatesAndRestrictions, read_archived, read_as_sent,
 };
 pub use audit::{
     AuditReport, CitedRow, RequestsInFlightLimits, RuleBreach, audit, conduct_page, signed_message,
@@ -93,18 +93,18 @@ pub use extraction_report::{
     UnmetCondition, extract_rules, extraction,
 };
 pub use host_coverage::{
-    CoverageGapReason, HostCoverage, HostOutcomeCounts, MissingUrlCounts, coverage,
+    CoverageGapCounts, CoverageGapReason, HostCoverage, HostOutcomeCounts, coverage,
 };
 pub use host_reports::{
     DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
 };
-pub use link_spelling_rules::LinkReplacementRules;
+pub use link_spelling_rules::LinkSpellingRules;
 pub use number_format::{counted, grouped, size};
 pub use plan::{
     BoundedEstimate, CostPlan, ExclusionRuleCount, GroupPageBudget, HostPlan,
     OriginRobotsStatements, PageBudgets, PlanSettings, plan,
 };
-pub use random_walk_report::{RandomWalkReport, VisitedPage};
+pub use random_walk_report::{RandomWalkPage, RandomWalkReport};
 pub use recognize_directory::{seeds_of, stored_settings, why_without_archive};
 pub use report::{
     BrokenPagesSummary, CrawlReport, CrawlSettings, ExcludedCounts, LabelCounts,
@@ -136,7 +136,7 @@ pub use site_faults::{
     FaultBaseline, FaultKind, PageFault, SiteFaultReport, UncheckedLink, faults,
 };
 pub use site_report::{
-    ImageOccurrences, MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement,
+    ImageOccurrences, LinkedNoindexPage, MAX_CLICKS, PageResourceStatistics, PageWithMeasurement,
     PageWithoutAltTexts, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,
     site,
 };

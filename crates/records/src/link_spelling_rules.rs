@@ -16,16 +16,16 @@ use clean_params::CleanParamRules;
 /// The rules with which a crawl replaced the URLs of links by other spellings: the settings of the
 /// crawl, the `Clean-param` lines of the sites, and the rules that the crawl learned.
 #[derive(Debug)]
-pub struct LinkReplacementRules {
+pub struct LinkSpellingRules {
     naming: SpellingStepPolicies,
     /// `None` if the crawl ignored `Clean-param` lines, or has no archive.
     clean_params: Option<RefCell<CleanParamRules>>,
     learned: SpellingRulesFromRecords,
 }
 
-impl LinkReplacementRules {
+impl LinkSpellingRules {
     /// Reads the settings and `excluded.jsonl` of the crawl in `dir`. Malformed lines are skipped.
-    pub(crate) fn read(dir: &Path) -> Result<LinkReplacementRules, RecordsError> {
+    pub(crate) fn read(dir: &Path) -> Result<LinkSpellingRules, RecordsError> {
         let mut learned = SpellingRulesFromRecords::default();
         let mut rows = excluded(dir)?;
         while let Some(row) = rows.next_with(b"\"duplicate\"") {
@@ -39,7 +39,7 @@ impl LinkReplacementRules {
                 Err(why) => return Err(why),
             }
         }
-        Ok(LinkReplacementRules {
+        Ok(LinkSpellingRules {
             naming: naming(dir),
             clean_params: CleanParamRules::open(dir).map(RefCell::new),
             learned,
@@ -103,7 +103,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
     use serde_json::json;
 
-    use super::LinkReplacementRules;
+    use super::LinkSpellingRules;
     use crate::site_faults::{FaultKind, faults};
     use crate::site_report::{MAX_CLICKS, site};
     use crate::test_crawl_builder::TestCrawlBuilder;
@@ -136,7 +136,7 @@ mod tests {
             ),
         ];
         fs::write(dir.path().join("excluded.jsonl"), rows.concat()).unwrap();
-        let replacement_rules = LinkReplacementRules::read(dir.path()).unwrap();
+        let replacement_rules = LinkSpellingRules::read(dir.path()).unwrap();
         let known = [
             "/list?p=1",
             "/i?a=3&b=4",

@@ -17,7 +17,7 @@ use self::page_budgets::KnownHost;
 pub use self::page_budgets::{GroupPageBudget, PageBudgets};
 use self::page_sizes::{HostBytesEstimate, MeasuredPageSizes, PlannedHostPageCounts};
 use crate::error::RecordsError;
-use crate::host_coverage::{CoverageGapReason, MissingUrlCounts};
+use crate::host_coverage::{CoverageGapCounts, CoverageGapReason};
 use crate::host_reports::{HostReport, host_key};
 use crate::report::report;
 use crate::row_file_reader::{excluded, requests};
@@ -247,7 +247,7 @@ fn host_plan(
     });
     let answer_ms = host.busy_ms as f64 / host.requests.max(1) as f64;
     let requests = host.requests + pages;
-    let is_unread = |shortfall: &MissingUrlCounts| {
+    let is_unread = |shortfall: &CoverageGapCounts| {
         matches!(
             shortfall.reason,
             CoverageGapReason::Refused | CoverageGapReason::Errors | CoverageGapReason::Limits

@@ -35,12 +35,12 @@ pub struct RandomWalkReport {
     /// The share of each content type among steps that led to a page.
     pub types: BTreeMap<String, f64>,
     /// The URLs visited most often.
-    pub most_visited: Vec<VisitedPage>,
+    pub most_visited: Vec<RandomWalkPage>,
 }
 
 /// A URL that walkers visited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VisitedPage {
+pub struct RandomWalkPage {
     /// The URL of the page.
     pub url: String,
     /// Number of steps that ended at the URL.
@@ -140,7 +140,7 @@ impl WalkVisitCounter {
         report.types = shares(types, answered);
         let visits = self.visits.into_iter();
         let mut visits: Vec<_> = visits
-            .map(|(url, steps)| VisitedPage { url, steps })
+            .map(|(url, steps)| RandomWalkPage { url, steps })
             .collect();
         visits.sort_by(|one, other| (other.steps, &one.url).cmp(&(one.steps, &other.url)));
         visits.truncate(MAX_NAMED);

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write as _};
 
 use crawl_weburl::safe_line;
 
-use crate::host_coverage::MissingUrlCounts;
+use crate::host_coverage::CoverageGapCounts;
 use crate::host_reports::{HostReport, LastRobotsResponse, PENDING_REASON};
 use crate::number_format::{counted, grouped, size};
 use crate::report::{CrawlReport, LabelCounts, OperatorDescription, VisitCounts};
@@ -221,8 +221,8 @@ pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     Some(words)
 }
 
-fn shortfall_words(shortfall: &MissingUrlCounts) -> String {
-    let MissingUrlCounts {
+fn shortfall_words(shortfall: &CoverageGapCounts) -> String {
+    let CoverageGapCounts {
         reason,
         urls,
         evidence,

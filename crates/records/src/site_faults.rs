@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken_links::{ArchivedPageReader, LatestRows, broken_links, key};
 use crate::error::RecordsError;
-use crate::link_spelling_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkSpellingRules;
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::{failure_words, status_words};
@@ -171,7 +171,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<SiteFaultReport, Record
         Some(archived) => {
             let mut search = SiteFaultSearch {
                 redirects: redirects(dir, &latest, &archived)?,
-                replacement_rules: LinkReplacementRules::read(dir)?,
+                replacement_rules: LinkSpellingRules::read(dir)?,
                 latest: &latest,
                 unfetched: UnfetchedUrls::read(dir, &broken.outages)?,
                 unnamed: TextlessBrokenLinks::of(&faults),
@@ -287,7 +287,7 @@ fn redirects(
 /// A search of the archived pages for faults.
 struct SiteFaultSearch<'a> {
     redirects: HashMap<String, LatestRedirect>,
-    replacement_rules: LinkReplacementRules,
+    replacement_rules: LinkSpellingRules,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
     unnamed: TextlessBrokenLinks,

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken_links::{ArchivedPageReader, LatestRows};
 use crate::error::RecordsError;
-use crate::link_spelling_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkSpellingRules;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawlSummary;
 use crate::round_row_filter::ExclusionsInForce;
 use crate::row_file_reader::{pages, round_of_last_run};
 use element_problems::ElementProblemCollector;
-pub use element_problems::{ImageOccurrences, NoindexPage, VagueLinkText};
+pub use element_problems::{ImageOccurrences, LinkedNoindexPage, VagueLinkText};
 use page_resources::PageResourceCollector;
 pub use page_resources::PageResourceStatistics;
 pub use page_statistics::PageWithMeasurement;
@@ -99,7 +99,7 @@ pub struct SiteReport {
     pub vague_links: Vec<VagueLinkText>,
     /// Pages with `noindex` that other pages link to.
     #[serde(default)]
-    pub noindex: Vec<NoindexPage>,
+    pub noindex: Vec<LinkedNoindexPage>,
     /// Pages, other than seeds, that are in a sitemap or a feed but linked from no page.
     pub orphans: Vec<String>,
     /// Number of pages by their distance from a seed, in clicks. Pages that no chain of links
@@ -209,7 +209,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
     let mut site = SiteReportCollector {
-        replacement_rules: Some(LinkReplacementRules::read(dir)?),
+        replacement_rules: Some(LinkSpellingRules::read(dir)?),
         ..SiteReportCollector::default()
     };
     let mut report = SiteReport {
@@ -235,7 +235,7 @@ fn is_own_document(row: &PageRow, line: u64, latest: &LatestRows) -> bool {
 
 #[derive(Default)]
 struct SiteReportCollector {
-    replacement_rules: Option<LinkReplacementRules>,
+    replacement_rules: Option<LinkSpellingRules>,
     /// Indexes of HTML pages, by URL.
     ids: HashMap<String, usize>,
     found: Vec<SitePage>,

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use crate::bucket_ownership::BucketOwnership;
 use crate::connection::{DatabaseResult, DatabaseSession, StatementParameterList};
 use crate::row_codec::{
-    BucketToReopen, LinkFromWorkerKey, UrlKey, flags_of, is_settled, place_of, state_columns,
+    BucketReopenProgress, LinkFromWorkerKey, UrlKey, flags_of, is_settled, place_of, state_columns,
 };
 use crate::sql_statements::SqlStatement;
 
@@ -293,7 +293,7 @@ impl TransactionColumns {
     }
 
     /// Stores the progress of reopening lost URLs in a bucket.
-    pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
+    pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketReopenProgress) {
         let columns = match bucket.is_over {
             true => &mut self.reopen_done,
             false => &mut self.to_reopen,

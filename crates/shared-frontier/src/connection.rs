@@ -17,7 +17,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 
 use crate::connection_string::ConnectionString;
-use crate::database_message_limits::MakeGuardedConnect;
+use crate::database_message_limits::MakeMessageCheckedConnect;
 use crate::database_password::{PasswordSources, password};
 use crate::error::SharedCrawlError;
 use crate::sql_statements::SqlStatement;
@@ -64,7 +64,7 @@ pub(crate) type DatabaseResult<T> = Result<T, tokio_postgres::Error>;
 pub(crate) struct DatabaseServerConfig {
     /// The configurations of all hosts of the connection string, in order.
     hosts: Vec<Config>,
-    guarded: MakeGuardedConnect,
+    guarded: MakeMessageCheckedConnect,
 }
 
 impl DatabaseServerConfig {
@@ -87,7 +87,7 @@ impl DatabaseServerConfig {
         });
         Ok(DatabaseServerConfig {
             hosts: hosts.collect(),
-            guarded: MakeGuardedConnect {
+            guarded: MakeMessageCheckedConnect {
                 tls,
                 allows_cleartext: url.allows_cleartext(),
             },
@@ -112,8 +112,8 @@ impl DatabaseServerConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // The driver uses `MakeGuardedConnect`, which checks messages, only if TLS is required.
-            // So require TLS here. `MakeGuardedConnect` leaves the connection unencrypted anyway.
+            // The driver uses `MakeMessageCheckedConnect`, which checks messages, only if TLS is required.
+            // So require TLS here. `MakeMessageCheckedConnect` leaves the connection unencrypted anyway.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
         }

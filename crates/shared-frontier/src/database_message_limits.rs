@@ -33,14 +33,14 @@ type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 /// Creates [`MessageCheckedStream`]s, which check incoming messages. The streams are encrypted
 /// unless `tls` is `None`.
 #[derive(Clone)]
-pub(crate) struct MakeGuardedConnect {
+pub(crate) struct MakeMessageCheckedConnect {
     pub(crate) tls: Option<Encrypting>,
     /// Whether the database server may request the password in clear text over a connection without
     /// TLS.
     pub(crate) allows_cleartext: bool,
 }
 
-impl MakeTlsConnect<Socket> for MakeGuardedConnect {
+impl MakeTlsConnect<Socket> for MakeMessageCheckedConnect {
     type Stream = MessageCheckedStream;
     type TlsConnect = GuardedConnector;
     type Error = EncryptError;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crawl_frontier::FrontierError;
 use crawl_frontier::parts::{CommittedUrlCounts, CrawlTransferItem};
 use crawl_frontier::worker_frontier::{
-    BoxError, CrawlMoveError, CrawlMoveTarget, ImportedWorker, IncomingCrawl,
+    BoxError, CrawlMoveError, CrawlMoveTarget, IncomingCrawl, WorkerOfImportedCrawl,
 };
 use crawl_weburl::Origin;
 use foldhash::{HashSet, HashSetExt};
@@ -127,7 +127,7 @@ impl Import {
     /// its last process.
     fn finish(
         mut self,
-        worker: ImportedWorker,
+        worker: WorkerOfImportedCrawl,
         expected: CommittedUrlCounts,
     ) -> Result<(), SharedCrawlError> {
         self.send()?;
@@ -204,7 +204,7 @@ impl IncomingCrawl for Import {
 
     fn finish(
         self: Box<Self>,
-        worker: ImportedWorker,
+        worker: WorkerOfImportedCrawl,
         expected: CommittedUrlCounts,
     ) -> Result<(), CrawlMoveError> {
         Import::finish(*self, worker, expected).map_err(|why| match why {
@@ -287,7 +287,7 @@ async fn count(client: &Client, crawl: i32) -> DatabaseResult<Option<CommittedUr
 async fn put_worker(
     client: &Client,
     crawl: i32,
-    worker: &ImportedWorker,
+    worker: &WorkerOfImportedCrawl,
     meta: &[(String, Vec<u8>)],
 ) -> DatabaseResult<()> {
     let (pages, bytes) = (worker.pages as i64, worker.bytes as i64);

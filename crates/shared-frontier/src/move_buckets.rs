@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::CommittedUrlCounts;
 
-use self::server_group_move_steps::{BucketInTransit, BucketRow, ServerGroupConnection};
+use self::server_group_move_steps::{BucketBetweenServerGroups, BucketRow, ServerGroupConnection};
 use crate::connection_string::ConnectionString;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
@@ -334,7 +334,7 @@ impl BucketMover<'_> {
     fn move_one(
         &mut self,
         from: i32,
-        bucket: &BucketInTransit,
+        bucket: &BucketBetweenServerGroups,
     ) -> Result<ControlFlow<()>, SharedCrawlError> {
         let (b, to) = (bucket.b, self.to);
         if self.report(BucketMoveProgress::Taken(b)).is_break() {

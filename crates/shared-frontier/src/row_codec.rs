@@ -70,7 +70,7 @@ pub(crate) struct LinksToOtherServerGroups {
 
 /// A bucket with URLs to be reopened.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BucketToReopen {
+pub(crate) struct BucketReopenProgress {
     /// The number of the lost worker that settled the URLs.
     pub(crate) worker: i32,
     /// The key of the last URL that was checked. URLs are checked in key order.
@@ -276,10 +276,10 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
     }
 
     /// Reads the columns of a bucket with URLs to be reopened.
-    pub(crate) fn bucket_to_reopen(&mut self) -> Option<BucketToReopen> {
+    pub(crate) fn bucket_to_reopen(&mut self) -> Option<BucketReopenProgress> {
         let (b, worker) = (self.next()?, self.next()?);
         let (origin, fingerprint) = (self.next()?, self.next()?);
-        Some(BucketToReopen {
+        Some(BucketReopenProgress {
             worker,
             last: UrlKey {
                 b,

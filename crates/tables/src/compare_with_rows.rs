@@ -13,7 +13,7 @@ use crate::table_definition::{ColumnKind, TableDefinition};
 
 /// A difference between an exported table and the row files of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableDifference {
+pub struct DifferenceFromRows {
     /// The path of the file, relative to the folder of tables.
     pub file: String,
     /// A description of the difference.
@@ -79,7 +79,7 @@ fn columns<R>(table: &TableDefinition<R>) -> TableDocumentation {
 /// # Errors
 /// [`TablesError`] if the rows can't be read. A table that can't be read is reported as a
 /// defect.
-pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDifference>, TablesError> {
+pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<DifferenceFromRows>, TablesError> {
     let expected = sums_of_rows(dir, RoundSelection::All)?;
     let tables = table_columns();
     let mut defects = Vec::new();
@@ -111,7 +111,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDifference>, T
                 }
             }
         };
-        defects.extend(problem.map(|what| TableDifference { file, what }));
+        defects.extend(problem.map(|what| DifferenceFromRows { file, what }));
     }
     Ok(defects)
 }

@@ -47,7 +47,7 @@ mod table_definition;
 mod url_parts;
 
 pub use compare_with_rows::{
-    ColumnDocumentation, TableDifference, TableDocumentation, check_tables, table_columns,
+    ColumnDocumentation, DifferenceFromRows, TableDocumentation, check_tables, table_columns,
 };
 pub use export::{ReadRowCounts, TableFormat, TablesError, WrittenTable, export};
 pub use extracted_field_table_writer::{WrittenRuleTable, export_extracts};

@@ -82,7 +82,7 @@ pub(crate) struct RequestLog {
 
 #[derive(Debug, Default)]
 struct LogEntries {
-    /// Number of entries cleared so far. A [`LogEntryKey`] counts cleared entries too, so keys
+    /// Number of entries cleared so far. A [`LogEntryId`] counts cleared entries too, so keys
     /// stay valid after the log is cleared.
     cleared: u64,
     kept: Vec<LogEntry>,
@@ -90,7 +90,7 @@ struct LogEntries {
 
 /// Identifies a log entry, even after the log was cleared.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LogEntryKey(u64);
+pub(crate) struct LogEntryId(u64);
 
 impl RequestLog {
     pub(crate) fn new() -> RequestLog {
@@ -107,15 +107,15 @@ impl RequestLog {
         u64::try_from((epoch + self.start.elapsed()).as_micros()).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn begin(&self, entry: LogEntry) -> LogEntryKey {
+    pub(crate) fn begin(&self, entry: LogEntry) -> LogEntryId {
         let mut entries = self.lock();
         entries.kept.push(entry);
-        let key = LogEntryKey(entries.cleared + entries.kept.len() as u64 - 1);
+        let key = LogEntryId(entries.cleared + entries.kept.len() as u64 - 1);
         self.grown.notify_all();
         key
     }
 
-    pub(crate) fn end(&self, key: LogEntryKey, end_us: u64, status: Option<u16>, sent: u64) {
+    pub(crate) fn end(&self, key: LogEntryId, end_us: u64, status: Option<u16>, sent: u64) {
         let mut entries = self.lock();
         let Some(at) = key.0.checked_sub(entries.cleared) else {
             return;

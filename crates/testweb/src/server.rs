@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::random::SeededRandom;
 use crate::reply_sender::{ConnectionAfterReply, ReplySender, until_closed};
-use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
+use crate::request_log::{LogEntry, LogEntryId, RequestLog};
 use crate::request_reader::{ReadBuffer, ReceivedRequest, RequestReadResult};
 use crate::scripted_reply::{HttpAnswer, ReplySequence, ScriptedReply, ScriptedReplyContent};
 use crate::synthetic_web::SyntheticWeb;
@@ -105,7 +105,7 @@ async fn greet(stream: &mut TcpStream) -> io::Result<()> {
 /// reason for the end.
 struct ServedRequest<'a> {
     log: &'a RequestLog,
-    key: LogEntryKey,
+    key: LogEntryId,
     status: Option<u16>,
     sent: u64,
     last_us: Option<u64>,

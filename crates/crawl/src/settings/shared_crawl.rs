@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawl_engine::SharedCrawlSettings;
+use crawl_engine::SharedCrawlMembership;
 use crawl_weburl::CanonicalUrl;
 use toml::{Table, Value};
 
@@ -166,7 +166,7 @@ pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<Strin
 pub(crate) fn shared_crawl(
     settings: &Settings,
     seeds: &[CanonicalUrl],
-) -> Option<SharedCrawlSettings> {
+) -> Option<SharedCrawlMembership> {
     let place = &settings.frontier;
     if place.frontier.is_empty() {
         return None;
@@ -178,7 +178,7 @@ pub(crate) fn shared_crawl(
     };
     let urls = place.frontier.iter().map(|url| url.0.clone()).collect();
     let (worker, lease) = (place.worker.clone(), place.frontier_lease.get());
-    Some(SharedCrawlSettings {
+    Some(SharedCrawlMembership {
         frontier: opener(urls, &crawl, &worker, lease, alike(settings, seeds)),
         crawl,
         worker,

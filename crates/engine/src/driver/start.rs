@@ -41,7 +41,7 @@ use crate::state::replay_order_log::ReplayOrderLog;
 use crate::state::settings_and_delays_log::SettingsAndDelaysLog;
 use crate::state::stored_parked_hosts::parked;
 use crate::trace_events::TraceEventEmitter;
-use crate::worker_coordination_thread::{SharingThread, WorkerHostOwnership};
+use crate::worker_coordination_thread::{WorkerCoordinationThread, WorkerHostOwnership};
 use crate::write::Writer;
 
 /// The crawl directory and its state at the start of a run.
@@ -254,7 +254,7 @@ impl SharedFrontierConnection {
                 .upgrade()
                 .is_some_and(|events| events.send(event).is_ok())
         };
-        let thread = SharingThread::start(Arc::clone(&frontier), config, send)?;
+        let thread = WorkerCoordinationThread::start(Arc::clone(&frontier), config, send)?;
         Ok(SharedFrontierConnection {
             frontier,
             thread,

@@ -13,8 +13,8 @@ use crawl_archive::{FOLDER, ReadError, dom_at, head_fields_at, read_place};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    AnswerLookUp, IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile,
-    ReconcileReport,
+    AnswerLookUp, CrossPageUpdateCounts, IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage,
+    PendingEntriesFile,
 };
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
@@ -144,7 +144,7 @@ fn build(
         crawl_index::remove(&dir.join(NEW_FOLDER))?;
         return Ok(stopped);
     };
-    let ReconcileReport {
+    let CrossPageUpdateCounts {
         pages,
         duplicates,
         canonical_elsewhere,
@@ -173,7 +173,7 @@ fn settle(
     note: &str,
     now: i64,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<(IndexWriter, ReconcileReport)>, EngineError> {
+) -> Result<Option<(IndexWriter, CrossPageUpdateCounts)>, EngineError> {
     let Some(mut writer) = writer.with_all_processors(note)? else {
         return Ok(None);
     };

@@ -21,7 +21,7 @@ use crate::field_extraction::extract_bytes;
 use crate::messages::page_pipeline_stages::{FetchedPage, PageMemoryToFree, SitemapLinkBatch};
 use crate::messages::replay_message_key::{KeyedMessage, ReplayMessageKey};
 use crate::messages::{Event, WriterMessage};
-use crate::state::crash_suspect_journal::{JournalSlot, ReadingJournal};
+use crate::state::crash_suspect_journal::{CrashSuspectJournalLine, ReadingJournal};
 
 /// A task for a reader thread. Most tasks result in a message to the writer.
 #[derive(Debug)]
@@ -265,7 +265,7 @@ impl ReaderPool {
 struct ReaderWorker {
     reader: PageReader,
     encoder: PageEncoder,
-    slot: JournalSlot,
+    slot: CrashSuspectJournalLine,
     /// Limits the memory for index entries of all reader threads.
     entries: BytesInTransitLimit,
     /// Limits the memory that the links from all reader threads take until they are committed.

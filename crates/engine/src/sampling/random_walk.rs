@@ -60,7 +60,7 @@ struct StoredWalk {
 
 /// Where a walker can go from a settled URL: the links of its page, or its redirect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WalkerChoices {
+pub(crate) struct NextWalkerTargets {
     depth: u32,
     redirects: u8,
     is_seed: bool,
@@ -86,7 +86,7 @@ pub(crate) struct WalkerMove {
     pub(crate) to: UrlToAdmit,
 }
 
-impl WalkerChoices {
+impl NextWalkerTargets {
     /// Creates the choices of a walker at a settled page from its status and links. `is_kept`
     /// returns whether a link may be followed.
     pub(crate) fn read(
@@ -94,7 +94,7 @@ impl WalkerChoices {
         status: Option<u16>,
         links: &[UrlToAdmit],
         is_kept: impl Fn(&CanonicalUrl) -> bool,
-    ) -> WalkerChoices {
+    ) -> NextWalkerTargets {
         let wanted = links.iter().filter(|link| {
             link.kind == UrlKind::Page
                 && link.state == RequestedState::Pending
@@ -113,7 +113,7 @@ impl WalkerChoices {
             },
             _ => WalkDestinations::Nothing("no page".to_owned()),
         };
-        WalkerChoices {
+        NextWalkerTargets {
             depth,
             redirects,
             is_seed,
@@ -122,8 +122,8 @@ impl WalkerChoices {
     }
 
     /// Creates the choices at a URL that leads nowhere. `why` is the reason, as named in rows.
-    pub(crate) fn dead_end(why: &str) -> WalkerChoices {
-        WalkerChoices {
+    pub(crate) fn dead_end(why: &str) -> NextWalkerTargets {
+        NextWalkerTargets {
             depth: 0,
             redirects: 0,
             is_seed: false,
@@ -135,13 +135,13 @@ impl WalkerChoices {
     pub(crate) fn stored(
         frontier: &dyn Frontier,
         url: &str,
-    ) -> Result<Option<WalkerChoices>, EngineError> {
+    ) -> Result<Option<NextWalkerTargets>, EngineError> {
         let stored = frontier.meta(&walked_key(url))?;
         Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Removes links that lead to forgotten pages.
-    fn without(self, is_gone: &dyn Fn(&str) -> bool) -> WalkerChoices {
+    fn without(self, is_gone: &dyn Fn(&str) -> bool) -> NextWalkerTargets {
         let leads_to = match self.leads_to {
             WalkDestinations::Links(mut links) => {
                 links.retain(|link| !is_gone(link));
@@ -152,11 +152,11 @@ impl WalkerChoices {
             }
             other => other,
         };
-        WalkerChoices { leads_to, ..self }
+        NextWalkerTargets { leads_to, ..self }
     }
 }
 
-/// Returns the key under which the [`WalkerChoices`] at a URL are stored.
+/// Returns the key under which the [`NextWalkerTargets`] at a URL are stored.
 pub(crate) fn walked_key(url: &str) -> String {
     format!("{META_WALKED}{url}")
 }
@@ -229,7 +229,7 @@ impl RandomWalk {
         &self,
         number: u32,
         walker: &mut Walker,
-        page: Option<&WalkerChoices>,
+        page: Option<&NextWalkerTargets>,
         seeds: &[CanonicalUrl],
     ) -> Option<WalkerMove> {
         if let Some(moved) = walker.redirect(page) {
@@ -299,7 +299,7 @@ impl Walkers {
 impl Walker {
     /// Follows the redirect of the walker's page. `None` if the page is not a redirect, or too many
     /// redirects were followed in a row.
-    fn redirect(&mut self, page: Option<&WalkerChoices>) -> Option<WalkerMove> {
+    fn redirect(&mut self, page: Option<&NextWalkerTargets>) -> Option<WalkerMove> {
         let page = page?;
         let WalkDestinations::Redirect(target) = &page.leads_to else {
             return None;
@@ -331,7 +331,7 @@ pub(crate) fn without_forgotten(
     is_gone: &dyn Fn(&str) -> bool,
 ) -> Option<Vec<u8>> {
     if let Some(url) = name.strip_prefix(META_WALKED) {
-        let page: WalkerChoices = serde_json::from_slice(&bytes).ok()?;
+        let page: NextWalkerTargets = serde_json::from_slice(&bytes).ok()?;
         return match is_gone(url) {
             true => None,
             false => serde_json::to_vec(&page.without(is_gone)).ok(),

@@ -145,10 +145,10 @@ impl ReadingJournal {
             .collect()
     }
 
-    pub(crate) fn slots(&self) -> io::Result<Vec<JournalSlot>> {
+    pub(crate) fn slots(&self) -> io::Result<Vec<CrashSuspectJournalLine>> {
         (0..self.readers)
             .map(|reader| {
-                Ok(JournalSlot {
+                Ok(CrashSuspectJournalLine {
                     file: crawl_archive::open_for_writing(&self.path)?,
                     line: 1 + reader,
                     was_read: false,
@@ -161,7 +161,7 @@ impl ReadingJournal {
 
 /// A reader's line of the journal. Write errors are ignored, because the journal is needed only if
 /// a page crashes the process.
-pub(crate) struct JournalSlot {
+pub(crate) struct CrashSuspectJournalLine {
     /// A file handle of this slot alone, since each slot writes at a different position.
     file: File,
     line: usize,
@@ -170,7 +170,7 @@ pub(crate) struct JournalSlot {
     suspects: Arc<HashMap<CanonicalUrl, CrashSuspect>>,
 }
 
-impl JournalSlot {
+impl CrashSuspectJournalLine {
     /// Records that a URL is about to be read.
     pub(crate) fn begin(&mut self, url: &CanonicalUrl) {
         let before = self.suspects.get(url).map_or(0, |suspect| suspect.deaths);
@@ -179,7 +179,7 @@ impl JournalSlot {
     }
 
     /// Records that a URL was read without a crash, so it is not a suspect. The slot's line keeps
-    /// the URL until the next one replaces it or [`JournalSlot::rest`] is called.
+    /// the URL until the next one replaces it or [`CrashSuspectJournalLine::rest`] is called.
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
         self.was_read = true;
         if let Some(suspect) = self.suspects.get(url) {

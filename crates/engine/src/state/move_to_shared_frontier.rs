@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{DIGESTS, DigestRefreshAfterOpen, FilesToRehash, RowReader, write_digests};
 use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
-use crawl_frontier::worker_frontier::{CrawlMoveError, ImportedWorker, IncomingCrawl};
+use crawl_frontier::worker_frontier::{CrawlMoveError, IncomingCrawl, WorkerOfImportedCrawl};
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, is_write_once};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
@@ -143,7 +143,7 @@ fn move_all(
     let totals = totals.and_then(|bytes| CrawlTotals::from_bytes(&bytes));
     let totals = totals.unwrap_or_default();
     let life = worker_state_folder::begin_import(state, target)?;
-    let worker = ImportedWorker {
+    let worker = WorkerOfImportedCrawl {
         name: target.worker.clone(),
         life: life.clone(),
         pages: totals.pages,

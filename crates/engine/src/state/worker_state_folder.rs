@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::durable_files::replace;
-use crate::config::{SharedCrawlSettings, SharedFrontierImportTarget};
+use crate::config::{SharedCrawlMembership, SharedFrontierImportTarget};
 use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::error::EngineError;
 
@@ -45,7 +45,7 @@ struct DirectoryOwner {
 /// Opens the shared frontier as the worker that owns this directory. Locks the directory until
 /// the returned lock is dropped.
 pub(super) fn open(
-    shared: &SharedCrawlSettings,
+    shared: &SharedCrawlMembership,
     dir: &Path,
     state: &Path,
 ) -> Result<(Arc<dyn WorkerFrontier>, FileLock), EngineError> {

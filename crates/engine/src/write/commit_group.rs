@@ -45,7 +45,7 @@ use crate::revisit::visit::{
     PreviousVisit, RevisitRules, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
 use crate::sampling::SampleState;
-use crate::sampling::random_walk::WalkerChoices;
+use crate::sampling::random_walk::NextWalkerTargets;
 use crate::scope_seeds::ScopeSeeds;
 use crate::seed_and_sitemap_admissions::admission_of;
 use crate::shared_trap_detector::SharedTrapDetector;
@@ -81,7 +81,7 @@ pub(super) struct CommitGroup<'a> {
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<&'a dyn WorkerFrontier>,
     /// Pages that this group has already looked up for walkers of a random walk that reached them.
-    pub(super) walked: HashMap<String, Arc<WalkerChoices>>,
+    pub(super) walked: HashMap<String, Arc<NextWalkerTargets>>,
     events: &'a TraceEventEmitter,
     sessions: &'a SiteSessions,
     pub(super) tombstones: &'a Tombstones,
@@ -312,7 +312,7 @@ impl CommitGroup<'_> {
         self.transaction.settle_until(lease, outcome, visit)?;
         self.note_not_fetched(&url)?;
         match self.walk() {
-            Some(_) => self.walked(&url, WalkerChoices::dead_end("excluded")),
+            Some(_) => self.walked(&url, NextWalkerTargets::dead_end("excluded")),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use super::links_awaiting_other_spelling::OtherSpellingState;
 use super::trap_learning::ReplacedLink;
 use crate::error::EngineError;
 use crate::priority::Priority;
-use crate::sampling::random_walk::WalkerChoices;
+use crate::sampling::random_walk::NextWalkerTargets;
 use crate::seed_and_sitemap_admissions::admission_of;
 
 impl CommitGroup<'_> {
@@ -54,7 +54,7 @@ impl CommitGroup<'_> {
         self.transaction
             .settle(lease, LeaseOutcome::Deferred(exclusion))?;
         if self.walk().is_some() {
-            self.walked(&url, WalkerChoices::dead_end("excluded"))?;
+            self.walked(&url, NextWalkerTargets::dead_end("excluded"))?;
         }
         self.admit(&[target]).map(drop)
     }

@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::frontier_meta_keys::META_WALK;
 use crate::priority::Priority;
 use crate::sampling::random_walk::{
-    RandomWalk, Walker, WalkerChoices, WalkerMove, walked_key, walker_key,
+    NextWalkerTargets, RandomWalk, Walker, WalkerMove, walked_key, walker_key,
 };
 use crate::seed_and_sitemap_admissions::admission_of;
 
@@ -43,11 +43,11 @@ impl CommitGroup<'_> {
         lease: &Lease,
         status: Option<u16>,
         links: &[UrlToAdmit],
-    ) -> Option<WalkerChoices> {
+    ) -> Option<NextWalkerTargets> {
         self.walk()?;
         let arrival = (lease.depth, lease.redirects, lease.is_seed);
         let is_kept = |url: &CanonicalUrl| !self.tombstones.holds(url);
-        Some(WalkerChoices::read(arrival, status, links, is_kept))
+        Some(NextWalkerTargets::read(arrival, status, links, is_kept))
     }
 
     /// Stores the links or the redirect of a settled page for walkers, and moves on the walkers
@@ -56,7 +56,7 @@ impl CommitGroup<'_> {
     pub(super) fn walked(
         &mut self,
         url: &CanonicalUrl,
-        page: WalkerChoices,
+        page: NextWalkerTargets,
     ) -> Result<(), EngineError> {
         if self.walked_before(url.as_str())?.is_none() {
             if let Ok(bytes) = serde_json::to_vec(&page) {
@@ -149,22 +149,22 @@ impl CommitGroup<'_> {
 
     /// Returns the links or the redirect of a page that was settled earlier. `None` if the URL is
     /// not settled.
-    fn walked_before(&mut self, url: &str) -> Result<Option<Arc<WalkerChoices>>, EngineError> {
+    fn walked_before(&mut self, url: &str) -> Result<Option<Arc<NextWalkerTargets>>, EngineError> {
         if let Some(page) = self.walked.get(url) {
             return Ok(Some(Arc::clone(page)));
         }
-        let page = match WalkerChoices::stored(self.frontier, url)? {
+        let page = match NextWalkerTargets::stored(self.frontier, url)? {
             Some(page) => page,
             // The URL may have been settled for another purpose, for example as a part of a page.
             None => match canonicalize(None, url).map(|url| self.frontier.known(&url)) {
                 Ok(known) => match known?.map(|known| known.state) {
-                    Some(KnownState::Excluded(_)) => WalkerChoices::dead_end("excluded"),
+                    Some(KnownState::Excluded(_)) => NextWalkerTargets::dead_end("excluded"),
                     Some(KnownState::Fetched { .. } | KnownState::Failed { .. }) => {
-                        WalkerChoices::dead_end("no page")
+                        NextWalkerTargets::dead_end("no page")
                     }
                     _ => return Ok(None),
                 },
-                Err(_) => WalkerChoices::dead_end("excluded"),
+                Err(_) => NextWalkerTargets::dead_end("excluded"),
             },
         };
         let page = Arc::new(page);
@@ -211,7 +211,7 @@ impl CommitGroup<'_> {
         self.note_not_fetched(&again.url)?;
         match (is_awaited, is_dead_end) {
             (false, _) => Ok(()),
-            (true, true) => self.walked(&again.url, WalkerChoices::dead_end("excluded")),
+            (true, true) => self.walked(&again.url, NextWalkerTargets::dead_end("excluded")),
             (true, false) => self.admit(&[again]).map(drop),
         }
     }

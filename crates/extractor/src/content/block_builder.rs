@@ -28,7 +28,7 @@ pub(super) struct UnclassifiedBlock {
 
 /// A position in the text of the current block, with the weight of the words before the position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WeightedTextPosition {
+pub(super) struct TextPositionWithWeights {
     pub(super) text: usize,
     weight: u32,
     link_weight: u32,
@@ -38,8 +38,8 @@ pub(super) struct WeightedTextPosition {
 /// which is removed from the heading.
 #[derive(Debug)]
 pub(super) struct HeadingControl {
-    pub(super) from: WeightedTextPosition,
-    pub(super) to: WeightedTextPosition,
+    pub(super) from: TextPositionWithWeights,
+    pub(super) to: TextPositionWithWeights,
     /// Whether this is a link whose text is only a sign, such as `#` or `¶`.
     pub(super) is_sign: bool,
 }
@@ -82,8 +82,8 @@ impl BlockBuilder {
     }
 
     /// Returns the position at the end of the text read so far.
-    pub(super) fn place(&self) -> WeightedTextPosition {
-        WeightedTextPosition {
+    pub(super) fn place(&self) -> TextPositionWithWeights {
+        TextPositionWithWeights {
             text: self.text.len(),
             weight: self.weight,
             link_weight: self.link_weight,

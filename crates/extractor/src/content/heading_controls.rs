@@ -1,6 +1,6 @@
 //! Removes controls from headings: permalinks, edit links and buttons.
 
-use super::block_builder::{BlockBuilder, HeadingControl, WeightedTextPosition};
+use super::block_builder::{BlockBuilder, HeadingControl, TextPositionWithWeights};
 use super::role_hints::RoleHints;
 use crate::html::element_name::{self, ElementName};
 use crate::html::tokenizer::Tag;
@@ -64,7 +64,7 @@ struct OpenHeadingControl {
     name: ElementName,
     /// Number of open elements with this name: the control itself, and elements within it.
     count: u32,
-    from: WeightedTextPosition,
+    from: TextPositionWithWeights,
     kind: HeadingControlKind,
 }
 

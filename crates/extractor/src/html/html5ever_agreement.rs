@@ -14,7 +14,9 @@ use super::page_builder::PageBuilder;
 use super::tag_consumer::{TagConsumer, TagContext};
 use super::tag_dispatcher::{TagDispatcher, walk_html};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{AttributeOffsetList, Tag, TagAttributes, TextBetweenTags, TextReadingMode};
+use super::tokenizer::{
+    AttributeOffsetList, Tag, TagAttributes, TextBetweenTags, TokenizerTextState,
+};
 use crate::content::{ContentLimits, PageContext};
 use crate::reading_limits::ReadingLimits;
 
@@ -100,11 +102,11 @@ impl<C: TagConsumer> TokenSink for Html5everTokenSink<C> {
                     return TokenSinkResult::Continue;
                 }
                 return match walk.start_tag(&ours) {
-                    TextReadingMode::Markup => TokenSinkResult::Continue,
-                    TextReadingMode::Rcdata => TokenSinkResult::RawData(RawKind::Rcdata),
-                    TextReadingMode::Rawtext => TokenSinkResult::RawData(RawKind::Rawtext),
-                    TextReadingMode::Script => TokenSinkResult::RawData(RawKind::ScriptData),
-                    TextReadingMode::Plaintext | TextReadingMode::XmlText => {
+                    TokenizerTextState::Markup => TokenSinkResult::Continue,
+                    TokenizerTextState::Rcdata => TokenSinkResult::RawData(RawKind::Rcdata),
+                    TokenizerTextState::Rawtext => TokenSinkResult::RawData(RawKind::Rawtext),
+                    TokenizerTextState::Script => TokenSinkResult::RawData(RawKind::ScriptData),
+                    TokenizerTextState::Plaintext | TokenizerTextState::XmlText => {
                         TokenSinkResult::Plaintext
                     }
                 };

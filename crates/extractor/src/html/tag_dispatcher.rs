@@ -5,7 +5,7 @@ use super::element_name::{self, ElementName, is_void};
 use super::foreign_elements::ForeignElements;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{HtmlTokenKind, Tag, TextBetweenTags, TextReadingMode, Tokenizer};
+use super::tokenizer::{HtmlTokenKind, Tag, TextBetweenTags, Tokenizer, TokenizerTextState};
 use super::xml_name_resolver::XmlNameResolver;
 use crate::document_kind::MarkupSyntax;
 
@@ -76,8 +76,8 @@ fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
                 let tag = tag.renamed(names.start(&tag, tokenizer.written_name()));
                 if tag.self_closing {
                     walk.empty_tag(&tag);
-                } else if walk.start_tag(&tag) != TextReadingMode::Markup {
-                    tokenizer.set_mode(TextReadingMode::XmlText);
+                } else if walk.start_tag(&tag) != TokenizerTextState::Markup {
+                    tokenizer.set_mode(TokenizerTextState::XmlText);
                 }
             }
             HtmlTokenKind::EndTag => {
@@ -125,14 +125,14 @@ impl<C: TagConsumer> TagDispatcher<C> {
     }
 
     #[inline]
-    pub(super) fn start_tag(&mut self, tag: &Tag<'_>) -> TextReadingMode {
+    pub(super) fn start_tag(&mut self, tag: &Tag<'_>) -> TokenizerTextState {
         if !self.is_plain() || tag.kinds.is(TagKinds::CHANGES_CONTEXT) {
             return self.start_tag_in_context(tag);
         }
         let at = TagContext::shown(tag.offset);
         self.consumer.start(tag, at);
         self.text_at = at;
-        TextReadingMode::Markup
+        TokenizerTextState::Markup
     }
 
     #[inline]
@@ -165,7 +165,7 @@ impl<C: TagConsumer> TagDispatcher<C> {
     }
 
     #[cold]
-    fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> TextReadingMode {
+    fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> TokenizerTextState {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
         // An HTML tag ends a drawing around it, so the tag can't be within a script or style of the
@@ -174,14 +174,14 @@ impl<C: TagConsumer> TagDispatcher<C> {
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
             Namespace::Html if tag.kinds.is(TagKinds::RAW) => mode_after(tag.name),
-            Namespace::Html | Namespace::Svg | Namespace::Math => TextReadingMode::Markup,
+            Namespace::Html | Namespace::Svg | Namespace::Math => TokenizerTextState::Markup,
         };
         let at = TagContext {
             offset: tag.offset,
             space,
             shown: is_markup && !in_template,
             in_template,
-            raw: mode != TextReadingMode::Markup,
+            raw: mode != TokenizerTextState::Markup,
         };
         self.consumer.start(tag, at);
         if space == Namespace::Html && tag.name == element_name::TEMPLATE {
@@ -231,16 +231,16 @@ impl<C: TagConsumer> TagDispatcher<C> {
 
 /// Returns how the text after a start tag is read by a parser without scripts (HTML Standard
 /// 13.2.6.4.4 and 13.2.6.4.7). Such a parser reads the content of `noscript` as markup.
-fn mode_after(name: ElementName) -> TextReadingMode {
+fn mode_after(name: ElementName) -> TokenizerTextState {
     match name {
-        element_name::SCRIPT => TextReadingMode::Script,
+        element_name::SCRIPT => TokenizerTextState::Script,
         element_name::STYLE
         | element_name::XMP
         | element_name::IFRAME
         | element_name::NOEMBED
-        | element_name::NOFRAMES => TextReadingMode::Rawtext,
-        element_name::TITLE | element_name::TEXTAREA => TextReadingMode::Rcdata,
-        element_name::PLAINTEXT => TextReadingMode::Plaintext,
-        _ => TextReadingMode::Markup,
+        | element_name::NOFRAMES => TokenizerTextState::Rawtext,
+        element_name::TITLE | element_name::TEXTAREA => TokenizerTextState::Rcdata,
+        element_name::PLAINTEXT => TokenizerTextState::Plaintext,
+        _ => TokenizerTextState::Markup,
     }
 }

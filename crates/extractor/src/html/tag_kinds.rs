@@ -15,7 +15,7 @@ impl TagKinds {
     pub(crate) const ABOUT_PAGE: TagKinds = TagKinds(4);
     /// The tag may contain HTML links in attributes other than `style`.
     pub(crate) const LINKS: TagKinds = TagKinds(8);
-    /// The tag affects the [`VisiblePageSummary`](crate::VisiblePageSummary) of the page, or
+    /// The tag affects the [`VisibleContentCounts`](crate::VisibleContentCounts) of the page, or
     /// is passed to its observer.
     pub(crate) const SHOWN: TagKinds = TagKinds(16);
     /// The tag is a `template`, whose content may be inert (not shown).

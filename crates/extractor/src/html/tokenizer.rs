@@ -27,7 +27,7 @@ use crate::document_kind::MarkupSyntax;
 
 /// How the text after a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TextReadingMode {
+pub(super) enum TokenizerTextState {
     Markup,
     /// Text with character references: `title`, `textarea`.
     Rcdata,
@@ -114,7 +114,7 @@ pub(super) struct Tokenizer<'t> {
     syntax: MarkupSyntax,
     /// Offset of the next byte to read.
     at: usize,
-    mode: TextReadingMode,
+    mode: TokenizerTextState,
     /// The range of the name of the open element (`script`, `title` ..), if its content has no
     /// markup. Only the end tag with this name ends the content.
     open: Range<usize>,
@@ -148,7 +148,7 @@ impl<'t> Tokenizer<'t> {
             page,
             syntax,
             at: 0,
-            mode: TextReadingMode::Markup,
+            mode: TokenizerTextState::Markup,
             open: 0..0,
             text: 0..0,
             text_kind: TextKind::Data,
@@ -162,8 +162,8 @@ impl<'t> Tokenizer<'t> {
 
     /// Sets how the text after the last start tag is read.
     #[inline]
-    pub(super) fn set_mode(&mut self, mode: TextReadingMode) {
-        if mode != TextReadingMode::Markup {
+    pub(super) fn set_mode(&mut self, mode: TokenizerTextState) {
+        if mode != TokenizerTextState::Markup {
             self.mode = mode;
             self.open = self.start + 1..self.name_end;
         }
@@ -175,7 +175,7 @@ impl<'t> Tokenizer<'t> {
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> HtmlTokenKind {
-        if self.mode != TextReadingMode::Markup && self.read_text_without_markup() {
+        if self.mode != TokenizerTextState::Markup && self.read_text_without_markup() {
             return HtmlTokenKind::Text;
         }
         let bytes = self.page.as_bytes();
@@ -259,15 +259,17 @@ impl<'t> Tokenizer<'t> {
     fn read_text_without_markup(&mut self) -> bool {
         let bytes = self.page.as_bytes();
         let name = &bytes[self.open.clone()];
-        let mode = std::mem::replace(&mut self.mode, TextReadingMode::Markup);
+        let mode = std::mem::replace(&mut self.mode, TokenizerTextState::Markup);
         let end = match mode {
-            TextReadingMode::XmlText => return self.read_xml_text(),
-            TextReadingMode::Markup | TextReadingMode::Plaintext => None,
-            TextReadingMode::Rcdata | TextReadingMode::Rawtext => end_of_text(bytes, self.at, name),
-            TextReadingMode::Script => end_of_script(bytes, self.at, name),
+            TokenizerTextState::XmlText => return self.read_xml_text(),
+            TokenizerTextState::Markup | TokenizerTextState::Plaintext => None,
+            TokenizerTextState::Rcdata | TokenizerTextState::Rawtext => {
+                end_of_text(bytes, self.at, name)
+            }
+            TokenizerTextState::Script => end_of_script(bytes, self.at, name),
         };
         let kind = match mode {
-            TextReadingMode::Rcdata => TextKind::Rcdata,
+            TokenizerTextState::Rcdata => TextKind::Rcdata,
             _ => TextKind::Raw,
         };
         self.take_text(end.unwrap_or(bytes.len()), kind);
@@ -293,7 +295,7 @@ impl<'t> Tokenizer<'t> {
         let is_at_stop = stop == self.at;
         self.take_text(stop, TextKind::Data);
         if !is_end {
-            self.mode = TextReadingMode::XmlText;
+            self.mode = TokenizerTextState::XmlText;
             match bytes[stop + 2] {
                 _ if !is_at_stop => {}
                 b'[' => self.read_cdata(),

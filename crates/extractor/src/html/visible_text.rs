@@ -7,7 +7,7 @@ use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{NonSpaceCharacterCounter, Tag, TextBetweenTags};
 use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
-use crate::extracted_page::VisiblePageSummary;
+use crate::extracted_page::VisibleContentCounts;
 
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
@@ -51,7 +51,7 @@ impl VisibleTextObserver for () {
     fn image(&mut self, _tag: &str) {}
 }
 
-/// Builds the [`VisiblePageSummary`] of a page, and passes its visible text and images to an
+/// Builds the [`VisibleContentCounts`] of a page, and passes its visible text and images to an
 /// observer.
 pub(super) struct VisibleTextReader<'o> {
     observer: &'o mut dyn VisibleTextObserver,
@@ -59,7 +59,7 @@ pub(super) struct VisibleTextReader<'o> {
     is_text_wanted: bool,
     /// Texts that are neither counted nor passed to the observer yet.
     texts: Vec<Range<usize>>,
-    outline: VisiblePageSummary,
+    outline: VisibleContentCounts,
     /// The letters outside hidden elements.
     shown_letters: NonSpaceCharacterCounter,
     /// The letters in hidden elements.
@@ -122,7 +122,7 @@ impl<'o> VisibleTextReader<'o> {
             is_text_wanted: observer.wants_text(),
             texts: Vec::with_capacity(MAX_TEXTS),
             observer,
-            outline: VisiblePageSummary::default(),
+            outline: VisibleContentCounts::default(),
             shown_letters: NonSpaceCharacterCounter::default(),
             hidden_letters: NonSpaceCharacterCounter::default(),
             hidden: None,
@@ -132,7 +132,7 @@ impl<'o> VisibleTextReader<'o> {
     }
 
     /// Returns the summary of `page`.
-    pub(super) fn finish(mut self, page: &str) -> VisiblePageSummary {
+    pub(super) fn finish(mut self, page: &str) -> VisibleContentCounts {
         self.take_texts(page);
         self.end_heading();
         let shown = self.shown_letters.finish();

@@ -1,4 +1,4 @@
-//! Tests of a page's `VisiblePageSummary`, and of the text and images passed to an observer.
+//! Tests of a page's `VisibleContentCounts`, and of the text and images passed to an observer.
 
 use std::ops::Range;
 

@@ -23,7 +23,7 @@ thread_local! {
 
 /// The forms of a word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CachedWordForms<'w> {
+pub(super) struct CachedTextAndStem<'w> {
     /// The word in lower case, without accents. Empty if no letter remains.
     pub(super) text: &'w str,
     /// The stem in the text's language, if it differs from `text`.
@@ -140,10 +140,10 @@ impl WordCache {
         &self.letters[place.start as usize..place.end as usize]
     }
 
-    pub(super) fn forms(&self, word: CachedWordHandle) -> CachedWordForms<'_> {
+    pub(super) fn forms(&self, word: CachedWordHandle) -> CachedTextAndStem<'_> {
         let places = &self.words[word.0 as usize];
         let has_stem = !places.stem.is_empty();
-        CachedWordForms {
+        CachedTextAndStem {
             text: self.letters(&places.text),
             stem: has_stem.then(|| self.letters(&places.stem)),
         }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    AnswerLookUp, CommitOutcome, EntryVisitor, IndexError, IndexLogEntry, IndexSearcher,
-    IndexWriter, IndexedPage, PendingEntriesFile, PendingEntrySource, ReconcileReport,
+    AnswerLookUp, CommitOutcome, CrossPageUpdateCounts, EntryVisitor, IndexError, IndexLogEntry,
+    IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile, PendingEntrySource,
     RecordedAnswer, SearchOptions,
 };
 
@@ -332,7 +332,7 @@ fn only_the_last_pending_entry_of_each_url_counts() {
 
 /// Applies entries in a later run to an index of twenty pages. Returns the URLs that remain and the
 /// report.
-fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, ReconcileReport) {
+fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, CrossPageUpdateCounts) {
     let (pages, done) = after_with(entries, is_pending, &no_answers);
     (pages.into_iter().map(|page| page.url).collect(), done)
 }
@@ -343,7 +343,7 @@ fn after_with(
     entries: &[IndexLogEntry],
     is_pending: bool,
     answers: &AnswerLookUp<'_>,
-) -> (Vec<IndexedPage>, ReconcileReport) {
+) -> (Vec<IndexedPage>, CrossPageUpdateCounts) {
     let dir = tempfile::tempdir().unwrap();
     let url = |n: usize| format!("http://a.example/{n:02}");
     let pages: Vec<_> = (0..20)

@@ -13,7 +13,7 @@ use super::non_rule_lines::{
     CleanParamLine, RequestRateLine, SitemapLine, UsageLine, UsageLineVocabulary, VisitTimeLine,
 };
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::older_standards_parser::{self, OlderStandard, RecordSelectionMode};
+use super::older_standards_parser::{self, OlderStandard, RobotsRecordSelection};
 use super::pattern::{self, NormalizedPath, SpecialCharacters};
 use super::request_path::RequestPath;
 use super::rfc9309_parser::{self, IndexPageHandling, ParsedRobots};
@@ -54,13 +54,15 @@ impl AgentRules {
             RobotsProfile::Rfc9309 => {
                 rfc9309_parser::read(bytes, agent, IndexPageHandling::AllowFolder)
             }
-            RobotsProfile::Koster1994 => old(OlderStandard::Koster1994, RecordSelectionMode::First),
+            RobotsProfile::Koster1994 => {
+                old(OlderStandard::Koster1994, RobotsRecordSelection::First)
+            }
             RobotsProfile::Extended1997 => {
-                old(OlderStandard::Extended1997, RecordSelectionMode::First)
+                old(OlderStandard::Extended1997, RobotsRecordSelection::First)
             }
             RobotsProfile::Strictest => {
-                let koster = old(OlderStandard::Koster1994, RecordSelectionMode::Every);
-                let extended = old(OlderStandard::Extended1997, RecordSelectionMode::Every);
+                let koster = old(OlderStandard::Koster1994, RobotsRecordSelection::Every);
+                let extended = old(OlderStandard::Extended1997, RobotsRecordSelection::Every);
                 more_readings.push((RobotsProfile::Koster1994, koster));
                 more_readings.push((RobotsProfile::Extended1997, extended));
                 rfc9309_parser::read(bytes, agent, IndexPageHandling::AsWritten)

@@ -9,13 +9,13 @@ use memchr::memchr_iter;
 
 use super::literal_index::{LiteralIndex, LiteralOccurrences, WildcardRulePattern};
 use super::pattern::{self, NormalizedPath, PatternProperties, SpecialCharacters, WILD};
-use super::prefilter::{HEAD, PatternSummary, marks};
+use super::prefilter::{HEAD, PatternByteSummary, marks};
 use super::rule_prefix_index::RulePrefixIndex;
 
 /// A rule, compiled for matching. The fields that reject most paths come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompiledRule {
-    demand: PatternSummary,
+    demand: PatternByteSummary,
     weight: RulePrecedence,
     pattern: LineSpan,
     text: LineSpan,
@@ -160,7 +160,7 @@ impl MergedGroupRules {
         let in_text = pattern::is_normal(marks);
         let group = u16::try_from(self.headers.len().saturating_sub(1)).unwrap_or(u16::MAX);
         let entry = CompiledRule {
-            demand: PatternSummary::of(value, marks),
+            demand: PatternByteSummary::of(value, marks),
             weight: RulePrecedence::new(narrow(value.len()), allow),
             pattern: LineSpan::of(value, body),
             text: LineSpan::of(written, body),
@@ -193,7 +193,7 @@ impl MergedGroupRules {
             false => pattern,
         };
         self.entries.push(CompiledRule {
-            demand: PatternSummary::of(head, marks(pattern)),
+            demand: PatternByteSummary::of(head, marks(pattern)),
             weight: RulePrecedence::new(shape.bytes, entry.weight.allows()),
             pattern: LineSpan::new(begin, self.patterns.len()),
             wild: shape.wild,

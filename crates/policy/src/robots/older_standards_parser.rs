@@ -30,7 +30,7 @@ pub(super) enum OlderStandard {
 
 /// Which record applies if several name the robot. By the 1997 standard the robot may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordSelectionMode {
+pub(super) enum RobotsRecordSelection {
     First,
     Every,
 }
@@ -40,7 +40,7 @@ pub(super) fn read(
     body: &[u8],
     agent: &ProductToken,
     dialect: OlderStandard,
-    pick: RecordSelectionMode,
+    pick: RobotsRecordSelection,
 ) -> ParsedRobots {
     let mut reader = OlderStandardsReader {
         body,
@@ -81,7 +81,7 @@ struct OlderStandardsReader<'a> {
     body: &'a [u8],
     agent: &'a [u8],
     dialect: OlderStandard,
-    pick: RecordSelectionMode,
+    pick: RobotsRecordSelection,
     record: RecordState,
     /// The first line of the last record, if that record had user-agent lines but no disallow line.
     /// `None` if another record has begun since.
@@ -206,7 +206,7 @@ impl OlderStandardsReader<'_> {
         };
         match slot {
             None => *slot = Some(record),
-            Some(kept) if self.pick == RecordSelectionMode::Every => {
+            Some(kept) if self.pick == RobotsRecordSelection::Every => {
                 kept.rules.append(record.rules);
                 kept.group.append(record.group);
             }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use super::prefilter::{ODD, PathSummary, SPECIAL, marks};
+use super::prefilter::{ODD, PathByteSummary, SPECIAL, marks};
 
 /// Represents `*` in a normal pattern. Never occurs in a normal path.
 pub(super) const WILD: u8 = 0;
@@ -91,7 +91,7 @@ pub(super) fn push_pattern(
 #[derive(Clone, Debug)]
 pub(super) struct NormalizedPath<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    pub(super) glance: PathSummary,
+    pub(super) glance: PathByteSummary,
 }
 
 impl NormalizedPath<'_> {
@@ -102,7 +102,7 @@ impl NormalizedPath<'_> {
         let marks = marks(bytes);
         match bytes.first() == Some(&b'/') && marks & ODD == 0 {
             true => NormalizedPath {
-                glance: PathSummary::of(bytes, marks),
+                glance: PathByteSummary::of(bytes, marks),
                 bytes: Cow::Borrowed(bytes),
             },
             false => NormalizedPath::odd(bytes),
@@ -113,7 +113,7 @@ impl NormalizedPath<'_> {
     fn odd(bytes: &[u8]) -> NormalizedPath<'static> {
         let bytes = odd_path(bytes);
         NormalizedPath {
-            glance: PathSummary::of(&bytes, marks(&bytes)),
+            glance: PathByteSummary::of(&bytes, marks(&bytes)),
             bytes: Cow::Owned(bytes),
         }
     }

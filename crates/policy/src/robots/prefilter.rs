@@ -7,7 +7,7 @@
 
 /// The summary of a path: its first eight bytes, and a bit mask of the bytes that occur.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PathSummary {
+pub(super) struct PathByteSummary {
     head: u64,
     marks: u64,
 }
@@ -15,7 +15,7 @@ pub(super) struct PathSummary {
 /// The summary of a pattern: the first bytes and the bit mask of bytes that any matching path must
 /// have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PatternSummary {
+pub(super) struct PatternByteSummary {
     head: u64,
     marks: u64,
     /// The shift (in bits) that drops the bytes after the end of the pattern when the first bytes
@@ -37,23 +37,23 @@ pub(super) fn marks(text: &[u8]) -> u64 {
     text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])
 }
 
-impl PathSummary {
+impl PathByteSummary {
     /// Summarises `path`, whose bytes have the bit mask `marks`.
     #[inline]
-    pub(super) fn of(path: &[u8], marks: u64) -> PathSummary {
+    pub(super) fn of(path: &[u8], marks: u64) -> PathByteSummary {
         let head = first_bytes(path);
-        PathSummary { head, marks }
+        PathByteSummary { head, marks }
     }
 }
 
-impl PatternSummary {
+impl PatternByteSummary {
     /// Summarises a pattern. `head` is the part before the first wildcard, and `marks` is the bit
     /// mask of the bytes in the whole pattern.
     #[inline]
-    pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
+    pub(super) fn of(head: &[u8], marks: u64) -> PatternByteSummary {
         // Every normal path begins with a slash, so an empty head is replaced by a slash.
         let head = if head.is_empty() { b"/" } else { head };
-        PatternSummary {
+        PatternByteSummary {
             head: first_bytes(head),
             marks: marks & !(ODD | SPECIAL),
             beyond: (8 * HEAD.saturating_sub(head.len())) as u8,
@@ -62,7 +62,7 @@ impl PatternSummary {
 
     /// Returns false only if the pattern can't match the path.
     #[inline]
-    pub(super) fn may_match(&self, path: PathSummary) -> bool {
+    pub(super) fn may_match(&self, path: PathByteSummary) -> bool {
         ((self.head ^ path.head) << self.beyond) | (self.marks & !path.marks) == 0
     }
 }

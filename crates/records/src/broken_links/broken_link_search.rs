@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 use super::latest_rows::LatestRows;
 use super::redirect_targets::{MAX_CHAIN, RedirectTargets};
 use super::{BrokenLink, BrokenPage};
-use crate::link_spelling_rules::LinkReplacementRules;
+use crate::link_spelling_rules::LinkSpellingRules;
 
 /// The targets to search for, and the links found.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct BrokenLinkSearch<'a> {
     targets: HashMap<String, LinkToBrokenPage>,
     /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
-    replacement_rules: LinkReplacementRules,
+    replacement_rules: LinkSpellingRules,
     latest: &'a LatestRows,
 }
 
@@ -32,7 +32,7 @@ impl<'a> BrokenLinkSearch<'a> {
     pub(super) fn new(
         pages: &[BrokenPage],
         redirects: &RedirectTargets,
-        replacement_rules: LinkReplacementRules,
+        replacement_rules: LinkSpellingRules,
         latest: &'a LatestRows,
     ) -> BrokenLinkSearch<'a> {
         let backwards = redirects.backwards();

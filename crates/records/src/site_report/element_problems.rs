@@ -75,7 +75,7 @@ pub struct VagueLinkText {
 
 /// A page with `noindex` that other pages link to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NoindexPage {
+pub struct LinkedNoindexPage {
     /// The URL of the page.
     pub url: String,
     /// The META element or the `X-Robots-Tag` header with `noindex`, as written.
@@ -86,7 +86,7 @@ pub struct NoindexPage {
     pub linked_from: Vec<String>,
 }
 
-impl NoindexPage {
+impl LinkedNoindexPage {
     /// Counts a link from another page, and lists that page unless `max_listed` pages are listed
     /// already.
     pub(super) fn linked(&mut self, from: &str, max_listed: usize) {
@@ -143,7 +143,7 @@ impl ElementProblemCollector {
             report.without_viewport.push(row.url.clone());
         }
         if let Some(directive) = noindex(page, robots_tags) {
-            report.noindex.push(NoindexPage {
+            report.noindex.push(LinkedNoindexPage {
                 url: row.url.clone(),
                 directive,
                 links: 0,

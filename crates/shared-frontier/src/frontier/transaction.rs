@@ -22,7 +22,9 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use self::commit_rows::CommitRows;
 use super::{OpenTransactionState, SharedFrontier};
 use crate::connection::{StatementParameter, params};
-use crate::row_codec::{BucketToReopen, ColumnReader, LinkFromWorkerKey, UrlKey, state_columns};
+use crate::row_codec::{
+    BucketReopenProgress, ColumnReader, LinkFromWorkerKey, UrlKey, state_columns,
+};
 use crate::sql_statements::SqlStatement;
 
 /// A transaction of the shared frontier. Collects changes until the commit.
@@ -46,7 +48,7 @@ pub(super) struct SharedTransaction<'f> {
     reopens: bool,
     /// The progress of reopening lost URLs in each bucket. A URL is lost if the worker that settled
     /// it has lost its directory.
-    to_reopen: Vec<BucketToReopen>,
+    to_reopen: Vec<BucketReopenProgress>,
     /// Keys of reopened URLs whose visits are dropped.
     dropped_visits: Vec<UrlKey>,
     dropped_robots: BTreeSet<(i32, i64)>,

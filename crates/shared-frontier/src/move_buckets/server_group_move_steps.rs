@@ -39,7 +39,7 @@ pub(super) struct BucketRow {
 
 /// A bucket that a mover took from its source.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BucketInTransit {
+pub(super) struct BucketBetweenServerGroups {
     pub(super) b: i32,
     pub(super) epoch: i64,
     pub(super) seq: u64,
@@ -155,7 +155,7 @@ impl ServerGroupConnection {
         buckets: &[i32],
         to: i32,
         life: &str,
-    ) -> Result<Vec<BucketInTransit>, FrontierError> {
+    ) -> Result<Vec<BucketBetweenServerGroups>, FrontierError> {
         let text = "WITH held AS (SELECT b FROM crawl_frontier.bucket
                 WHERE crawl = $1 AND b = ANY($2) AND home = $3 AND moving_to = $4
                     AND lease_until <= clock_timestamp() ORDER BY b FOR UPDATE)
@@ -166,7 +166,7 @@ impl ServerGroupConnection {
         let rows = self.read(text, params![buckets.to_vec(), self.number, to, life])?;
         let taken_bucket = |row| {
             let ((b, epoch), seq, totals) = ColumnReader::new(row).bucket()?;
-            Some(BucketInTransit {
+            Some(BucketBetweenServerGroups {
                 b,
                 epoch,
                 seq,
@@ -213,7 +213,7 @@ impl ServerGroupConnection {
     /// the server group `to`.
     pub(super) fn is_as_taken(
         &self,
-        bucket: &BucketInTransit,
+        bucket: &BucketBetweenServerGroups,
         to: i32,
         life: &str,
     ) -> Result<bool, FrontierError> {
@@ -300,7 +300,7 @@ impl ServerGroupConnection {
     /// new epoch, or `None` if its row is no longer claimed.
     pub(super) fn serve(
         &self,
-        bucket: &BucketInTransit,
+        bucket: &BucketBetweenServerGroups,
         life: &str,
     ) -> Result<Option<i64>, FrontierError> {
         let text = "WITH locked AS (

@@ -4,7 +4,7 @@ use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::admit;
 use crawl_frontier::parts::{CommittedUrlCounts, CrawlTransferItem, UrlRecord};
 use crawl_frontier::worker_frontier::{
-    CrawlMoveTarget as _, ImportedWorker, OutgoingCrawl as _, WorkerFrontier as _,
+    CrawlMoveTarget as _, OutgoingCrawl as _, WorkerFrontier as _, WorkerOfImportedCrawl,
 };
 use crawl_frontier::{
     Durability, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, UrlCounts,
@@ -55,7 +55,7 @@ impl Moved {
                 import.put(CrawlTransferItem::Url { url, record }).unwrap();
             }
         }
-        let worker = ImportedWorker {
+        let worker = WorkerOfImportedCrawl {
             name: "w1".to_owned(),
             life: format!("the life of {crawl}"),
             pages: 0,

@@ -53,7 +53,7 @@ impl QuestionTopic {
 
 /// A question as the user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ShownQuestion {
+pub(super) struct InterviewQuestion {
     pub(super) topic: QuestionTopic,
     /// Text of one or more lines, without a trailing line break.
     pub(super) text: String,
@@ -90,10 +90,10 @@ impl Interview {
 
     /// Returns the next question. Skips questions that the answers so far make unnecessary. `None`
     /// after the last question.
-    pub(super) fn question(&self) -> Option<ShownQuestion> {
+    pub(super) fn question(&self) -> Option<InterviewQuestion> {
         let topic = self.next_topic()?;
         let (text, default) = self.words(topic);
-        Some(ShownQuestion {
+        Some(InterviewQuestion {
             topic,
             text,
             default,

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, ErrorKind, IsTerminal as _, Read as _, Write};
 use std::path::Path;
 
 use self::config_text::config_text;
-use self::interview::{Interview, InterviewContext, ShownQuestion};
+use self::interview::{Interview, InterviewContext, InterviewQuestion};
 use crate::cli::args::DEFAULT_CONFIG;
 use crate::error::{CommandError, INTERRUPTED, quoted, unwritable};
 use crate::settings::{UserFolders, check_without_seeds, parse, user_contact};
@@ -158,7 +158,7 @@ fn converse(
 }
 
 /// Returns the prompt of a question, with its default in brackets.
-fn prompt(question: &ShownQuestion) -> String {
+fn prompt(question: &InterviewQuestion) -> String {
     match (&question.default, question.text.contains('\n')) {
         (Some(default), true) => format!("{}\n[{default}] ", question.text),
         (Some(default), false) => format!("{} [{default}] ", question.text),
@@ -168,7 +168,7 @@ fn prompt(question: &ShownQuestion) -> String {
 
 /// Adds the question's text to the error about its answer, because a scripted dialogue prints no
 /// questions.
-fn in_script(problem: CommandError, question: &ShownQuestion) -> CommandError {
+fn in_script(problem: CommandError, question: &InterviewQuestion) -> CommandError {
     let first_line = question.text.lines().next().unwrap_or_default();
     let hint = "stdin needs one answer per line; an empty line takes the default, if there is one";
     CommandError {

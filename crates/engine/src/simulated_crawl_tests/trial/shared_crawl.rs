@@ -22,7 +22,7 @@ use super::{
     LastTrialEvents, RandomNumberGenerator, START, TrialEventCounts, TrialSettings, death_of,
     scratch, shown,
 };
-use crate::config::{Config, SharedCrawlSettings};
+use crate::config::{Config, SharedCrawlMembership};
 use crate::error::EngineError;
 use crate::state::crawl_directory;
 use crate::summary::EndReason;
@@ -182,7 +182,7 @@ impl TrialWorkers<'_> {
         }
         let opened: Arc<Mutex<Option<Arc<MemoryWorker>>>> = Arc::default();
         let (crawl, slot, own) = (self.crawl.clone(), Arc::clone(&opened), name.clone());
-        config.shared = Some(SharedCrawlSettings {
+        config.shared = Some(SharedCrawlMembership {
             frontier: Arc::new(move |last| {
                 let worker = crawl.open(&own, last.as_deref())?;
                 *slot.lock().unwrap() = Some(Arc::clone(&worker));

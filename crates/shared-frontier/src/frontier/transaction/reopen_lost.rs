@@ -8,7 +8,7 @@ use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{CountedStateBefore, SharedTransaction};
 use crate::connection::params;
-use crate::row_codec::{BucketToReopen, ColumnReader, UrlKey, url_at};
+use crate::row_codec::{BucketReopenProgress, ColumnReader, UrlKey, url_at};
 use crate::sql_statements::SqlStatement;
 
 /// Maximum number of buckets searched in one transaction. Each bucket costs a round trip.
@@ -42,11 +42,11 @@ impl SharedTransaction<'_> {
     /// found, including the URLs that stay excluded.
     fn look_into(
         &mut self,
-        mut bucket: BucketToReopen,
+        mut bucket: BucketReopenProgress,
         most: usize,
         result: &mut ReopenLostResult,
     ) -> Result<usize, FrontierError> {
-        let BucketToReopen { worker, last, .. } = bucket;
+        let BucketReopenProgress { worker, last, .. } = bucket;
         let tables = &self.frontier.tables;
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let params = params![
